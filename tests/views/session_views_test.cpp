@@ -615,6 +615,58 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(canvas->laneHeight(lane), open);
   }
 
+  /// Lanes of several processes are groups under headings, which close; a pinned lane stays where it is while the others scroll.
+  void lanesAreGroupedAndPinned() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString path = folder_.filePath("processes.json");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    QByteArray json = "{\"traceEvents\":[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"trainer\"}},"
+                      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":2,\"args\":{\"name\":\"loader\"}}";
+    for (int process = 1; process <= 2; ++process)
+      for (int thread = 1; thread <= 12; ++thread)
+        json += QStringLiteral(",{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::op\",\"pid\":%1,\"tid\":%2,\"ts\":1000,\"dur\":2000}").arg(process).arg(process * 100 + thread).toUtf8();
+    file.write(json + "]}");
+    file.close();
+    auto view = show<TimelineView>(path);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_COMPARE(canvas->outline().lanes.size(), size_t{24});
+    const auto& lanes = canvas->outline().lanes;
+    QVERIFY2(lanes.front().group.starts_with("trainer") && lanes.back().group.starts_with("loader"), lanes.back().group.c_str());
+    canvas->resize(900, 300);
+    auto* bar = canvas->findChild<QScrollBar*>("timeline.scroll");
+    QTRY_VERIFY(bar->isVisible());
+    const auto seen = [canvas] {
+      std::vector<int> at;  // lanes from above
+      for (int y = 0; y < canvas->height(); ++y)
+        if (const int lane = canvas->hitAt(QPointF(500, y)).lane; lane >= 0 && (at.empty() || at.back() != lane)) at.push_back(lane);
+      return at;
+    };
+    QCOMPARE(seen().front(), 0);
+    // By keys: what is selected is pinned.
+    const int last = static_cast<int>(lanes.size()) - 1;
+    bar->setValue(bar->maximum());
+    QCOMPARE(seen().back(), last);
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(500, canvas->height() - 12));
+    QTest::keyClick(canvas, Qt::Key_P);
+    QVERIFY(canvas->isPinned(lanes.back()));
+    for (const int value : {0, bar->maximum() / 2, bar->maximum()}) {
+      bar->setValue(value);
+      const std::vector<int> at = seen();
+      QCOMPARE(at.front(), last);
+      QCOMPARE(std::count(at.begin(), at.end(), last), 1);
+    }
+    bar->setValue(0);
+    QCOMPARE(seen().at(1), 0);
+    QVERIFY(!canvas->grab().isNull());
+    // The heading is below the pinned lane.
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(500, 24 + canvas->laneHeight(lanes.back()) + 14));
+    QVERIFY(canvas->isGroupClosed(lanes.front().group));
+    for (const int lane : seen()) QVERIFY(lane >= 12);
+    canvas->setPinned(lanes.back(), false);
+    QCOMPARE(seen().front(), 12);
+  }
+
   /// W and S keep what is under the pointer where it is.
   void keysZoomAtThePointer() {
     auto view = show<TimelineView>(small_);
@@ -647,29 +699,36 @@ class SessionViewsTest : public QObject, private test::ShownView {
   void hostileValuesDoNotCrash() {
     // A session from outside may hold anything: cycles, edges to nowhere, NULLs, absurd numbers, endless names.
     const QString path = folder_.filePath("hostile.fusebox");
-    using session::RowKind;
+    namespace rows = session::rows;
     {
       auto made = session::Writer::create(path.toStdString());
       QVERIFY(made.has_value());
       session::Writer& w = **made;
       const int64_t huge = std::numeric_limits<int64_t>::max();
       const std::string longText(200'000, 'a'), deep = [] { std::string s; for (int i = 0; i < 5000; ++i) s += "a."; return s; }();
-      w.post(RowKind::Frame, {int64_t{1}, int64_t{1}, {}, longText, std::string("/none.py"), int64_t{-5}, {}, std::string("?"), {}, huge});
-      w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, {}, int64_t{1}, {}, {}, {}, {}, huge, int64_t{-1}, {}, longText, {}, {}, int64_t{77}, {}, {}, {}});
-      w.post(RowKind::Graph, {int64_t{1}, int64_t{1}, std::string("captured"), {}, {}, {}, int64_t{-1}, int64_t{-1}, {}, {}, {}, {}});
-      w.post(RowKind::Graph, {int64_t{2}, int64_t{99}, {}, {}, {}, {}, huge, {}, {}, {}, {}, {}});
+      w.post(rows::Frame{.id = int64_t{1}, .parent_id = int64_t{1}, .qualname = longText, .file = std::string("/none.py"), .line = int64_t{-5},
+          .status = std::string("?"), .first_seen_ns = huge});
+      w.post(rows::Compile{.id = int64_t{1}, .frame_id = int64_t{1}, .attempt = int64_t{1}, .start_ns = huge, .end_ns = int64_t{-1},
+          .error = longText, .failure_id = int64_t{77}});
+      w.post(rows::Graph{.id = int64_t{1}, .compile_id = int64_t{1}, .stage = std::string("captured"), .node_count = int64_t{-1},
+          .edge_count = int64_t{-1}});
+      w.post(rows::Graph{.id = int64_t{2}, .compile_id = int64_t{99}, .node_count = huge});
       for (int64_t n = 1; n <= 20; ++n) {
-        w.post(RowKind::Node, {n, int64_t{1}, n, n % 3 ? session::Cell(longText) : session::Cell(), std::string("call"), std::string("aten.."), {}, {},
-                               std::string("[[["), {}, {}, {}, huge, {}, n % 2 ? deep : std::string("...") , {}, huge, {}, {}});
-        w.post(RowKind::Edge, {int64_t{1}, n, n % 20 + 1, {}, {}});
-        w.post(RowKind::Edge, {int64_t{1}, n, n, {}, {}});
-        w.post(RowKind::Edge, {int64_t{1}, n, int64_t{123456}, {}, {}});
+        w.post(rows::Node{.id = n, .graph_id = int64_t{1}, .position = n, .name = n % 3 ? session::Cell(longText) : session::Cell(),
+            .kind = std::string("call"), .op = std::string("aten.."), .shape = std::string("[[["), .bytes = huge,
+            .module_path = n % 2 ? deep : std::string("..."), .line = huge});
+        w.post(rows::Edge{.graph_id = int64_t{1}, .src = n, .dst = n % 20 + 1});
+        w.post(rows::Edge{.graph_id = int64_t{1}, .src = n, .dst = n});
+        w.post(rows::Edge{.graph_id = int64_t{1}, .src = n, .dst = int64_t{123456}});
       }
-      w.post(RowKind::Kernel, {int64_t{1}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
-      w.post(RowKind::LaunchStats, {int64_t{1}, int64_t{0}, huge, huge, int64_t{-1}, huge, huge, int64_t{-7}, huge});
-      w.post(RowKind::GraphBreak, {int64_t{1}, {}, {}, {}, longText, {}, {}, huge, {}, {}, {}, {}, {}, {}, {}});
-      w.post(RowKind::Stage, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{-3}, {}, {}, int64_t{-50}, int64_t{-500}, {}, {}, {}, {}, {}, {}});
-      w.post(RowKind::Stage, {int64_t{2}, int64_t{1}, int64_t{1}, huge, {}, longText, int64_t{0}, huge / 2, {}, {}, {}, {}, {}, {}});
+      w.post(rows::Kernel{.id = int64_t{1}});
+      w.post(rows::LaunchStats{.kernel_id = int64_t{1}, .group_id = int64_t{0}, .launches = huge, .total_ns = huge, .min_ns = int64_t{-1},
+          .max_ns = huge, .bytes = huge, .first_ns = int64_t{-7}, .last_ns = huge});
+      w.post(rows::GraphBreak{.id = int64_t{1}, .reason = longText, .line = huge});
+      w.post(rows::Stage{.id = int64_t{1}, .compile_id = int64_t{1}, .parent_id = int64_t{1}, .depth = int64_t{-3}, .start_ns = int64_t{-50},
+          .end_ns = int64_t{-500}});
+      w.post(rows::Stage{.id = int64_t{2}, .compile_id = int64_t{1}, .parent_id = int64_t{1}, .depth = huge, .name = longText,
+          .start_ns = int64_t{0}, .end_ns = huge / 2});
       w.finish();
     }
     const auto look = [this](View* view) {

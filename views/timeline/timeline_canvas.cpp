@@ -63,19 +63,55 @@ int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
   return lane.kind == TimelineLane::Kind::Stages ? (isClosed(lane) ? 1 : lane.depth) * rowHeight() + 6 : barHeight() + 10;
 }
 
-double TimelineCanvas::lanesHeight() const {
-  double total = 0;
-  for (const auto& lane : outline_.lanes) total += laneHeight(lane);
-  return total;
+void TimelineCanvas::placeLanes() {
+  places_.clear();
+  pinnedHeight_ = scrolledHeight_ = 0;
+  const auto& lanes = outline_.lanes;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (!isPinned(lanes[i]) || isHidden(lanes[i])) continue;
+    places_.push_back({static_cast<int>(i), {}, pinnedHeight_, static_cast<double>(laneHeight(lanes[i])), true});
+    pinnedHeight_ += places_.back().height;
+  }
+  const bool hasGroups = !lanes.empty() && lanes.front().group != lanes.back().group;
+  const auto put = [this](int lane, const std::string& group, double height) {
+    places_.push_back({lane, group, scrolledHeight_, height, false});
+    scrolledHeight_ += height;
+  };
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const std::string& group = lanes[i].group;
+    if (hasGroups && (i == 0 || lanes[i - 1].group != group)) put(-1, group, headingHeight());
+    if (isPinned(lanes[i]) || isHidden(lanes[i]) || (hasGroups && isGroupClosed(group))) continue;
+    put(static_cast<int>(i), group, laneHeight(lanes[i]));
+  }
+}
+
+double TimelineCanvas::topOf(const Place& place) const { return rulerHeight() + place.top + (place.isPinned ? 0 : pinnedHeight_ - scroll_); }
+
+const TimelineCanvas::Place* TimelineCanvas::placeAt(double y) const {
+  const bool pinned = y < rulerHeight() + pinnedHeight_;
+  for (const Place& place : places_) {
+    if (place.isPinned != pinned) continue;
+    const double top = topOf(place);
+    if (y >= top && y < top + place.height) return &place;
+  }
+  return nullptr;
+}
+
+std::optional<double> TimelineCanvas::laneMiddle(size_t lane) const {
+  for (const Place& place : places_)
+    if (place.lane == static_cast<int>(lane)) return topOf(place) + place.height / 2;
+  return std::nullopt;
 }
 
 void TimelineCanvas::scrollTo(double top) { bar_->setValue(static_cast<int>(std::clamp(top, 0.0, static_cast<double>(bar_->maximum())))); }
 
 /// The scroll bar is there where lanes lie below.
 void TimelineCanvas::lanesChanged() {
-  const int room = std::max(1, height() - rulerHeight()), below = std::max(0, static_cast<int>(std::ceil(lanesHeight())) - room);
+  placeLanes();
+  const int top = rulerHeight() + static_cast<int>(pinnedHeight_);
+  const int room = std::max(1, height() - top), below = std::max(0, static_cast<int>(std::ceil(scrolledHeight_)) - room);
   const int wide = bar_->sizeHint().width();
-  bar_->setGeometry(width() - wide, rulerHeight(), wide, room);
+  bar_->setGeometry(width() - wide, top, wide, room);
   bar_->setPageStep(room);
   bar_->setSingleStep(rowHeight());
   bar_->setRange(0, below);
@@ -97,18 +133,27 @@ void TimelineCanvas::setHidden(const TimelineLane& lane, bool hidden) {
   lanesChanged();
 }
 
+void TimelineCanvas::setPinned(const TimelineLane& lane, bool pinned) {
+  if (pinned) pinned_.insert(keyOf(lane));
+  else pinned_.erase(keyOf(lane));
+  lanesChanged();
+}
+
+void TimelineCanvas::setGroupClosed(const std::string& group, bool closed) {
+  if (closed) closedGroups_.insert(group);
+  else closedGroups_.erase(group);
+  lanesChanged();
+}
+
 void TimelineCanvas::showAllLanes() {
   hidden_.clear();
   lanesChanged();
 }
 
-int TimelineCanvas::labelAt(const QPointF& position) const {
-  if (position.x() >= labelWidth() || position.y() < rulerHeight()) return -1;
-  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-    const double top = laneTop(i);
-    if (position.y() >= top && position.y() < top + laneHeight(outline_.lanes[i])) return static_cast<int>(i);
-  }
-  return -1;
+const TimelineCanvas::Place* TimelineCanvas::labelAt(const QPointF& position) const {
+  if (position.y() < rulerHeight()) return nullptr;
+  const Place* place = placeAt(position.y());
+  return place && (place->lane < 0 || position.x() < labelWidth()) ? place : nullptr;
 }
 
 QString TimelineCanvas::labelText(const TimelineLane& lane) const {
@@ -120,22 +165,27 @@ void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
   if (outline_.lanes.empty()) return;
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  const int at = labelAt(QPointF(std::min<double>(event->pos().x(), labelWidth() - 1), event->pos().y()));
-  if (at >= 0) {
+  const Place* at = event->pos().y() < rulerHeight() ? nullptr : placeAt(event->pos().y());
+  if (at && at->lane < 0) {
+    menu->addAction(isGroupClosed(at->group) ? tr("Open the group") : tr("Close the group"), this, [this, group = at->group] { setGroupClosed(group, !isGroupClosed(group)); });
+    menu->addSeparator();
+  } else if (at) {
     const TimelineLane lane = [&] {  // without its spans
       TimelineLane key;
-      const TimelineLane& here = outline_.lanes[static_cast<size_t>(at)];
+      const TimelineLane& here = outline_.lanes[static_cast<size_t>(at->lane)];
       key.kind = here.kind, key.thread = here.thread, key.sampled.position = here.sampled.position;
       return key;
     }();
     if (lane.kind == TimelineLane::Kind::Stages) {
       menu->addAction(isClosed(lane) ? tr("Open the lane") : tr("Close the lane"), this, [this, lane] { setClosed(lane, !isClosed(lane)); });
     }
+    menu->addAction(isPinned(lane) ? tr("Let the lane scroll (P)") : tr("Pin the lane on top (P)"), this, [this, lane] { setPinned(lane, !isPinned(lane)); });
     menu->addAction(tr("Hide the lane"), this, [this, lane] { setHidden(lane, true); });
     menu->addSeparator();
   }
   menu->addAction(tr("Open all lanes"), this, [this] {
     closed_.clear();
+    closedGroups_.clear();
     lanesChanged();
   });
   menu->addAction(tr("Close all lanes"), this, [this] {
@@ -222,12 +272,6 @@ void TimelineCanvas::mark(int64_t start, int64_t end) {
   markStart_ = start;
   markEnd_ = end;
   update();
-}
-
-double TimelineCanvas::laneTop(size_t lane) const {
-  double top = rulerHeight() - scroll_;
-  for (size_t i = 0; i < lane && i < outline_.lanes.size(); ++i) top += laneHeight(outline_.lanes[i]);
-  return top;
 }
 
 void TimelineCanvas::fit() {
@@ -332,41 +376,34 @@ int64_t TimelineCanvas::ownerOf(const Hit& hit) const {
 
 TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
   Hit hit;
-  double top = rulerHeight() - scroll_;
   if (position.x() < labelWidth() || position.y() < rulerHeight()) return hit;
   const int64_t time = timeAt(position.x());
   hit.timeNs = time;
   const int64_t slack = (to_ - from_) / columns() * 2;
-  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-    const TimelineLane& lane = outline_.lanes[i];
-    const double bottom = top + laneHeight(lane);
-    if (position.y() < top || position.y() >= bottom) {
-      top = bottom;
-      continue;
+  const Place* place = placeAt(position.y());
+  if (!place || place->lane < 0) return hit;
+  const TimelineLane& lane = outline_.lanes[static_cast<size_t>(place->lane)];
+  hit.lane = place->lane;
+  if (lane.kind == TimelineLane::Kind::Stages) {
+    const int depth = static_cast<int>((position.y() - topOf(*place) - 3) / rowHeight());
+    if (depth < 0 || depth >= static_cast<int>(lane.rows.size())) return hit;
+    const SpanRow& row = lane.rows[static_cast<size_t>(depth)];
+    for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
+      const NamedSpan& span = lane.spans[row.spans[at]];
+      if (span.startNs - slack > time) break;
+      if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
     }
-    hit.lane = static_cast<int>(i);
-    if (lane.kind == TimelineLane::Kind::Stages) {
-      const int depth = static_cast<int>((position.y() - top - 3) / rowHeight());
-      if (depth < 0 || depth >= static_cast<int>(lane.rows.size())) break;
-      const SpanRow& row = lane.rows[static_cast<size_t>(depth)];
-      for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
-        const NamedSpan& span = lane.spans[row.spans[at]];
-        if (span.startNs - slack > time) break;
-        if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
-      }
-    } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
-      hit.sample = sampleAt(*bars, time);
-    } else if (bars) {
-      int64_t best = slack + 1;
-      for (size_t b = 0; b < bars->bars.size(); ++b) {
-        const auto& bar = bars->bars[b];
-        const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
-        if (gap >= best) continue;
-        best = gap;
-        hit.bar = static_cast<int>(b);
-      }
+  } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
+    hit.sample = sampleAt(*bars, time);
+  } else if (bars) {
+    int64_t best = slack + 1;
+    for (size_t b = 0; b < bars->bars.size(); ++b) {
+      const auto& bar = bars->bars[b];
+      const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
+      if (gap >= best) continue;
+      best = gap;
+      hit.bar = static_cast<int>(b);
     }
-    break;
   }
   return hit;
 }
@@ -413,8 +450,10 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
-  if (const int lane = labelAt(event->position()); !dragging_ && event->button() == Qt::LeftButton && lane >= 0) {
-    const TimelineLane& at = outline_.lanes[static_cast<size_t>(lane)];
+  if (const Place* place = labelAt(event->position()); place && place->lane < 0 && !dragging_ && event->button() == Qt::LeftButton) {
+    setGroupClosed(std::string(place->group), !isGroupClosed(place->group));
+  } else if (place && !dragging_ && event->button() == Qt::LeftButton) {
+    const TimelineLane& at = outline_.lanes[static_cast<size_t>(place->lane)];
     if (at.kind == TimelineLane::Kind::Stages && at.depth > 1) setClosed(at, !isClosed(at));
   } else if (!dragging_ && event->button() == Qt::LeftButton) {
     selected_ = hitAt(event->position());
@@ -492,9 +531,10 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_PageUp: return scrollTo(scroll_ - bar_->pageStep());
     case Qt::Key_PageDown: return scrollTo(scroll_ + bar_->pageStep());
     case Qt::Key_O:
-      for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-        if (selected_.lane == static_cast<int>(i)) return setClosed(outline_.lanes[i], !isClosed(outline_.lanes[i]));
-      }
+    case Qt::Key_P:
+      if (selected_.lane < 0 || selected_.lane >= static_cast<int>(outline_.lanes.size())) return;
+      if (const TimelineLane& lane = outline_.lanes[static_cast<size_t>(selected_.lane)]; event->key() == Qt::Key_P) setPinned(lane, !isPinned(lane));
+      else setClosed(lane, !isClosed(lane));
       return;
     case Qt::Key_Return:
     case Qt::Key_Enter:
@@ -510,8 +550,8 @@ bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) labelWidth_ = rowHeight_ = 0;
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const int label = labelAt(help->pos());
-    const QString text = label >= 0 ? labelText(outline_.lanes[static_cast<size_t>(label)]) : describe(hitAt(help->pos()));
+    const Place* label = labelAt(help->pos());
+    const QString text = !label ? describe(hitAt(help->pos())) : label->lane < 0 ? str(label->group) : labelText(outline_.lanes[static_cast<size_t>(label->lane)]);
     text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
     return true;
   }
