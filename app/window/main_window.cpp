@@ -66,7 +66,6 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       program_(program),
       runner_(new ScriptRunner(std::move(program), this)) {
   setObjectName(QStringLiteral("mainWindow"));
-  QCoreApplication::instance()->setProperty("fusebox.program", runner_->program());  // what views start to compile a graph again
   setWindowTitle(tr("Fusebox"));
   setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
   setAcceptDrops(true);
@@ -137,7 +136,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   outputDock_->hide();
   debugDock_->hide();
   connect(messages_, &MessageBar::actionTriggered, this, [this] {
-    if (!recovered_.isEmpty()) openSession(std::exchange(recovered_, {}));
+    for (const QString& session : std::exchange(recovered_, {})) openSession(session);
   });
   qApp->installEventFilter(this);
   updateActions();
@@ -148,7 +147,7 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::buildViews() {
-  for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_}));
+  for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_, program_}));
   outputDock_ = docks_->addPanel(QStringLiteral("output"), tr("Output"), output_);
   buildDebugger();
 }
@@ -203,7 +202,7 @@ void MainWindow::sessionOpened() {
   before_.clear();
   const QString path = session_->path();
   RecentSessions::add(path);
-  crash_guard::noteOpen(path);
+  crash_guard::noteOpen(this, path);
   start_->reload();
   tabs_->select(path);
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
@@ -269,7 +268,7 @@ void MainWindow::leaveSession() {
   if (session_->isOpen()) tabs_->keep(session_->path(), history_);
   for (views::View* view : docks_->views()) view->setSession(nullptr);
   session_.reset();
-  crash_guard::noteOpen({});
+  crash_guard::noteOpen(this, {});
   growth_.stop();
   growth_.setInterval(kRefreshMs);
   refreshing_.invalidate();
@@ -400,15 +399,24 @@ void MainWindow::remember(const Location& place) {
 
 void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   if (leftovers.isEmpty()) return;
-  const auto& last = leftovers.front();
-  recovered_ = last.session;
+  QStringList names, reports;
+  recovered_.clear();
+  for (const auto& leftover : leftovers) {
+    for (const QString& session : leftover.sessions) {
+      if (!recovered_.contains(session)) recovered_.prepend(session);  // the last one opened is in front
+    }
+    if (!leftover.report.isEmpty()) reports << leftover.report;
+  }
+  if (recovered_.isEmpty()) return;
+  for (const QString& session : recovered_) names << QFileInfo(session).fileName();
   QSettings settings;
-  const QString before = settings.value(QStringLiteral("window/crashedWith")).toString();
-  settings.setValue(QStringLiteral("window/crashedWith"), last.session);
-  const bool isAgain = before == last.session;
-  messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(QFileInfo(last.session).fileName()),
-                 last.report.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.") : tr("What happened is in %1; please send it along.").arg(last.report),
-                 isAgain ? QString() : tr("Open it again"));  // what failed twice would fail again
+  const QStringList before = settings.value(QStringLiteral("window/crashedWith")).toStringList();
+  settings.setValue(QStringLiteral("window/crashedWith"), recovered_);
+  recovered_.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
+  messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(names.join(QStringLiteral(", "))),
+                 reports.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.")
+                                   : tr("What happened is in %1; please send it along.").arg(reports.join(QStringLiteral(", "))),
+                 recovered_.isEmpty() ? QString() : tr("Open it again"));
 }
 
 /// The mouse's own back and forward buttons, wherever the pointer is.

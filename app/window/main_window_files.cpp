@@ -13,6 +13,7 @@
 #include <QSettings>
 #include <QVBoxLayout>
 
+#include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
 #include "app/window/recent_sessions.h"
 
@@ -130,33 +131,17 @@ void MainWindow::runAgain() {
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (runner_->running() && !mayEndProgram_) {
     event->ignore();
-    askBeforeEnding();
-    return;
+    return askBeforeEnding(this, [this] {
+      mayEndProgram_ = true;
+      close();
+    });
   }
   QSettings settings;
   settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
   layouts_.keep();
   settings.remove(QStringLiteral("window/crashedWith"));
-  crash_guard::noteOpen({});
+  crash_guard::noteOpen(this, {});
   event->accept();
-}
-
-/// Hours of work may hang on a key that was hit by mistake.
-void MainWindow::askBeforeEnding() {
-  if (findChild<QMessageBox*>(QStringLiteral("endProgram"))) return;
-  auto* box = new QMessageBox(QMessageBox::Question, tr("A program is running"),
-                              tr("Closing the window ends the program that was started from it. What was recorded until then stays in its session."),
-                              QMessageBox::Cancel, this);
-  box->setObjectName(QStringLiteral("endProgram"));
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  QPushButton* end = box->addButton(tr("&End the program and close"), QMessageBox::DestructiveRole);
-  end->setObjectName(QStringLiteral("endProgram.end"));
-  box->setDefaultButton(QMessageBox::Cancel);
-  connect(end, &QPushButton::clicked, this, [this] {
-    mayEndProgram_ = true;
-    close();
-  });
-  box->open();
 }
 
 }  // namespace fusebox::window

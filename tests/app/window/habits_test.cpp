@@ -438,7 +438,11 @@ class HabitsTest : public QObject {
     const pid_t child = fork();
     if (child == 0) {
       crash_guard::install(state);
-      crash_guard::noteOpen(session_);
+      const int windows[] = {0, 1, 2};
+      crash_guard::noteOpen(&windows[0], session_);
+      crash_guard::noteOpen(&windows[1], folder_.filePath("other.fusebox"));
+      crash_guard::noteOpen(&windows[2], folder_.filePath("closed.fusebox"));
+      crash_guard::noteOpen(&windows[2], {});
       qInfo("the last words");
       std::abort();
     }
@@ -447,7 +451,7 @@ class HabitsTest : public QObject {
     QVERIFY(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     const auto leftovers = crash_guard::takeLeftovers(state);
     QCOMPARE(leftovers.size(), 1);
-    QCOMPARE(leftovers[0].session, session_);
+    QCOMPARE(leftovers[0].sessions, QStringList({session_, folder_.filePath("other.fusebox")}));
     QFile report(leftovers[0].report);
     QVERIFY(report.open(QIODevice::ReadOnly));
     const QByteArray text = report.readAll();
