@@ -136,7 +136,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   outputDock_->hide();
   debugDock_->hide();
   connect(messages_, &MessageBar::actionTriggered, this, [this] {
-    for (const QString& session : std::exchange(recovered_, {})) openSession(session);
+    if (const auto action = std::exchange(onMessageAction_, {})) action();
   });
   qApp->installEventFilter(this);
   updateActions();
@@ -361,7 +361,9 @@ void MainWindow::runFinished(const RunOutcome& outcome) {
   failedRun_ = outcome.failed ? runner_->sessionPath() : QString();
   output_->end(outcome.what.isEmpty() ? tr("[finished]") : QStringLiteral("[%1]").arg(outcome.what));
   if (!outcome.what.isEmpty()) {
-    messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details);
+    onMessageAction_ = [this, place = Location::sourceLine(outcome.file.toStdString(), outcome.line)] { goTo(place); };
+    messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details,
+                   QFileInfo::exists(outcome.file) ? tr("Show the line") : QString());
   }
   if (!awaited_.isEmpty() && !session_) retryOpening();
   if (!session_ && awaited_.isEmpty()) start_->reload();
@@ -399,24 +401,26 @@ void MainWindow::remember(const Location& place) {
 
 void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   if (leftovers.isEmpty()) return;
-  QStringList names, reports;
-  recovered_.clear();
+  QStringList sessions, names, reports;
   for (const auto& leftover : leftovers) {
     for (const QString& session : leftover.sessions) {
-      if (!recovered_.contains(session)) recovered_.prepend(session);  // the last one opened is in front
+      if (!sessions.contains(session)) sessions.prepend(session);  // the last one opened is in front
     }
     if (!leftover.report.isEmpty()) reports << leftover.report;
   }
-  if (recovered_.isEmpty()) return;
-  for (const QString& session : recovered_) names << QFileInfo(session).fileName();
+  if (sessions.isEmpty()) return;
+  for (const QString& session : sessions) names << QFileInfo(session).fileName();
   QSettings settings;
   const QStringList before = settings.value(QStringLiteral("window/crashedWith")).toStringList();
-  settings.setValue(QStringLiteral("window/crashedWith"), recovered_);
-  recovered_.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
+  settings.setValue(QStringLiteral("window/crashedWith"), sessions);
+  sessions.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
+  onMessageAction_ = [this, sessions] {
+    for (const QString& session : sessions) openSession(session);
+  };
   messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(names.join(QStringLiteral(", "))),
                  reports.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.")
                                    : tr("What happened is in %1; please send it along.").arg(reports.join(QStringLiteral(", "))),
-                 recovered_.isEmpty() ? QString() : tr("Open it again"));
+                 sessions.isEmpty() ? QString() : tr("Open it again"));
 }
 
 /// The mouse's own back and forward buttons, wherever the pointer is.

@@ -153,7 +153,7 @@ class MainWindow : public QMainWindow {
   std::unique_ptr<views::SessionLink> session_;
   QPointer<QDialog> manual_;
   views::Location selected_; ///< what a view announced last, with the view
-  QStringList recovered_;    ///< offered again after a crash
+  std::function<void()> onMessageAction_;  ///< what the message bar's button does
   QString before_;           ///< open before a file that is being opened: comes back if that cannot be read
   QString failedRun_;        ///< session of the last run, where that failed
   std::optional<RunRequest> lastRun_;

@@ -118,6 +118,21 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(breaks->model()->rowCount() >= 1);
     QVERIFY(view->findChild<QTableView*>("overview.kernels")->model()->rowCount() > 3);
     QVERIFY(view->findChild<QTableView*>("overview.recompiles")->model()->rowCount() >= 1);
+    // A number leads to what it counts, by mouse and keys.
+    QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
+    const auto cards = view->findChildren<QAbstractButton*>("card");
+    QVERIFY(cards.size() == 9);
+    for (auto* card : cards) {
+      QVERIFY(!card->toolTip().isEmpty());
+      if (card->accessibleName() == "Graph breaks") QTest::mouseClick(card->findChild<QLabel*>("overview.number.breaks"), Qt::LeftButton);
+      card->setFocus();
+      if (card->accessibleName() == "Recompiles") QTest::keyClick(card, Qt::Key_Return);
+      if (card->accessibleName() == "Compile time") QTest::keyClick(card, Qt::Key_Space);
+    }
+    QCOMPARE(opened.size(), 2);
+    QCOMPARE(opened[0][0].value<Location>().view, std::string("breaks"));
+    QCOMPARE(opened[1][0].value<Location>().view, std::string("recompiles"));
+    QVERIFY(view->findChild<QTableView*>("overview.stages")->isVisible());
   }
 
   /// A session that was finished says so; what its program came to is another matter.
@@ -140,7 +155,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
       view->resize(size);
       QTRY_COMPARE(view->size(), size);
       QTest::qWait(20);
-      for (const QFrame* card : view->findChildren<QFrame*>("card")) {
+      for (const auto* card : view->findChildren<QAbstractButton*>("card")) {
         QVERIFY2(card->height() >= card->sizeHint().height(), qPrintable(QStringLiteral("%1 at %2").arg(card->height()).arg(size.height())));
       }
       QVERIFY(view->findChild<QTabWidget*>("overview.tabs")->height() >= 7 * view->fontMetrics().height());
@@ -665,6 +680,14 @@ class SessionViewsTest : public QObject, private test::ShownView {
     for (const int lane : seen()) QVERIFY(lane >= 12);
     canvas->setPinned(lanes.back(), false);
     QCOMPARE(seen().front(), 12);
+    // The column of labels is as wide as its edge is dragged.
+    const int columns = canvas->columns();
+    const QPoint edge(canvas->width() - canvas->columns() - (bar->isVisible() ? bar->width() : 0), 150);
+    QTest::mousePress(canvas, Qt::LeftButton, {}, edge);
+    QMouseEvent drag(QEvent::MouseMove, QPointF(edge + QPoint(120, 0)), canvas->mapToGlobal(QPointF(edge + QPoint(120, 0))), Qt::NoButton, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(canvas, &drag);
+    QTest::mouseRelease(canvas, Qt::LeftButton, {}, edge + QPoint(120, 0));
+    QVERIFY2(std::abs(columns - canvas->columns() - 120) <= 2, qPrintable(QString::number(columns - canvas->columns())));
   }
 
   /// W and S keep what is under the pointer where it is.

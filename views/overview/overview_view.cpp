@@ -10,6 +10,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/overview/number_card.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
@@ -51,15 +52,21 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   numbersGrid_ = new QGridLayout;
   numbersGrid_->setSpacing(8);
   column->addLayout(numbersGrid_);
-  frames_ = addNumber(QStringLiteral("frames"), tr("Frames"));
-  graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"));
-  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"));
-  recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"));
-  kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"));
-  launches_ = addNumber(QStringLiteral("launches"), tr("Launches"));
-  compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"));
-  runTime_ = addNumber(QStringLiteral("run"), tr("Run time"));
-  cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"));
+  const auto toList = [this](DataTable* OverviewView::*list) { return [this, list] { tabs_->setCurrentWidget(this->*list); }; };
+  const auto toView = [this](const char* view) { return [this, view] { bus()->open(Location::ofView(view)); }; };
+  frames_ = addNumber(QStringLiteral("frames"), tr("Frames"),
+                      tr("Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass."), toList(&OverviewView::functions_));
+  graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"), tr("Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran."),
+                      toView("graph"));
+  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("How often compiling met a break; places: lines of the program at which it did."), toView("breaks"));
+  recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
+                                toView("recompiles"));
+  kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
+                       tr("Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
+  launches_ = addNumber(QStringLiteral("launches"), tr("Launches"), tr("Runs of kernels and library calls, those that replays of CUDA graphs contain among them."), toView("timeline"));
+  compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"), tr("Of all compilations, backward passes within those of their functions."), toList(&OverviewView::stages_));
+  runTime_ = addNumber(QStringLiteral("run"), tr("Run time"), tr("In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took."), toView("slowness"));
+  cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"), tr("Graphs that were found compiled in the cache, and those that were not."), toView("graph"));
 
   arrangeCards();
 
@@ -125,29 +132,11 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   clear();
 }
 
-OverviewView::Number OverviewView::addNumber(const QString& name, const QString& title) {
-  auto* card = new QFrame;
-  card->setObjectName(QStringLiteral("card"));
-  auto* column = new QVBoxLayout(card);
-  column->setContentsMargins(10, 7, 10, 7);
-  column->setSpacing(1);
-  auto* caption = new QLabel(title);
-  caption->setProperty("role", QStringLiteral("muted"));
-  auto* value = new QLabel(QStringLiteral("–"));
-  value->setObjectName(QStringLiteral("overview.number.") + name);
-  value->setAccessibleName(title);
-  QFont big = value->font();
-  big.setPointSizeF(big.pointSizeF() * 1.45);
-  value->setFont(big);
-  auto* note = new QLabel;
-  note->setObjectName(QStringLiteral("overview.note.") + name);
-  note->setProperty("role", QStringLiteral("muted"));
-  for (QLabel* label : {caption, value, note}) {
-    label->setMinimumWidth(1);
-    column->addWidget(label);
-  }
+OverviewView::Number OverviewView::addNumber(const QString& name, const QString& title, const QString& counts, std::function<void()> open) {
+  auto* card = new NumberCard(name, title, counts);
+  connect(card, &QAbstractButton::clicked, this, std::move(open));
   cards_.push_back(card);
-  return {value, note};
+  return {card->value(), card->note()};
 }
 
 void OverviewView::arrangeCards() {

@@ -37,7 +37,8 @@ class OverviewView : public View {
     QLabel* value;
     QLabel* note;
   };
-  Number addNumber(const QString& name, const QString& title);
+  /// `counts` says what the number is of; `open` shows those.
+  Number addNumber(const QString& name, const QString& title, const QString& counts, std::function<void()> open);
   DataTable* addTable(const QString& name, const QString& title, const QString& filter, std::vector<TableColumn> columns);
   /// Cards side by side, in as many rows as leave their texts whole.
   void arrangeCards();

@@ -18,6 +18,7 @@ namespace fusebox::views {
 namespace {
 
 constexpr double kStep = 1.25;
+constexpr int kNarrowestLabels = 60, kEdge = 4;
 constexpr int64_t kShortestWindow = 200;  // ns
 
 /// The samples that hold `time`: their index, -1 for none.
@@ -53,6 +54,7 @@ int TimelineCanvas::rowHeight() const {
 int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
 int TimelineCanvas::labelWidth() const {
+  if (chosenLabelWidth_ > 0) return std::min(chosenLabelWidth_, std::max(kNarrowestLabels, width() / 2));
   if (labelWidth_ == 0) labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
   return labelWidth_;
 }
@@ -424,6 +426,7 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   setFocus(Qt::MouseFocusReason);
   pressed_ = last_ = event->position();
   pointer_ = event->position().x();
+  resizingLabels_ = std::abs(pointer_ - labelWidth()) < kEdge;
   dragging_ = false;
   measuring_ = event->modifiers() & Qt::ShiftModifier;
 }
@@ -431,11 +434,16 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   pointer_ = event->position().x();
   if (!(event->buttons() & (Qt::LeftButton | Qt::MiddleButton))) {
-    setCursor(hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
+    const bool isEdge = std::abs(pointer_ - labelWidth()) < kEdge;
+    setCursor(isEdge ? Qt::SplitHCursor : hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
     return;
   }
   if (!dragging_ && (event->position() - pressed_).manhattanLength() < 5) return;
   dragging_ = true;
+  if (resizingLabels_) {
+    chosenLabelWidth_ = std::max(kNarrowestLabels, static_cast<int>(event->position().x()));
+    return lanesChanged();
+  }
   if (measuring_) {
     markStart_ = std::min(timeAt(pressed_.x()), timeAt(event->position().x()));
     markEnd_ = std::max(timeAt(pressed_.x()), timeAt(event->position().x()));
@@ -465,7 +473,7 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
     emit selected(selected_);
     update();
   }
-  dragging_ = measuring_ = false;
+  dragging_ = measuring_ = resizingLabels_ = false;
 }
 
 void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {

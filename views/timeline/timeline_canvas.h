@@ -155,6 +155,8 @@ class TimelineCanvas : public QWidget {
   double pointer_ = -1;          ///< x of the mouse, -1 where it is elsewhere
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;
+  bool resizingLabels_ = false;
+  int chosenLabelWidth_ = 0;     ///< of the column of labels, as its edge was dragged
   mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font; asked for with every bar, while shaping text takes longer than painting one
 };
 
