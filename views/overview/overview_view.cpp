@@ -93,7 +93,6 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                          {tr("Recompiles"), tr("Compilations after a guard failed"), true}, {tr("What stands in the way")}, {tr("What to do")}, {tr("Line")}});
   failures_ = addTable(QStringLiteral("overview.failures"), tr("Not compiled"), tr("Filter failures"),
                        {{tr("Function")}, {tr("What")}, {tr("Reason")}, {tr("What to do")}, {tr("Times"), {}, true}, {tr("Line")}});
-  failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
   hottest_ = addTable(QStringLiteral("overview.kernels"), tr("Hottest kernels"), tr("Filter kernels"),
                       {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), tr("With those that replays of CUDA graphs contain"), true}, {tr("Total"), {}, true},
                        {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
@@ -112,10 +111,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                      {{tr("Stage or pass")}, {tr("Phase")}, {tr("Runs"), {}, true}, {tr("Total"), tr("With the stages and passes inside of it"), true},
                       {tr("Own"), tr("Without the stages and passes inside of it"), true}, {tr("Share"), tr("Own time as a share of all compile time"), true}});
   facts_ = addTable(QStringLiteral("overview.facts"), tr("Run and versions"), tr("Filter facts"), {{tr("Fact")}, {tr("Value")}});
-  facts_->setEmptyText(tr("Nothing recorded about the run"), {});
   losses_ = addTable(QStringLiteral("overview.losses"), tr("Losses"), tr("Filter losses"),
                      {{tr("What is missing")}, {tr("Times"), {}, true}, {tr("Detail")}});
-  losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
 
   auto* scroll = new QScrollArea;  // where there is no room, what is on the page stays as high as its words
   scroll->setObjectName(QStringLiteral("overview.page"));
@@ -176,14 +173,20 @@ void OverviewView::find() {
 }
 
 void OverviewView::load() {
+  if (!announced_) {
+    session()->ask<OverviewModel>(
+        this, "start", [](session::Reader& reader) { return loadOverviewStart(reader); },
+        [this](Result<OverviewModel>& result) {
+          if (result && !announced_) fillStart(*result);
+        });
+  }
   session()->ask<OverviewModel>(
       this, "overview", [](session::Reader& reader) { return loadOverview(reader); },
       [this](Result<OverviewModel>& result) {
         if (!result) return empty_->showReason(tr("The overview cannot be read"), str(result.error().text()));
         fill(*result);
         empty_->showContent();
-        if (!announced_) emit firstPicture();
-        announced_ = true;
+        if (!std::exchange(announced_, true)) emit firstPicture();
       });
 }
 
@@ -203,7 +206,29 @@ void OverviewView::setTabCount(DataTable* table, const QString& title, int count
   tabs_->setTabText(tabs_->indexOf(table), count > 0 ? QStringLiteral("%1 (%2)").arg(title).arg(count) : title);
 }
 
-void OverviewView::fill(OverviewModel& model) {
+void OverviewView::fillStart(const OverviewModel& model) {
+  showHead(model);
+  verdict_->hide();
+  stageBar_->hide();
+  for (const Number& number : {frames_, graphs_, breaksNumber_, recompilesNumber_, kernels_, launches_, compileTime_, runTime_, cache_}) {
+    number.value->setText(QStringLiteral("…"));
+    number.note->setText(QStringLiteral(" "));
+  }
+  const auto& s = model.summary;
+  using query::Holding;
+  const std::tuple<Number, int64_t, Holding> known[] = {
+      {frames_, s.frames, Holding::Graphs}, {graphs_, s.graphs, Holding::Graphs}, {kernels_, s.kernels, Holding::Graphs}, {launches_, s.launches, Holding::RunTimes}};
+  for (const auto& [number, count, from] : known) number.value->setText(count > 0 || model.holdings.has(from) ? str(formatCount(count)) : QStringLiteral("–"));
+  for (DataTable* list : {functions_, failures_, hottest_, breaks_, recompiles_, stages_, facts_, losses_}) {
+    list->setRows({});
+    list->setEmptyText(tr("Reading the session…"), {});
+  }
+  empty_->showContent();
+  announced_ = true;
+  emit firstPicture();
+}
+
+void OverviewView::showHead(const OverviewModel& model) {
   QString script;
   bool hasFailed = false;
   for (const auto& [key, value] : model.facts) {
@@ -218,6 +243,13 @@ void OverviewView::fill(OverviewModel& model) {
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                   : hasFailed                  ? tr("finished: the program failed")
                                                : tr("finished"));
+}
+
+void OverviewView::fill(OverviewModel& model) {
+  showHead(model);
+  failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
+  facts_->setEmptyText(tr("Nothing recorded about the run"), {});
+  losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
   askOperators();

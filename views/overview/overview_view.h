@@ -43,6 +43,9 @@ class OverviewView : public View {
   /// Cards side by side, in as many rows as leave their texts whole.
   void arrangeCards();
   void fill(OverviewModel& model);
+  /// The numbers that are known before the lists are read.
+  void fillStart(const OverviewModel& model);
+  void showHead(const OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void showVerdict(const query::Coverage& coverage);
   void sayNone(const query::Holdings& holdings, bool isOver);
