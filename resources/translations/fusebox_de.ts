@@ -1393,7 +1393,7 @@
     </message>
     <message>
         <source>The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode=&quot;reduce-overhead&quot;), help.</source>
-        <translation>Der Host erteilt Arbeit langsamer, als das Gerät sie erledigt. Größere Kernel oder CUDA-Graphen (mode="reduce-overhead") helfen.</translation>
+        <translation>Der Host erteilt Arbeit langsamer, als das Gerät sie erledigt. Größere Kernel oder CUDA-Graphen (mode=&quot;reduce-overhead&quot;) helfen.</translation>
     </message>
     <message>
         <source>host</source>
@@ -2114,6 +2114,10 @@ gefunden {}</translation>
     <message>
         <source>{} (backward)</source>
         <translation>{} (rückwärts)</translation>
+    </message>
+    <message>
+        <source>program</source>
+        <translation>Programm</translation>
     </message>
 </context>
 <context>
@@ -5645,6 +5649,42 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>Overview</source>
         <translation>Übersicht</translation>
     </message>
+    <message>
+        <source>Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass.</source>
+        <translation>Funktionen, auf die der Compiler traf, mit dem, was sie nach Graphbrüchen fortsetzt. Kompilierungen: jeder Versuch an einer, und jeder Rückwärtsgang.</translation>
+    </message>
+    <message>
+        <source>Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran.</source>
+        <translation>Erfasste Graphen: jedes Eintrags, dessen, was nach Brüchen fortsetzt, und der Rückwärtsgänge. Aufrufe: wie oft kompilierter Code lief.</translation>
+    </message>
+    <message>
+        <source>How often compiling met a break; places: lines of the program at which it did.</source>
+        <translation>Wie oft das Kompilieren auf einen Bruch traf; Stellen: die Zeilen des Programms, an denen es geschah.</translation>
+    </message>
+    <message>
+        <source>Compilations because a guard of an earlier entry failed; backward passes count with their function.</source>
+        <translation>Kompilierungen, weil ein Guard eines früheren Eintrags fehlschlug; Rückwärtsgänge zählen mit ihrer Funktion.</translation>
+    </message>
+    <message>
+        <source>Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
+        <translation>Erzeugte Kernel; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
+    </message>
+    <message>
+        <source>Runs of kernels and library calls, those that replays of CUDA graphs contain among them.</source>
+        <translation>Läufe von Kerneln und Bibliotheksaufrufen, auch die, die in Wiederholungen von CUDA-Graphen enthalten sind.</translation>
+    </message>
+    <message>
+        <source>Of all compilations, backward passes within those of their functions.</source>
+        <translation>Aller Kompilierungen, Rückwärtsgänge innerhalb derer ihrer Funktionen.</translation>
+    </message>
+    <message>
+        <source>In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took.</source>
+        <translation>In Aufrufen kompilierten Codes; wo eine Sitzung keine Aufrufe hat: in Kerneln. Guards: was ihre Prüfung dauerte.</translation>
+    </message>
+    <message>
+        <source>Graphs that were found compiled in the cache, and those that were not.</source>
+        <translation>Graphen, die kompiliert im Cache lagen, und solche, die es nicht taten.</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::RecompilesView</name>
@@ -6303,6 +6343,22 @@ längstes %5: %6</translation>
         <source>%1 shown</source>
         <translation>%1 zu sehen</translation>
     </message>
+    <message>
+        <source>Open the group</source>
+        <translation>Die Gruppe öffnen</translation>
+    </message>
+    <message>
+        <source>Close the group</source>
+        <translation>Die Gruppe schließen</translation>
+    </message>
+    <message>
+        <source>Let the lane scroll (P)</source>
+        <translation>Die Spur mitrollen lassen (P)</translation>
+    </message>
+    <message>
+        <source>Pin the lane on top (P)</source>
+        <translation>Die Spur oben anheften (P)</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::TimelineView</name>
@@ -6633,6 +6689,14 @@ längstes %5: %6</translation>
     <message>
         <source>Timeline</source>
         <translation>Zeitachse</translation>
+    </message>
+    <message>
+        <source>its first run is marked</source>
+        <translation>sein erster Lauf ist markiert</translation>
+    </message>
+    <message>
+        <source>its compilation is marked</source>
+        <translation>ihre Kompilierung ist markiert</translation>
     </message>
 </context>
 <context>
@@ -7226,6 +7290,12 @@ längstes %5: %6</translation>
         <source>error: %1
 </source>
         <translation>Fehler: %1
+</translation>
+    </message>
+    <message>
+        <source>breakpoint: %1
+</source>
+        <translation>Haltepunkt: %1
 </translation>
     </message>
 </context>
@@ -7930,6 +8000,10 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>Deutsch</source>
         <translation>Deutsch</translation>
+    </message>
+    <message>
+        <source>Show the line</source>
+        <translation>Die Zeile zeigen</translation>
     </message>
 </context>
 <context>
