@@ -5687,6 +5687,109 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     </message>
 </context>
 <context>
+    <name>fusebox::views::QueryView</name>
+    <message>
+        <source>Kernels by time</source>
+        <translation>Kernel nach Zeit</translation>
+    </message>
+    <message>
+        <source>Lines of the program by kernel time</source>
+        <translation>Zeilen des Programms nach Kernelzeit</translation>
+    </message>
+    <message>
+        <source>Graph breaks by line</source>
+        <translation>Graphbrüche nach Zeile</translation>
+    </message>
+    <message>
+        <source>Guards that fail most</source>
+        <translation>Guards, die am häufigsten fehlschlagen</translation>
+    </message>
+    <message>
+        <source>Compile time by pass</source>
+        <translation>Kompilierzeit nach Pass</translation>
+    </message>
+    <message>
+        <source>Fusions that were refused, by reason</source>
+        <translation>Abgelehnte Fusionen nach Grund</translation>
+    </message>
+    <message>
+        <source>Filter views</source>
+        <translation>Ansichten filtern</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>Ansicht</translation>
+    </message>
+    <message>
+        <source>A row&apos;s double click asks for all of it</source>
+        <translation>Ein Doppelklick auf die Zeile fragt nach allem</translation>
+    </message>
+    <message>
+        <source>Columns</source>
+        <translation>Spalten</translation>
+    </message>
+    <message>
+        <source>No session is open</source>
+        <translation>Keine Sitzung ist offen</translation>
+    </message>
+    <message>
+        <source>Query</source>
+        <translation>Abfrage</translation>
+    </message>
+    <message>
+        <source>SELECT … FROM a view on the left; Ctrl+Return runs it. Nothing can be changed.</source>
+        <translation>SELECT … FROM einer Ansicht links; Strg+Eingabe führt sie aus. Geändert werden kann nichts.</translation>
+    </message>
+    <message>
+        <source>Examples</source>
+        <translation>Beispiele</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>Ausführen</translation>
+    </message>
+    <message>
+        <source>Run the query</source>
+        <translation>Die Abfrage ausführen</translation>
+    </message>
+    <message>
+        <source>Run the query (Ctrl+Return)</source>
+        <translation>Die Abfrage ausführen (Strg+Eingabe)</translation>
+    </message>
+    <message>
+        <source>The views cannot be listed</source>
+        <translation>Die Ansichten lassen sich nicht auflisten</translation>
+    </message>
+    <message>
+        <source>Reading…</source>
+        <translation>Wird gelesen …</translation>
+    </message>
+    <message>
+        <source>Filter rows</source>
+        <translation>Zeilen filtern</translation>
+    </message>
+    <message>
+        <source>No rows</source>
+        <translation>Keine Zeilen</translation>
+    </message>
+    <message>
+        <source>The query found nothing.</source>
+        <translation>Die Abfrage fand nichts.</translation>
+    </message>
+    <message>
+        <source>the first %1 rows; there are more</source>
+        <translation>die ersten %1 Zeilen; es gibt mehr</translation>
+    </message>
+    <message>
+        <source>row</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>rows</source>
+        <translation>Zeilen</translation>
+    </message>
+</context>
+<context>
     <name>fusebox::views::RecompilesView</name>
     <message>
         <source>Filter functions</source>

@@ -17,6 +17,7 @@
 
 #include "engine/record/recorder.h"
 #include "profiler/session/reader.h"
+#include "profiler/session/schema.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
@@ -32,6 +33,7 @@
 #include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
+#include "views/query/query_view.h"
 #include "views/timeline/timeline_view.h"
 #include "tests/patience.h"
 
@@ -462,6 +464,46 @@ class SessionViewsTest : public QObject, private test::ShownView {
       double sum = 0;
       for (int r = 0; r < stages->model()->rowCount(); ++r) sum += stages->model()->index(r, 5).data().toString().remove("%").trimmed().toDouble();
       QVERIFY2(sum > 95 && sum < 101, qPrintable(QString::number(sum)));
+    }
+  }
+
+  void aQueryHasItsRowsWhichLeadOn() {
+    auto view = show<QueryView>(small_);
+    auto* views = view->findChild<QTableView*>("query.views");
+    QTRY_COMPARE(views->model()->rowCount(), static_cast<int>(session::publicViews().size()));
+    auto* text = view->findChild<QPlainTextEdit*>("query.text");
+    auto* state = view->findChild<QLabel*>("query.state");
+    text->setPlainText("SELECT name, kernel_id, total_ns FROM kernels ORDER BY kernel_id");
+    text->setFocus();
+    QTest::keyClick(text, Qt::Key_Return, Qt::ControlModifier);
+    QTRY_VERIFY(view->result());
+    // As the command line answers the same question.
+    auto reader = session::Reader::open(small_.toStdString());
+    const auto table = (*reader)->query(text->toPlainText().toStdString());
+    QVERIFY(table.has_value());
+    const QAbstractItemModel* rows = view->result()->model();
+    QCOMPARE(rows->rowCount(), static_cast<int>(table->rows.size()));
+    QCOMPARE(rows->headerData(2, Qt::Horizontal).toString(), QString("total_ns"));
+    for (int r = 0; r < rows->rowCount(); ++r)
+      for (int c = 0; c < 3; ++c) QCOMPARE(rows->index(r, c).data().toString().toStdString(), session::cellText(table->rows[static_cast<size_t>(r)][static_cast<size_t>(c)]));
+    QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
+    view->result()->table()->selectRow(1);
+    view->result()->table()->setFocus();
+    QTest::keyClick(view->result()->table(), Qt::Key_Return);
+    QCOMPARE(opened.size(), 1);
+    QCOMPARE(opened[0][0].value<Location>().kind, ObjectKind::Kernel);
+    QCOMPARE(opened[0][0].value<Location>().id, std::get<int64_t>(table->rows[1][1]));
+    // What would write, or is no SQL, is refused in words.
+    for (const char* wrong : {"DELETE FROM t_kernel", "SELECT nothing FROM nowhere", "SELECT 1; SELECT 2"}) {
+      text->setPlainText(wrong);
+      view->findChild<QToolButton*>("query.run")->click();
+      QTRY_VERIFY2(!view->result() && !state->text().isEmpty() && state->text() != "Reading…", wrong);
+    }
+    // Each example is a query that this version answers.
+    auto* recipes = view->findChild<QComboBox*>("query.recipes");
+    for (int i = 1; i < recipes->count(); ++i) {
+      const auto answer = runQuery(**reader, recipes->itemData(i).toString().toStdString());
+      QVERIFY2(answer.has_value(), answer ? "" : answer.error().text().c_str());
     }
   }
 
