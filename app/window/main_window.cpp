@@ -16,6 +16,7 @@
 
 #include "app/window/compare_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/window_log.h"
 #include "views/registry/view_table.h"
 #include "views/widgets/theme.h"
 
@@ -179,6 +180,7 @@ void MainWindow::openSession(const QString& path) {
                    QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
+    qCDebug(windowLog) << "questions that wait:" << pending;
     if (pending == 0 && refreshing_.isValid()) {  // a session that takes long to show is shown less often while it grows
       const int wait = static_cast<int>(refreshing_.elapsed()) * kRefreshShare;
       growth_.setInterval(session_->isLive() ? std::clamp(wait, kRefreshMs, kSlowestRefreshMs) : kRefreshMs);
@@ -201,6 +203,7 @@ void MainWindow::sessionOpened() {
   awaited_.clear();
   before_.clear();
   const QString path = session_->path();
+  qCInfo(windowLog).noquote() << "opened" << path << (session_->isLive() ? "live" : session_->isAbandoned() ? "abandoned" : "finished");
   RecentSessions::add(path);
   crash_guard::noteOpen(this, path);
   start_->reload();
@@ -235,6 +238,7 @@ void MainWindow::sessionFailed(const Error& error) {
     retry_.start();
     return;
   }
+  qCWarning(windowLog).noquote() << "not opened:" << QString::fromStdString(error.text());
   tabs_->take(path);
   if (const QString before = std::exchange(before_, {}); !before.isEmpty() && before != path) openSession(before);
   messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()),
@@ -351,6 +355,7 @@ void MainWindow::runScript(const RunRequest& request) {
 }
 
 void MainWindow::runStarted(const QString& commandLine) {
+  qCInfo(windowLog).noquote() << "started" << commandLine;
   output_->begin(commandLine);
   pages_->setCurrentWidget(docks_);
   outputDock_->show();
@@ -358,6 +363,7 @@ void MainWindow::runStarted(const QString& commandLine) {
 }
 
 void MainWindow::runFinished(const RunOutcome& outcome) {
+  qCInfo(windowLog).noquote() << "program ended:" << (outcome.what.isEmpty() ? QStringLiteral("well") : outcome.what);
   failedRun_ = outcome.failed ? runner_->sessionPath() : QString();
   output_->end(outcome.what.isEmpty() ? tr("[finished]") : QStringLiteral("[%1]").arg(outcome.what));
   if (!outcome.what.isEmpty()) {

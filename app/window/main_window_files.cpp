@@ -1,5 +1,6 @@
 // Files of the window: recent sessions, export, tools of the command line, and what closing means while a program runs.
 #include <QApplication>
+#include <QClipboard>
 #include <QCloseEvent>
 #include <QDialog>
 #include <QDialogButtonBox>
@@ -16,6 +17,7 @@
 #include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/window_log.h"
 
 namespace fusebox::window {
 namespace {
@@ -85,6 +87,12 @@ void MainWindow::showDoctor() {
     text->setAccessibleName(dialog->windowTitle());
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
     connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
+    QPushButton* copy = buttons->addButton(tr("&Copy with the window's log"), QDialogButtonBox::ActionRole);
+    copy->setObjectName(QStringLiteral("doctor.copy"));
+    copy->setToolTip(tr("For a report of a fault: what is above, and what the window did lately"));
+    connect(copy, &QPushButton::clicked, text, [text] {
+      QApplication::clipboard()->setText(QStringLiteral("Fusebox %1, Qt %2\n\n%3\n\n%4\n").arg(QStringLiteral(FUSEBOX_VERSION), QString::fromLatin1(qVersion()), text->toPlainText(), lastLogLines()));
+    });
     auto* column = new QVBoxLayout(dialog);
     column->addWidget(text, 1);
     column->addWidget(buttons);
