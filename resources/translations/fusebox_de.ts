@@ -8108,6 +8108,14 @@ Gebaut mit Qt %2.</translation>
         <source>Show the line</source>
         <translation>Die Zeile zeigen</translation>
     </message>
+    <message>
+        <source>&amp;Copy with the window&apos;s log</source>
+        <translation>Mit dem Protokoll des Fensters &amp;kopieren</translation>
+    </message>
+    <message>
+        <source>For a report of a fault: what is above, and what the window did lately</source>
+        <translation>Für die Meldung eines Fehlers: was oben steht, und was das Fenster zuletzt tat</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::window::ManualWindow</name>
