@@ -6447,12 +6447,12 @@ längstes %5: %6</translation>
         <translation>%1 zu sehen</translation>
     </message>
     <message>
-        <source>Open the group</source>
-        <translation>Die Gruppe öffnen</translation>
+        <source>Open the group (G)</source>
+        <translation>Die Gruppe öffnen (G)</translation>
     </message>
     <message>
-        <source>Close the group</source>
-        <translation>Die Gruppe schließen</translation>
+        <source>Close the group (G)</source>
+        <translation>Die Gruppe schließen (G)</translation>
     </message>
     <message>
         <source>Let the lane scroll (P)</source>

@@ -15,6 +15,7 @@ NumberCard::NumberCard(const QString& name, const QString& title, const QString&
   setToolTip(counts);
   setCursor(Qt::PointingHandCursor);
   setFocusPolicy(Qt::StrongFocus);
+  setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);  // a button would rather not be narrower than its words
   setAttribute(Qt::WA_Hover);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(10, 7, 10, 7);

@@ -169,7 +169,7 @@ void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
   menu->setAttribute(Qt::WA_DeleteOnClose);
   const Place* at = event->pos().y() < rulerHeight() ? nullptr : placeAt(event->pos().y());
   if (at && at->lane < 0) {
-    menu->addAction(isGroupClosed(at->group) ? tr("Open the group") : tr("Close the group"), this, [this, group = at->group] { setGroupClosed(group, !isGroupClosed(group)); });
+    menu->addAction(isGroupClosed(at->group) ? tr("Open the group (G)") : tr("Close the group (G)"), this, [this, group = at->group] { setGroupClosed(group, !isGroupClosed(group)); });
     menu->addSeparator();
   } else if (at) {
     const TimelineLane lane = [&] {  // without its spans
@@ -540,10 +540,13 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_PageDown: return scrollTo(scroll_ + bar_->pageStep());
     case Qt::Key_O:
     case Qt::Key_P:
+    case Qt::Key_G: {
       if (selected_.lane < 0 || selected_.lane >= static_cast<int>(outline_.lanes.size())) return;
-      if (const TimelineLane& lane = outline_.lanes[static_cast<size_t>(selected_.lane)]; event->key() == Qt::Key_P) setPinned(lane, !isPinned(lane));
-      else setClosed(lane, !isClosed(lane));
-      return;
+      const TimelineLane& lane = outline_.lanes[static_cast<size_t>(selected_.lane)];
+      if (event->key() == Qt::Key_P) return setPinned(lane, !isPinned(lane));
+      if (event->key() == Qt::Key_G) return setGroupClosed(lane.group, !isGroupClosed(lane.group));
+      return setClosed(lane, !isClosed(lane));
+    }
     case Qt::Key_Return:
     case Qt::Key_Enter:
       if (selected_.valid()) emit activated(selected_);

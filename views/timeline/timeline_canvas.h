@@ -16,7 +16,7 @@ namespace fusebox::views {
 QString preciseTime(int64_t ns);
 
 /// Lanes over time. W/S and the wheel zoom, A/D and dragging pan, Shift+drag measures, F fits, Left and Right go from bar to
-/// bar, Up and Down scroll, O opens and closes lanes, P pins them above the others. Lanes of a process or device are a group under a
+/// bar, Up and Down scroll, O opens and closes lanes, P pins them above the others, G closes their group. Lanes of a process or device are a group under a
 /// heading, where there are several. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
 class TimelineCanvas : public QWidget {
   Q_OBJECT
