@@ -12,6 +12,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "app/cli/child_start.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::cli {
@@ -112,22 +113,18 @@ Result<ChildOutput> runChild(const std::vector<std::string>& command, const std:
   if (program.empty()) return fail(ErrorCode::NotFound, "the program was not found", command[0]);
   Pipe in, out, err;
   if (!in.open() || !out.open() || !err.open()) return fail(ErrorCode::Io, std::strerror(errno), program);
-  std::vector<char*> arguments;
-  for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  std::vector<std::string> words = command;
+  words[0] = program;
   const BrokenPipesIgnored ignored;  // a child that stops reading is its own affair
-  const pid_t child = fork();
-  if (child < 0) return fail(ErrorCode::Io, std::strerror(errno), program);
-  if (child == 0) {
+  const auto started = startChild(words, {}, [&] {
     setpgid(0, 0);  // so that a time-out takes its children along
     signal(SIGPIPE, SIG_DFL);
     dup2(in.read, 0);
     dup2(out.write, 1);
     dup2(err.write, 2);
-    execv(program.c_str(), arguments.data());
-    _exit(127);
-  }
-  setpgid(child, child);
+  });
+  if (!started) return tl::unexpected(started.error());
+  const pid_t child = *started;
   Pipe::close(in.read);
   Pipe::close(out.write);
   Pipe::close(err.write);

@@ -1,6 +1,5 @@
 #include "app/cli/script_process.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,7 +10,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "app/cli/child_output.h"
+#include "app/cli/child_start.h"
 
 namespace fusebox::cli {
 namespace {
@@ -72,21 +71,6 @@ int64_t memoryKills() {
   return 0;
 }
 
-[[noreturn]] void becomeScript(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                               const sigset_t& mask, pid_t parent, int report) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(127);
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  execv(command[0].c_str(), arguments.data());
-  const int error = errno;
-  (void)!write(report, &error, sizeof error);
-  _exit(127);
-}
-
 // Waits for the script, passing on what is sent to us.
 int await(pid_t script, const sigset_t& watched, GroupWitness& witness) {
   while (true) {
@@ -115,30 +99,19 @@ Result<ScriptEnd> runScriptProcess(const std::vector<std::string>& command,
   for (const int signal : kForwarded) sigaddset(&watched, signal);
   sigaddset(&watched, SIGCHLD);
   sigprocmask(SIG_BLOCK, &watched, &before);
-  int report[2];
-  if (pipe2(report, O_CLOEXEC) != 0) return fail(ErrorCode::Io, std::strerror(errno), command[0]);
   const int64_t killsBefore = memoryKills();
-  const pid_t parent = getpid();
-  const pid_t script = fork();
-  if (script < 0) return fail(ErrorCode::Io, std::strerror(errno), command[0]);
-  if (script == 0) becomeScript(command, environment, before, parent, report[1]);
-  close(report[1]);
-  int startError = 0;
-  const bool failed = read(report[0], &startError, sizeof startError) == sizeof startError;
-  close(report[0]);
+  const auto script = startChild(command, environment, [&before] { sigprocmask(SIG_SETMASK, &before, nullptr); });
   int status = 0;
-  if (failed) {
-    waitpid(script, &status, 0);
-  } else {
+  if (script) {
     GroupWitness witness;
-    status = await(script, watched, witness);
+    status = await(*script, watched, witness);
   }
   // A signal that came too late for the script is not ours either.
   const timespec none{};
   while (sigtimedwait(&watched, nullptr, &none) > 0) {
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (failed) return fail(ErrorCode::Io, std::string("cannot be started: ") + std::strerror(startError), command[0]);
+  if (!script) return tl::unexpected(script.error());
   ScriptEnd end;
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exitCode = end.signal ? 128 + end.signal : WEXITSTATUS(status);

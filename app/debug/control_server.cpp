@@ -1,6 +1,8 @@
 #include "app/debug/control_server.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "engine/support/message_fields.h"
 
@@ -29,6 +32,15 @@ Result<std::string> randomWord() {
     word += "0123456789abcdef"[byte & 15];
   }
   return word;
+}
+
+constexpr int kMostReads = 256;  // of 64 KiB; the caller has other things to do
+constexpr int kMostStrangers = 16;
+
+bool watchWith(int callers, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  return ::epoll_ctl(callers, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /// Equal without saying by its time where the first difference is.
@@ -63,7 +75,8 @@ Result<void> ControlServer::listen() {
   const bool ok = listener_ >= 0 &&
                   ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
                   ::chmod(path_.c_str(), 0600) == 0 && ::listen(listener_, 4) == 0;
-  if (ok) return {};
+  callers_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (ok && callers_ >= 0 && watchWith(callers_, listener_)) return {};
   const std::string why = std::strerror(errno);
   close();
   return fail(ErrorCode::Io, "no control socket: " + why, name);
@@ -76,6 +89,7 @@ std::map<std::string, std::string> ControlServer::environment() const {
 bool ControlServer::accept() {
   connection_ = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (connection_ < 0) return false;
+  (void)watchWith(callers_, connection_);
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(connection_, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::getuid()) drop();
@@ -96,19 +110,31 @@ Result<void> ControlServer::greet(const json& hello) {
   if (hello.value("protocol", json(0)) != control::kProtocol)
     return fail(ErrorCode::TooNew, "the engine speaks another version of the control protocol");
   greeted_ = true;
-  ::close(listener_);
-  listener_ = -1;
+  for (int* fd : {&listener_, &callers_}) ::close(std::exchange(*fd, -1));
   return {};
 }
 
 Result<std::vector<json>> ControlServer::receive() {
   std::vector<json> messages;
-  if (connection_ < 0 && !accept()) return messages;
+  for (int callers = 0; callers < kMostStrangers; ++callers) {
+    if (connection_ < 0 && (listener_ < 0 || !accept())) return messages;
+    auto taken = take(messages);
+    if (!taken) return tl::unexpected(taken.error());
+    if (greeted_ || (listener_ < 0 && connection_ < 0)) return messages;
+    if (connection_ < 0) continue;
+    pollfd next{listener_, POLLIN, 0};  // who says nothing gives way to the next
+    if (::poll(&next, 1, 0) <= 0) return messages;
+    drop();
+  }
+  return messages;
+}
+
+Result<bool> ControlServer::take(std::vector<json>& messages) {
   char bytes[64 * 1024];
-  for (;;) {
+  for (int reads = 0; reads < kMostReads; ++reads) {
     const ssize_t got = ::recv(connection_, bytes, sizeof bytes, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return messages;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
     const bool known = greeted_;
     auto made = got > 0 ? reader_.feed({bytes, static_cast<size_t>(got)})
                         : Result<std::vector<json>>(fail(ErrorCode::Io, "the connection ended"));
@@ -120,12 +146,13 @@ Result<std::vector<json>> ControlServer::receive() {
     }
     if (!made) {
       drop();
-      if (!known) return messages;  // a stranger: go on listening
-      if (!messages.empty()) return messages;
+      if (!known) return false;  // a stranger: go on listening
+      if (!messages.empty()) return false;
       return tl::unexpected(made.error());
     }
     std::move(made->begin(), made->end(), std::back_inserter(messages));
   }
+  return true;
 }
 
 bool ControlServer::send(const json& message) {
@@ -144,8 +171,8 @@ bool ControlServer::send(const json& message) {
 
 void ControlServer::close() {
   drop();
-  if (listener_ >= 0) ::close(listener_);
-  listener_ = -1;
+  for (int* fd : {&listener_, &callers_})
+    if (*fd >= 0) ::close(std::exchange(*fd, -1));
   if (!path_.empty()) ::unlink(path_.c_str());
   if (!folder_.empty()) ::rmdir(folder_.c_str());
   path_.clear();

@@ -18,6 +18,7 @@ class DebugClient {
   using Answer = std::function<void(bool ok, const Json& result)>;
 
   ControlServer& server() { return server_; }
+  const ControlServer& server() const { return server_; }
   bool isConnected() const { return server_.isConnected(); }
   bool isStopped() const { return stopped_; }
   /// The message of the current stop (engine/debug says its fields); null while the program runs.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "engine/support/condition.h"
+#include "profiler/compare/align.h"
 
 namespace fusebox::debugging {
 namespace {
@@ -303,50 +305,29 @@ std::string answerText(const std::string& name, const json& result) {
   return writer == kWriters.end() ? std::string() : writer->second(result);
 }
 
-namespace {
-
-std::vector<std::string> linesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-}  // namespace
-
 std::vector<DiffLine> diffLines(const std::string& before, const std::string& after) {
-  const std::vector<std::string> a = linesOf(before), b = linesOf(after);
-  size_t head = 0, tail = 0;
-  while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
-  while (tail < a.size() - head && tail < b.size() - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
-  const size_t n = a.size() - head - tail, m = b.size() - head - tail;
-  std::vector<DiffLine> lines;
-  for (size_t i = 0; i < head; ++i) lines.push_back({' ', a[i]});
-  constexpr size_t kMostCells = 4'000'000;
-  if (n > 0 && m > kMostCells / n) {
-    for (size_t i = 0; i < n; ++i) lines.push_back({'-', a[head + i]});
-    for (size_t i = 0; i < m; ++i) lines.push_back({'+', b[head + i]});
-  } else {
-    // longest[i][j]: of the common subsequences of a[i..] and b[j..]
-    std::vector<uint32_t> longest((n + 1) * (m + 1), 0);
-    auto at = [&](size_t i, size_t j) -> uint32_t& { return longest[i * (m + 1) + j]; };
-    for (size_t i = n; i-- > 0;)
-      for (size_t j = m; j-- > 0;)
-        at(i, j) = a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
-    for (size_t i = 0, j = 0; i < n || j < m;) {
-      if (i < n && j < m && a[head + i] == b[head + j])
-        lines.push_back({' ', a[head + i]}), ++i, ++j;
-      else if (i < n && (j == m || at(i + 1, j) >= at(i, j + 1)))
-        lines.push_back({'-', a[head + i++]});
-      else
-        lines.push_back({'+', b[head + j++]});
+  const std::vector<std::string_view> a = compare::linesOf(before), b = compare::linesOf(after);
+  compare::Vocabulary words;
+  const auto numbers = [&words](const std::vector<std::string_view>& lines) {
+    std::vector<int32_t> out;
+    for (const std::string_view line : lines) out.push_back(words.of(std::string(line)));
+    return out;
+  };
+  const std::vector<int32_t> first = numbers(a), second = numbers(b);
+  std::vector<DiffLine> lines, added;
+  const auto flush = [&] {
+    std::move(added.begin(), added.end(), std::back_inserter(lines));
+    added.clear();
+  };
+  for (const compare::Match& match : compare::alignSequences(first, second)) {
+    if (match.a < 0) {
+      added.push_back({'+', std::string(b[static_cast<size_t>(match.b)])});
+      continue;
     }
+    if (match.b >= 0) flush();  // what came in the place of something follows it
+    lines.push_back({match.b < 0 ? '-' : ' ', std::string(a[static_cast<size_t>(match.a)])});
   }
-  for (size_t i = a.size() - tail; i < a.size(); ++i) lines.push_back({' ', a[i]});
+  flush();
   return lines;
 }
 

@@ -31,7 +31,7 @@ struct DiffLine {
   char mark = ' ';
   std::string text;
 };
-/// Line by line, by the longest common subsequence; texts that differ too much are shown whole, one after the other.
+/// Line by line, with the fewest changes; texts that differ in thousands of lines are shown whole, one after the other.
 std::vector<DiffLine> diffLines(const std::string& before, const std::string& after);
 
 }  // namespace fusebox::debugging

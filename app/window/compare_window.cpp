@@ -1,10 +1,12 @@
 #include "app/window/compare_window.h"
 
 #include <QAction>
+#include <QCloseEvent>
 #include <QDir>
 #include <QFileInfo>
 #include <QMenuBar>
 
+#include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
 
 namespace fusebox::window {
@@ -52,6 +54,15 @@ void CompareWindow::buildActions() {
   add(go, "compare.find", tr("F&ind"), QKeySequence::Find, [this] { view_->find(); });
   add(go, "compare.showA", tr("Show in &A"), QKeySequence(Qt::CTRL | Qt::Key_1), [this] { view_->openCurrent(true); });
   add(go, "compare.showB", tr("Show in &B"), QKeySequence(Qt::CTRL | Qt::Key_2), [this] { view_->openCurrent(false); });
+}
+
+void CompareWindow::closeEvent(QCloseEvent* event) {
+  if (!run_ || mayEndRun_) return QMainWindow::closeEvent(event);
+  event->ignore();
+  askBeforeEnding(this, [this] {
+    mayEndRun_ = true;
+    close();
+  });
 }
 
 /// A run that nobody waits for any more is ended, as by Ctrl+C.

@@ -30,6 +30,9 @@ class CompareWindow : public QMainWindow {
   /// The main window of a side; made and opened on first use.
   MainWindow* windowOf(bool inA);
 
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+
  private:
   void buildActions();
   void readWords();
@@ -39,6 +42,7 @@ class CompareWindow : public QMainWindow {
   QString program_;
   views::CompareView* view_;
   QProcess* run_ = nullptr;
+  bool mayEndRun_ = false;
   QString words_;            ///< what the run said on stderr
   QStringDecoder decode_{QStringDecoder::System};
   std::array<QString, 2> paths_;

@@ -7,6 +7,7 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
+#include <QMap>
 #include <QStandardPaths>
 #include <algorithm>
 #include <array>
@@ -23,7 +24,7 @@ constexpr std::pair<int, const char*> kSignals[] = {
 constexpr size_t kPathBytes = 4096, kLineBytes = 400, kLines = 40;
 
 // Everything that the handler reads is here, since it may neither allocate nor lock.
-std::array<char, kPathBytes> reportPath{}, openSession{};
+std::array<char, kPathBytes> reportPath{}, openSessions{};
 std::array<std::array<char, kLineBytes>, kLines> messages{};
 std::atomic<size_t> messageCount{0};
 std::array<char, 1 << 16> handlerStack{};
@@ -53,8 +54,8 @@ void onFatalSignal(int number) {
     for (const auto& [signal, name] : kSignals) {
       if (signal == number) put(file, name);
     }
-    put(file, "\nopen session: ");
-    put(file, openSession[0] ? openSession.data() : "none");
+    put(file, "\nopen sessions: ");
+    put(file, openSessions[0] ? openSessions.data() : "none");
     put(file, "\n\nlast messages\n");
     const size_t count = messageCount.load();
     for (size_t i = count > kLines ? count - kLines : 0; i < count; ++i) {
@@ -104,16 +105,23 @@ void install(const QString& folder) {
   std::atexit(removeOwnNote);
 }
 
-void noteOpen(const QString& session) {
+void noteOpen(const void* window, const QString& session) {
+  static QMap<const void*, QString> open;
+  if (session.isEmpty()) open.remove(window);
+  else open[window] = session;
   if (theFolder().isEmpty()) return;
-  copyText(openSession, QFile::encodeName(session));
-  if (session.isEmpty()) return removeOwnNote();
+  QStringList sessions = open.values();
+  sessions.removeDuplicates();
+  const QString lines = sessions.join(QLatin1Char('\n'));
+  copyText(openSessions, QFile::encodeName(lines));
+  if (open.isEmpty()) return removeOwnNote();
   QFile file(openPath(theFolder(), ::getpid()));
-  if (file.open(QIODevice::WriteOnly)) file.write(session.toUtf8());
+  if (file.open(QIODevice::WriteOnly)) file.write(lines.toUtf8());
 }
 
 QList<Leftover> takeLeftovers(const QString& folder) {
-  constexpr qint64 kLongestPath = 1 << 16;
+  constexpr qint64 kLongestNote = 1 << 16;
+  constexpr qsizetype kReportsKept = 10;
   QList<Leftover> out;
   for (const QFileInfo& note : QDir(folder).entryInfoList({QStringLiteral("open-*.txt")}, QDir::Files, QDir::Time)) {
     bool number = false;
@@ -122,11 +130,13 @@ QList<Leftover> takeLeftovers(const QString& folder) {
     QFile file(note.filePath());
     if (file.open(QIODevice::ReadOnly)) {
       const QString report = crashPath(folder, pid);
-      out.append({QString::fromUtf8(file.read(kLongestPath)), QFile::exists(report) ? report : QString()});
+      out.append({QString::fromUtf8(file.read(kLongestNote)).split(QLatin1Char('\n'), Qt::SkipEmptyParts), QFile::exists(report) ? report : QString()});
       file.close();
     }
     QFile::remove(note.filePath());
   }
+  const QFileInfoList reports = QDir(folder).entryInfoList({QStringLiteral("crash-*.txt")}, QDir::Files, QDir::Time);
+  for (const QFileInfo& old : reports.mid(kReportsKept)) QFile::remove(old.filePath());
   return out;
 }
 

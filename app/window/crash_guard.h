@@ -2,6 +2,7 @@
 
 #include <QList>
 #include <QString>
+#include <QStringList>
 
 namespace fusebox::window {
 
@@ -13,15 +14,16 @@ namespace crash_guard {
 /// backtrace. The process then ends as it would have (core dumps are made as before).
 void install(const QString& folder);
 
-/// Notes that a session is open; empty: none. Kept in `<folder>/open-<pid>.txt` until the process ends in good order.
-void noteOpen(const QString& session);
+/// Notes which session `window` has open; empty: none. Kept in `<folder>/open-<pid>.txt`, a line for each window, until the
+/// process ends in good order.
+void noteOpen(const void* window, const QString& session);
 
-/// A session that was open when its process ended unexpectedly.
+/// What was open when a process ended unexpectedly.
 struct Leftover {
-  QString session;
+  QStringList sessions;
   QString report;  ///< the crash report, empty if none was written (killed, power lost)
 };
-/// Those of processes that are gone; each is told once.
+/// Those of processes that are gone; each is told once. Of the reports the newest few are kept.
 QList<Leftover> takeLeftovers(const QString& folder);
 
 /// Where the window keeps these files.

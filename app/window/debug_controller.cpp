@@ -71,9 +71,8 @@ void DebugController::programEnded() {
 }
 
 DebugController::State DebugController::state() const {
-  auto& client = const_cast<debugging::DebugClient&>(client_);
-  if (client.isConnected()) return client.isStopped() ? State::Stopped : State::Running;
-  return client.server().fd() >= 0 ? State::Waiting : State::Off;
+  if (client_.isConnected()) return client_.isStopped() ? State::Stopped : State::Running;
+  return client_.server().fd() >= 0 ? State::Waiting : State::Off;
 }
 
 void DebugController::request(Json message, QObject* context, debugging::DebugClient::Answer answer) {

@@ -405,7 +405,10 @@ void DebugPanel::carryOutTyped() {
   if (parsed->name == "where") return say(str(debugging::stopText(controller_->stop())));
   if (parsed->name == "detach") return controller_->detach();
   if (parsed->name == "kill" || parsed->name == "quit") return controller_->kill();
-  if (parsed->name == "break" && !parsed->request.is_null()) return controller_->addBreakpoint(parsed->request);
+  if (parsed->name == "break" && !parsed->request.is_null()) {
+    say(tr("breakpoint: %1\n").arg(str(debugging::breakpointText(parsed->request))));
+    return controller_->addBreakpoint(parsed->request);
+  }
   if (parsed->request.is_null()) return;
   controller_->request(parsed->request, this, [this, name = parsed->name](bool ok, const Json& result) {
     say(ok ? str(debugging::answerText(name, result))

@@ -14,7 +14,7 @@ QString exampleSession(QString* problem) {
     return {};
   }
   const QByteArray bytes = source.readAll();
-  const QString folder = QStandardPaths::writableLocation(QStandardPaths::CacheLocation);
+  const QString folder = QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation) + QStringLiteral("/fusebox");
   QDir().mkpath(folder);
   const QString path = folder + QStringLiteral("/first_steps.fusebox");
   QFile present(path);

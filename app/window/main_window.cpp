@@ -16,6 +16,7 @@
 
 #include "app/window/compare_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/window_log.h"
 #include "views/registry/view_table.h"
 #include "views/widgets/theme.h"
 
@@ -66,7 +67,6 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       program_(program),
       runner_(new ScriptRunner(std::move(program), this)) {
   setObjectName(QStringLiteral("mainWindow"));
-  QCoreApplication::instance()->setProperty("fusebox.program", runner_->program());  // what views start to compile a graph again
   setWindowTitle(tr("Fusebox"));
   setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
   setAcceptDrops(true);
@@ -137,7 +137,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   outputDock_->hide();
   debugDock_->hide();
   connect(messages_, &MessageBar::actionTriggered, this, [this] {
-    if (!recovered_.isEmpty()) openSession(std::exchange(recovered_, {}));
+    if (const auto action = std::exchange(onMessageAction_, {})) action();
   });
   qApp->installEventFilter(this);
   updateActions();
@@ -148,7 +148,7 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::buildViews() {
-  for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_}));
+  for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_, program_}));
   outputDock_ = docks_->addPanel(QStringLiteral("output"), tr("Output"), output_);
   buildDebugger();
 }
@@ -180,6 +180,7 @@ void MainWindow::openSession(const QString& path) {
                    QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
+    qCDebug(windowLog) << "questions that wait:" << pending;
     if (pending == 0 && refreshing_.isValid()) {  // a session that takes long to show is shown less often while it grows
       const int wait = static_cast<int>(refreshing_.elapsed()) * kRefreshShare;
       growth_.setInterval(session_->isLive() ? std::clamp(wait, kRefreshMs, kSlowestRefreshMs) : kRefreshMs);
@@ -202,8 +203,9 @@ void MainWindow::sessionOpened() {
   awaited_.clear();
   before_.clear();
   const QString path = session_->path();
+  qCInfo(windowLog).noquote() << "opened" << path << (session_->isLive() ? "live" : session_->isAbandoned() ? "abandoned" : "finished");
   RecentSessions::add(path);
-  crash_guard::noteOpen(path);
+  crash_guard::noteOpen(this, path);
   start_->reload();
   tabs_->select(path);
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
@@ -236,6 +238,7 @@ void MainWindow::sessionFailed(const Error& error) {
     retry_.start();
     return;
   }
+  qCWarning(windowLog).noquote() << "not opened:" << QString::fromStdString(error.text());
   tabs_->take(path);
   if (const QString before = std::exchange(before_, {}); !before.isEmpty() && before != path) openSession(before);
   messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()),
@@ -269,7 +272,7 @@ void MainWindow::leaveSession() {
   if (session_->isOpen()) tabs_->keep(session_->path(), history_);
   for (views::View* view : docks_->views()) view->setSession(nullptr);
   session_.reset();
-  crash_guard::noteOpen({});
+  crash_guard::noteOpen(this, {});
   growth_.stop();
   growth_.setInterval(kRefreshMs);
   refreshing_.invalidate();
@@ -352,6 +355,7 @@ void MainWindow::runScript(const RunRequest& request) {
 }
 
 void MainWindow::runStarted(const QString& commandLine) {
+  qCInfo(windowLog).noquote() << "started" << commandLine;
   output_->begin(commandLine);
   pages_->setCurrentWidget(docks_);
   outputDock_->show();
@@ -359,10 +363,13 @@ void MainWindow::runStarted(const QString& commandLine) {
 }
 
 void MainWindow::runFinished(const RunOutcome& outcome) {
+  qCInfo(windowLog).noquote() << "program ended:" << (outcome.what.isEmpty() ? QStringLiteral("well") : outcome.what);
   failedRun_ = outcome.failed ? runner_->sessionPath() : QString();
   output_->end(outcome.what.isEmpty() ? tr("[finished]") : QStringLiteral("[%1]").arg(outcome.what));
   if (!outcome.what.isEmpty()) {
-    messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details);
+    onMessageAction_ = [this, place = Location::sourceLine(outcome.file.toStdString(), outcome.line)] { goTo(place); };
+    messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details,
+                   QFileInfo::exists(outcome.file) ? tr("Show the line") : QString());
   }
   if (!awaited_.isEmpty() && !session_) retryOpening();
   if (!session_ && awaited_.isEmpty()) start_->reload();
@@ -400,15 +407,26 @@ void MainWindow::remember(const Location& place) {
 
 void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   if (leftovers.isEmpty()) return;
-  const auto& last = leftovers.front();
-  recovered_ = last.session;
+  QStringList sessions, names, reports;
+  for (const auto& leftover : leftovers) {
+    for (const QString& session : leftover.sessions) {
+      if (!sessions.contains(session)) sessions.prepend(session);  // the last one opened is in front
+    }
+    if (!leftover.report.isEmpty()) reports << leftover.report;
+  }
+  if (sessions.isEmpty()) return;
+  for (const QString& session : sessions) names << QFileInfo(session).fileName();
   QSettings settings;
-  const QString before = settings.value(QStringLiteral("window/crashedWith")).toString();
-  settings.setValue(QStringLiteral("window/crashedWith"), last.session);
-  const bool isAgain = before == last.session;
-  messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(QFileInfo(last.session).fileName()),
-                 last.report.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.") : tr("What happened is in %1; please send it along.").arg(last.report),
-                 isAgain ? QString() : tr("Open it again"));  // what failed twice would fail again
+  const QStringList before = settings.value(QStringLiteral("window/crashedWith")).toStringList();
+  settings.setValue(QStringLiteral("window/crashedWith"), sessions);
+  sessions.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
+  onMessageAction_ = [this, sessions] {
+    for (const QString& session : sessions) openSession(session);
+  };
+  messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(names.join(QStringLiteral(", "))),
+                 reports.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.")
+                                   : tr("What happened is in %1; please send it along.").arg(reports.join(QStringLiteral(", "))),
+                 sessions.isEmpty() ? QString() : tr("Open it again"));
 }
 
 /// The mouse's own back and forward buttons, wherever the pointer is.

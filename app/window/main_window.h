@@ -88,7 +88,6 @@ class MainWindow : public QMainWindow {
   void showAbout();
   void runTool(const QStringList& words, std::function<void(bool, const QString&)> done);
   void runAgain();
-  void askBeforeEnding();
 
   // main_window_actions.cpp
   RunDialog* newRunDialog(RunDialog::Purpose purpose);
@@ -154,7 +153,7 @@ class MainWindow : public QMainWindow {
   std::unique_ptr<views::SessionLink> session_;
   QPointer<QDialog> manual_;
   views::Location selected_; ///< what a view announced last, with the view
-  QString recovered_;        ///< offered again after a crash
+  std::function<void()> onMessageAction_;  ///< what the message bar's button does
   QString before_;           ///< open before a file that is being opened: comes back if that cannot be read
   QString failedRun_;        ///< session of the last run, where that failed
   std::optional<RunRequest> lastRun_;

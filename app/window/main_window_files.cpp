@@ -1,5 +1,6 @@
 // Files of the window: recent sessions, export, tools of the command line, and what closing means while a program runs.
 #include <QApplication>
+#include <QClipboard>
 #include <QCloseEvent>
 #include <QDialog>
 #include <QDialogButtonBox>
@@ -13,8 +14,10 @@
 #include <QSettings>
 #include <QVBoxLayout>
 
+#include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/window_log.h"
 
 namespace fusebox::window {
 namespace {
@@ -84,6 +87,12 @@ void MainWindow::showDoctor() {
     text->setAccessibleName(dialog->windowTitle());
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
     connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
+    QPushButton* copy = buttons->addButton(tr("&Copy with the window's log"), QDialogButtonBox::ActionRole);
+    copy->setObjectName(QStringLiteral("doctor.copy"));
+    copy->setToolTip(tr("For a report of a fault: what is above, and what the window did lately"));
+    connect(copy, &QPushButton::clicked, text, [text] {
+      QApplication::clipboard()->setText(QStringLiteral("Fusebox %1, Qt %2\n\n%3\n\n%4\n").arg(QStringLiteral(FUSEBOX_VERSION), QString::fromLatin1(qVersion()), text->toPlainText(), lastLogLines()));
+    });
     auto* column = new QVBoxLayout(dialog);
     column->addWidget(text, 1);
     column->addWidget(buttons);
@@ -130,33 +139,17 @@ void MainWindow::runAgain() {
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (runner_->running() && !mayEndProgram_) {
     event->ignore();
-    askBeforeEnding();
-    return;
+    return askBeforeEnding(this, [this] {
+      mayEndProgram_ = true;
+      close();
+    });
   }
   QSettings settings;
   settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
   layouts_.keep();
   settings.remove(QStringLiteral("window/crashedWith"));
-  crash_guard::noteOpen({});
+  crash_guard::noteOpen(this, {});
   event->accept();
-}
-
-/// Hours of work may hang on a key that was hit by mistake.
-void MainWindow::askBeforeEnding() {
-  if (findChild<QMessageBox*>(QStringLiteral("endProgram"))) return;
-  auto* box = new QMessageBox(QMessageBox::Question, tr("A program is running"),
-                              tr("Closing the window ends the program that was started from it. What was recorded until then stays in its session."),
-                              QMessageBox::Cancel, this);
-  box->setObjectName(QStringLiteral("endProgram"));
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  QPushButton* end = box->addButton(tr("&End the program and close"), QMessageBox::DestructiveRole);
-  end->setObjectName(QStringLiteral("endProgram.end"));
-  box->setDefaultButton(QMessageBox::Cancel);
-  connect(end, &QPushButton::clicked, this, [this] {
-    mayEndProgram_ = true;
-    close();
-  });
-  box->open();
 }
 
 }  // namespace fusebox::window

@@ -165,7 +165,8 @@ RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::
   static const QRegularExpression exception(QStringLiteral("^((?:[\\w.]+\\.)?[A-Z]\\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration))(: .*)?$"),
                                             QRegularExpression::MultilineOption);
   static const QRegularExpression place(QStringLiteral("File \"([^\"]+)\", line (\\d+)"));
-  QString last, where;
+  RunOutcome outcome;
+  QString last;
   qsizetype end = 0;
   for (auto it = exception.globalMatch(errors); it.hasNext();) {
     const auto match = it.next();
@@ -176,18 +177,18 @@ RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::
     const auto match = it.next();
     // The user's own line says more than one inside a library.
     static const QRegularExpression library(QStringLiteral("/site-packages/|/lib/python3|/python/fusebox/|^<frozen"));
-    if (!where.isEmpty() && library.match(match.captured(1)).hasMatch()) continue;
-    where = QStringLiteral("%1:%2").arg(match.captured(1), match.captured(2));
+    if (!outcome.file.isEmpty() && library.match(match.captured(1)).hasMatch()) continue;
+    outcome.file = match.captured(1);
+    outcome.line = match.captured(2).toInt();
   }
   if (last.isEmpty()) {  // not Python's words: the last line that was written
     const QStringList lines = errors.split(QLatin1Char('\n'), Qt::SkipEmptyParts);
     last = lines.isEmpty() ? QString() : lines.last().trimmed();
   }
-  RunOutcome outcome;
   outcome.failed = true;
   outcome.what = last.isEmpty() ? tr("%1 ended with exit code %2").arg(name).arg(exitCode)
                                 : tr("%1 ended with exit code %2: %3").arg(name).arg(exitCode).arg(last);
-  outcome.details = where.isEmpty() ? kept : where + QLatin1Char('\n') + kept;
+  outcome.details = outcome.file.isEmpty() ? kept : QStringLiteral("%1:%2\n%3").arg(outcome.file).arg(outcome.line).arg(kept);
   return outcome;
 }
 

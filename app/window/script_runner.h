@@ -34,6 +34,8 @@ struct RunOutcome {
   QString what;
   QString details;
   bool failed = false;
+  QString file;  ///< of the program, whose line raised; empty if not known
+  int line = 0;
 };
 
 /// What the user did to end a run.

@@ -7,6 +7,7 @@
 
 #include "app/window/language.h"
 #include "app/window/main_window.h"
+#include "app/window/window_log.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::window {
@@ -23,6 +24,7 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   const QString state = crash_guard::defaultFolder();
   const auto leftovers = crash_guard::takeLeftovers(state);
   crash_guard::install(state);
+  installLog(state);
   MainWindow window(QApplication::applicationFilePath());
   window.show();
   window.offerRecovery(leftovers);

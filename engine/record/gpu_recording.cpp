@@ -15,7 +15,7 @@
 namespace fusebox::record {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 
 namespace {
 
@@ -48,7 +48,7 @@ std::string leftOutWords(const std::vector<cupti::LeftOutMetric>& leftOut) {
 std::atomic<GpuRecording*> GpuRecording::active_{nullptr};
 thread_local int GpuRecording::compiledDepth_ = 0;
 
-void GpuRecording::fact(const char* key, Cell value) { writer_.post(RowKind::Info, {std::string(key), std::move(value)}); }
+void GpuRecording::fact(const char* key, Cell value) { writer_.post(rows::Info{.key = std::string(key), .value = std::move(value)}); }
 
 void GpuRecording::noteThread(int32_t thread) {
   std::lock_guard lock(linksMutex_);
@@ -71,7 +71,7 @@ void GpuRecording::graphRecorded(const cupti::GraphRecorded& graph) {
 
 void GpuRecording::kernelBinary(int32_t kernel, std::string cubin) noexcept {
   try {
-    if (!cubin.empty()) writer_.post(RowKind::KernelBinary, {int64_t{kernel}, std::string("cubin"), std::move(cubin)});
+    if (!cubin.empty()) writer_.post(rows::KernelBinary{.kernel_id = int64_t{kernel}, .format = std::string("cubin"), .bytes = std::move(cubin)});
   } catch (const std::exception&) {
     writer_.loss("kernel_binaries", 1, "out of memory");
   }
@@ -156,10 +156,11 @@ Result<void> GpuRecording::startCollector() {
 
 void GpuRecording::putDevices() {
   for (const auto& d : devices_) {
-    writer_.post(RowKind::GpuDevice,
-                 {int64_t{d.device}, d.name, int64_t{d.capability}, int64_t{d.multiprocessors}, d.threadsPerMultiprocessor,
-                  d.registersPerMultiprocessor, d.sharedPerMultiprocessor, d.memoryBytes, d.l2Bytes, d.clockKhz, d.memoryClockKhz,
-                  d.memoryBusBits, d.peakBytesPerSecond(), d.peakFlops(), Cell{}});
+    writer_.post(rows::GpuDevice{.device = int64_t{d.device}, .name = d.name, .capability = int64_t{d.capability},
+        .multiprocessors = int64_t{d.multiprocessors}, .threads_per_multiprocessor = d.threadsPerMultiprocessor,
+        .registers_per_multiprocessor = d.registersPerMultiprocessor, .shared_per_multiprocessor = d.sharedPerMultiprocessor,
+        .memory_bytes = d.memoryBytes, .l2_bytes = d.l2Bytes, .clock_khz = d.clockKhz, .memory_clock_khz = d.memoryClockKhz,
+        .memory_bus_bits = d.memoryBusBits, .peak_bytes_per_s = d.peakBytesPerSecond(), .peak_flops = d.peakFlops()});
   }
 }
 
@@ -326,7 +327,7 @@ void GpuRecording::stop() {
   putCosts();
   for (const auto& device : devices_) {
     const auto rate = cupti::measureCopy(device.device);
-    if (rate) writer_.post(RowKind::GpuDeviceCopy, {int64_t{device.device}, *rate});
+    if (rate) writer_.post(rows::GpuDeviceCopy{.device = int64_t{device.device}, .copy_bytes_per_s = *rate});
   }
 }
 

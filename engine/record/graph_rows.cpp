@@ -18,7 +18,7 @@ using graph::OutputMeta;
 using graph::SymExpr;
 using graph::ValueRef;
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 Cell text(std::string value) { return value.empty() ? Cell{} : Cell{std::move(value)}; }
@@ -98,12 +98,12 @@ void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapsh
     dtype = std::string("int");
   }
   const graph::SourceLine* place = placeOf(node);
-  sink.put(RowKind::Node,
-           {int64_t{snapshot.node(node.id)}, int64_t{snapshot.id}, int64_t{node.id}, node.name,
-            std::string(kindText(node.kind)), text(node.op), text(argumentsText(graph, node.args)), dtype, shape, stride,
-            device, text(outputsText(node)), bytes, int64_t{node.isBackward}, text(node.origin.modulePath),
-            place ? text(place->file) : Cell{}, place && place->line > 0 ? Cell{int64_t{place->line}} : Cell{},
-            place ? text(place->function) : Cell{}, stackCell(stackText(node), stacks, sink)});
+  sink.put(rows::Node{.id = int64_t{snapshot.node(node.id)}, .graph_id = int64_t{snapshot.id}, .position = int64_t{node.id}, .name = node.name,
+      .kind = std::string(kindText(node.kind)), .op = text(node.op), .args = text(argumentsText(graph, node.args)), .dtype = dtype,
+      .shape = shape, .stride = stride, .device = device, .outputs = text(outputsText(node)), .bytes = bytes,
+      .is_backward = int64_t{node.isBackward}, .module_path = text(node.origin.modulePath), .file = place ? text(place->file) : Cell{},
+      .line = place && place->line > 0 ? Cell{int64_t{place->line}} : Cell{}, .function = place ? text(place->function) : Cell{},
+      .stack = stackCell(stackText(node), stacks, sink)});
 }
 
 // One edge for each value read; a list argument counts as the position of the list.
@@ -111,8 +111,8 @@ int64_t writeEdges(const Node& node, const GraphSnapshot& snapshot, RowSink& sin
   int64_t count = 0;
   for (size_t i = 0; i < node.args.size(); ++i) {
     Graph::forEachValue({node.args[i]}, [&](ValueRef value) {
-      sink.putIntegers(RowKind::Edge, {snapshot.id, snapshot.node(value.node), snapshot.node(node.id), value.output,
-                                       static_cast<int64_t>(i)});
+      sink.put(rows::Edge{.graph_id = int64_t{snapshot.id}, .src = int64_t{snapshot.node(value.node)}, .dst = int64_t{snapshot.node(node.id)},
+          .output = int64_t{value.output}, .arg = int64_t{static_cast<int64_t>(i)}});
       ++count;
     });
   }
@@ -133,7 +133,7 @@ const graph::SourceLine* placeOf(const Node& node) {
 Cell stackCell(std::string text, StackTable& stacks, RowSink& sink) {
   if (text.empty()) return {};
   const auto [entry, isNew] = stacks.emplace(std::move(text), static_cast<int64_t>(stacks.size()) + 1);
-  if (isNew) sink.put(RowKind::Stack, {entry->second, entry->first});
+  if (isNew) sink.put(rows::Stack{.id = entry->second, .text = entry->first});
   return entry->second;
 }
 
@@ -145,21 +145,20 @@ void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRe
     edges += writeEdges(node, snapshot, sink);
     if (record.from.id == 0) continue;
     if (record.samePositions) {
-      sink.putIntegers(RowKind::NodeOrigin, {snapshot.node(node.id), record.from.node(node.id)});
+      sink.put(rows::NodeOrigin{.node_id = int64_t{snapshot.node(node.id)}, .origin_id = int64_t{record.from.node(node.id)}});
       continue;
     }
     for (const auto origin : node.origin.from) {
-      sink.putIntegers(RowKind::NodeOrigin, {snapshot.node(node.id), record.from.node(origin)});
+      sink.put(rows::NodeOrigin{.node_id = int64_t{snapshot.node(node.id)}, .origin_id = int64_t{record.from.node(origin)}});
     }
   }
   const Node* output = graph.output();
   int64_t outputs = 0;
   if (output) Graph::forEachValue(output->args, [&](ValueRef) { ++outputs; });
-  sink.put(RowKind::Graph,
-           {int64_t{snapshot.id}, int64_t{record.compile}, record.stage, record.direction,
-            text(record.name.empty() ? graph.name : record.name),
-            record.from.id ? Cell{int64_t{record.from.id}} : Cell{}, static_cast<int64_t>(graph.nodes().size()), edges,
-            static_cast<int64_t>(graph.placeholders().size()), outputs, graph.str(), timeNs});
+  sink.put(rows::Graph{.id = int64_t{snapshot.id}, .compile_id = int64_t{record.compile}, .stage = record.stage, .direction = record.direction,
+      .name = text(record.name.empty() ? graph.name : record.name), .parent_id = record.from.id ? Cell{int64_t{record.from.id}} : Cell{},
+      .node_count = static_cast<int64_t>(graph.nodes().size()), .edge_count = edges,
+      .input_count = static_cast<int64_t>(graph.placeholders().size()), .output_count = outputs, .text = graph.str(), .time_ns = timeNs});
 }
 
 }  // namespace fusebox::record

@@ -15,7 +15,7 @@ std::atomic<Recorder*> Recorder::active_{nullptr};
 thread_local Recorder::Thread Recorder::thread_;
 thread_local Recorder::Caller Recorder::caller_;
 
-using session::RowKind;
+namespace rows = session::rows;
 using session::Writer;
 
 namespace {
@@ -76,7 +76,7 @@ void Recorder::stop() {
 }
 
 void Recorder::fact(std::string key, std::string value) {
-  impl_->guarded([&] { impl_->put(RowKind::Info, {std::move(key), std::move(value)}); });
+  impl_->guarded([&] { impl_->put(rows::Info{.key = std::move(key), .value = std::move(value)}); });
 }
 
 void Recorder::flush() { impl_->writer->flush(); }
@@ -91,7 +91,7 @@ void Recorder::attachThread() noexcept {
   t.ring = impl_->writer->openRing(t.id);
   impl_->guarded([&] {
     impl_->gpu->noteThread(t.id);
-    impl_->put(RowKind::Thread, {int64_t{t.id}, int64_t{gettid()}, textCell(threadName())});
+    impl_->put(rows::Thread{.id = int64_t{t.id}, .os_tid = int64_t{gettid()}, .name = textCell(threadName())});
   });
   if (!t.ring) impl_->writer->loss("launches", 1, "no ring for a thread");
 }
@@ -135,11 +135,10 @@ StageTimer::~StageTimer() {
   }
   auto& impl = *recorder_->impl_;
   impl.guarded([&] {
-    impl.put(RowKind::Stage,
-             {int64_t{id_}, idCell(compile_), idCell(parent_), int64_t{depth_},
-              std::string(kPhaseNames[static_cast<size_t>(phase_)]), textCell(std::move(name_)), startNs_, end,
-              int64_t{thread.id}, positiveCell(changed_), positiveCell(before_), positiveCell(after_),
-              textCell(std::move(error_)), textCell(std::move(detail_))});
+    impl.put(rows::Stage{.id = int64_t{id_}, .compile_id = idCell(compile_), .parent_id = idCell(parent_), .depth = int64_t{depth_},
+        .phase = std::string(kPhaseNames[static_cast<size_t>(phase_)]), .name = textCell(std::move(name_)), .start_ns = startNs_, .end_ns = end,
+        .thread = int64_t{thread.id}, .changed = positiveCell(changed_), .nodes_before = positiveCell(before_),
+        .nodes_after = positiveCell(after_), .error = textCell(std::move(error_)), .detail = textCell(std::move(detail_))});
   });
 }
 

@@ -34,7 +34,10 @@ struct Recorder::Impl {
     }
     if constexpr (!std::is_void_v<decltype(body())>) return {};
   }
-  void put(session::RowKind kind, session::Writer::Cells cells) { writer->post(kind, std::move(cells)); }
+  template <class Row>
+  void put(Row row) {
+    writer->post(std::move(row));
+  }
   void noteFile(const Place& place) { sources.add(*writer, place.file); }
 };
 

@@ -9,7 +9,7 @@
 namespace fusebox::record {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 std::string stackJson(const std::vector<Place>& stack) {
@@ -33,9 +33,10 @@ std::string bytecodeJson(const std::vector<GraphBreakRecord::Instruction>& code)
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-session::Writer::Cells codeCells(KernelCodeRecord r) {
-  return {int64_t{r.kernel}, int64_t{r.tier}, textCell(std::move(r.target)), textCell(std::move(r.llvmIr)),
-          textCell(std::move(r.assembly)), r.codeBytes, r.compileNs, textCell(r.cache), nowNs()};
+rows::KernelCode codeRow(KernelCodeRecord r) {
+  return {.kernel_id = int64_t{r.kernel}, .tier = int64_t{r.tier}, .target = textCell(std::move(r.target)), .llvm_ir = textCell(std::move(r.llvmIr)),
+      .assembly = textCell(std::move(r.assembly)), .code_bytes = r.codeBytes, .compile_ns = r.compileNs, .cache = textCell(r.cache),
+      .time_ns = nowNs()};
 }
 
 }  // namespace
@@ -44,32 +45,31 @@ Id Recorder::frame(FrameRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.frame.fetch_add(1);
     impl_->noteFile(r.place);
-    impl_->put(RowKind::Frame, {int64_t{id}, idCell(r.parent), textCell(r.name), textCell(r.qualname), textCell(r.place.file),
-                                lineCell(r.place.line), positiveCell(r.resumeOffset), Cell{}, Cell{}, nowNs()});
+    impl_->put(rows::Frame{.id = int64_t{id}, .parent_id = idCell(r.parent), .name = textCell(r.name), .qualname = textCell(r.qualname),
+        .file = textCell(r.place.file), .line = lineCell(r.place.line), .resume_offset = positiveCell(r.resumeOffset), .first_seen_ns = nowNs()});
     return id;
   });
 }
 
 void Recorder::frameStatus(Id frame, std::string status, std::string reason) {
-  impl_->guarded([&] { impl_->put(RowKind::FrameStatus, {int64_t{frame}, textCell(status), textCell(reason)}); });
+  impl_->guarded([&] { impl_->put(rows::FrameStatus{.id = int64_t{frame}, .status = textCell(status), .reason = textCell(reason)}); });
 }
 
 Id Recorder::beginCompile(CompileRecord r) {
   return impl_->guarded([&] {
     if (thread_.owner != this) attachThread();
     const Id id = impl_->ids.compile.fetch_add(1);
-    impl_->put(RowKind::Compile,
-               {int64_t{id}, idCell(r.frame), idCell(r.parent), int64_t{r.attempt}, textCell(r.kind), textCell(r.backend),
-                textCell(r.mode), int64_t{r.dynamic}, nowNs(), Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, idCell(r.cause),
-                int64_t{thread_.id}, textCell(r.place.file), lineCell(r.place.line)});
+    impl_->put(rows::Compile{.id = int64_t{id}, .frame_id = idCell(r.frame), .parent_id = idCell(r.parent), .attempt = int64_t{r.attempt},
+        .kind = textCell(r.kind), .backend = textCell(r.backend), .mode = textCell(r.mode), .dynamic = int64_t{r.dynamic}, .start_ns = nowNs(),
+        .failure_id = idCell(r.cause), .thread = int64_t{thread_.id}, .file = textCell(r.place.file), .line = lineCell(r.place.line)});
     return id;
   });
 }
 
 void Recorder::endCompile(Id compile, CompileEnd e) {
   impl_->guarded([&] {
-    impl_->put(RowKind::CompileEnd, {int64_t{compile}, nowNs(), std::string(e.ok ? "ok" : "failed"), textCell(e.error),
-                                     textCell(e.cache), textCell(e.cacheKey)});
+    impl_->put(rows::CompileEnd{.id = int64_t{compile}, .end_ns = nowNs(), .status = std::string(e.ok ? "ok" : "failed"),
+        .error = textCell(e.error), .cache = textCell(e.cache), .cache_key = textCell(e.cacheKey)});
   });
 }
 
@@ -78,10 +78,11 @@ Id Recorder::graphBreak(GraphBreakRecord r) {
     const Id id = impl_->ids.graphBreak.fetch_add(1);
     impl_->noteFile(r.place);
     for (const Place& p : r.stack) impl_->noteFile(p);
-    impl_->put(RowKind::GraphBreak,
-               {int64_t{id}, idCell(r.frame), idCell(r.compile), textCell(r.kind), textCell(r.reason), textCell(r.hint),
-                textCell(r.place.file), lineCell(r.place.line), lineCell(r.endLine), positiveCell(r.column),
-                positiveCell(r.endColumn), textCell(r.opcode), positiveCell(r.offset), textCell(stackJson(r.stack)), nowNs(), textCell(bytecodeJson(r.bytecode))});
+    impl_->put(rows::GraphBreak{.id = int64_t{id}, .frame_id = idCell(r.frame), .compile_id = idCell(r.compile), .kind = textCell(r.kind),
+        .reason = textCell(r.reason), .hint = textCell(r.hint), .file = textCell(r.place.file), .line = lineCell(r.place.line),
+        .end_line = lineCell(r.endLine), .col = positiveCell(r.column), .end_col = positiveCell(r.endColumn), .opcode = textCell(r.opcode),
+        .offset = positiveCell(r.offset), .stack = textCell(stackJson(r.stack)), .time_ns = nowNs(),
+        .bytecode = textCell(bytecodeJson(r.bytecode))});
     return id;
   });
 }
@@ -97,9 +98,9 @@ Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
     auto job = [this, first, compile, guards = std::move(guards)](RowSink& sink) {
       int64_t position = 0;
       for (const GuardRecord& g : guards) {
-        sink.put(RowKind::Guard, {first + position, idCell(compile), position, textCell(g.kind), textCell(g.source),
-                                  textCell(g.expected), textCell(g.code), textCell(g.reason), textCell(g.place.file),
-                                  lineCell(g.place.line), stackCell(stackJson(g.stack), impl_->stacks, sink)});
+        sink.put(rows::Guard{.id = first + position, .compile_id = idCell(compile), .position = position, .kind = textCell(g.kind),
+            .source = textCell(g.source), .expected = textCell(g.expected), .code = textCell(g.code), .reason = textCell(g.reason),
+            .file = textCell(g.place.file), .line = lineCell(g.place.line), .stack = stackCell(stackJson(g.stack), impl_->stacks, sink)});
         ++position;
       }
     };
@@ -113,10 +114,9 @@ Id Recorder::guardFailure(GuardFailureRecord r) {
     const Id id = impl_->ids.failure.fetch_add(1);
     impl_->noteFile(r.place);
     for (const Place& p : r.stack) impl_->noteFile(p);
-    impl_->put(RowKind::GuardFailure,
-               {int64_t{id}, idCell(r.frame), idCell(r.compile), idCell(r.guard), textCell(r.text), textCell(r.expected),
-                textCell(r.found), textCell(r.outcome), textCell(r.place.file), lineCell(r.place.line), nowNs(),
-                textCell(stackJson(r.stack))});
+    impl_->put(rows::GuardFailure{.id = int64_t{id}, .frame_id = idCell(r.frame), .compile_id = idCell(r.compile), .guard_id = idCell(r.guard),
+        .guard = textCell(r.text), .expected = textCell(r.expected), .found = textCell(r.found), .outcome = textCell(r.outcome),
+        .file = textCell(r.place.file), .line = lineCell(r.place.line), .time_ns = nowNs(), .stack = textCell(stackJson(r.stack))});
     return id;
   });
 }
@@ -150,7 +150,8 @@ void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const gr
     int64_t bytes = static_cast<int64_t>(graph->nodes().size()) * 600;
     for (const auto& constant : constants) bytes += static_cast<int64_t>(constant.bytes.size());
     auto job = [id = snapshot.id, graph = std::move(graph), constants = std::move(constants), hints = std::move(hints)](RowSink& sink) {
-      sink.put(RowKind::SavedGraph, {int64_t{id}, int64_t{graph::kSavedGraphVersion}, graph::writeSavedGraph(*graph, constants, hints)});
+      sink.put(rows::SavedGraph{.graph_id = int64_t{id}, .format = int64_t{graph::kSavedGraphVersion},
+          .text = graph::writeSavedGraph(*graph, constants, hints)});
     };
     impl_->writer->post(std::move(job), bytes);
   });
@@ -159,10 +160,11 @@ void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const gr
 void Recorder::numerics(NumericsRecord r) {
   const auto known = [](double value) { return value >= 0 ? Cell{value} : Cell{}; };
   impl_->guarded([&] {
-    impl_->put(RowKind::Numerics,
-               {int64_t{r.graph}, int64_t{r.node}, int64_t{r.output}, textCell(r.dtype), r.elements, known(r.eagerAbs),
-                known(r.eagerRel), known(r.compiledAbs), known(r.compiledRel), known(r.differenceAbs), known(r.differenceUlp),
-                known(r.localAbs), known(r.magnitude), r.mismatches, int64_t{r.divergent}, textCell(r.note)});
+    impl_->put(rows::Numerics{.graph_id = int64_t{r.graph}, .node_id = int64_t{r.node}, .output = int64_t{r.output}, .dtype = textCell(r.dtype),
+        .elements = r.elements, .eager_abs = known(r.eagerAbs), .eager_rel = known(r.eagerRel), .compiled_abs = known(r.compiledAbs),
+        .compiled_rel = known(r.compiledRel), .difference_abs = known(r.differenceAbs), .difference_ulp = known(r.differenceUlp),
+        .local_abs = known(r.localAbs), .magnitude = known(r.magnitude), .mismatches = r.mismatches, .is_divergent = int64_t{r.divergent},
+        .note = textCell(r.note)});
   });
 }
 
@@ -172,15 +174,15 @@ Id Recorder::fusionGroup(FusionGroupRecord r) {
     const int64_t bytes = 300 + static_cast<int64_t>(r.nodes.size()) * 40;
     auto job = [id, r = std::move(r)](RowSink& sink) {
       const auto isResult = [&](int32_t node) { return std::find(r.results.begin(), r.results.end(), node) != r.results.end(); };
-      sink.put(RowKind::FusionGroup,
-               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), int64_t{r.position}, textCell(r.name), textCell(r.kind),
-                idCell(r.kernel), r.readBytes, r.writeBytes, r.bytesSaved, textCell(r.reason), Cell{}, Cell{}});
+      sink.put(rows::FusionGroup{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id),
+          .position = int64_t{r.position}, .name = textCell(r.name), .kind = textCell(r.kind), .kernel_id = idCell(r.kernel),
+          .read_bytes = r.readBytes, .write_bytes = r.writeBytes, .bytes_saved = r.bytesSaved, .reason = textCell(r.reason)});
       int64_t position = 0;
       for (const int32_t node : r.nodes) {
-        sink.put(RowKind::FusionMember, {int64_t{id}, int64_t{r.graph.node(node)}, position++,
-                                         std::string(isResult(node) ? "result" : "inner")});
+        sink.put(rows::FusionMember{.group_id = int64_t{id}, .node_id = int64_t{r.graph.node(node)}, .position = position++,
+            .role = std::string(isResult(node) ? "result" : "inner")});
       }
-      sink.putIntegers(RowKind::FusionGroupPlace, {id});
+      sink.put(rows::FusionGroupPlace{.id = int64_t{id}});
     };
     impl_->writer->post(std::move(job), bytes);
     return id;
@@ -190,20 +192,20 @@ Id Recorder::fusionGroup(FusionGroupRecord r) {
 void Recorder::fusionDecision(FusionDecisionRecord r) {
   impl_->guarded([&] {
     const Id id = impl_->ids.decision.fetch_add(1);
-    impl_->put(RowKind::FusionDecision,
-               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), int64_t{r.position}, textCell(r.a), textCell(r.b),
-                idCell(r.graph.node(r.aNode)), idCell(r.graph.node(r.bNode)), idCell(r.group), textCell(r.kind),
-                int64_t{r.fused}, textCell(r.reason), textCell(r.detail), r.scoreBytes});
+    impl_->put(rows::FusionDecision{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id),
+        .position = int64_t{r.position}, .a = textCell(r.a), .b = textCell(r.b), .a_node = idCell(r.graph.node(r.aNode)),
+        .b_node = idCell(r.graph.node(r.bNode)), .group_id = idCell(r.group), .kind = textCell(r.kind), .fused = int64_t{r.fused},
+        .reason = textCell(r.reason), .detail = textCell(r.detail), .score_bytes = r.scoreBytes});
   });
 }
 
 Id Recorder::buffer(BufferRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.buffer.fetch_add(1);
-    impl_->put(RowKind::Buffer,
-               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), textCell(r.name), textCell(r.kind),
-                idCell(r.graph.node(r.node)), textCell(r.dtype), textCell(r.shape), textCell(r.device), r.bytes,
-                positiveCell(r.firstUse), positiveCell(r.lastUse), positiveCell(r.poolOffset), idCell(r.reuses)});
+    impl_->put(rows::Buffer{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id), .name = textCell(r.name),
+        .kind = textCell(r.kind), .node_id = idCell(r.graph.node(r.node)), .dtype = textCell(r.dtype), .shape = textCell(r.shape),
+        .device = textCell(r.device), .bytes = r.bytes, .first_use = positiveCell(r.firstUse), .last_use = positiveCell(r.lastUse),
+        .pool_offset = positiveCell(r.poolOffset), .reuses_id = idCell(r.reuses)});
     return id;
   });
 }
@@ -213,11 +215,11 @@ Id Recorder::kernel(KernelRecord r) {
     const Id id = impl_->ids.kernel.fetch_add(1);
     const int64_t bytes = 400 + static_cast<int64_t>(r.loopIr.size());
     auto job = [id, r = std::move(r), now = nowNs()](RowSink& sink) {
-      sink.put(RowKind::Kernel,
-               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), idCell(r.group), textCell(r.name), textCell(r.kind),
-                textCell(r.op), textCell(r.device), textCell(r.loopIr), textCell(r.reason), r.readBytes, r.writeBytes, r.flops,
-                textCell(r.place.file), lineCell(r.place.line), now, idCell(r.codeOf)});
-      for (const int32_t node : r.nodes) sink.putIntegers(RowKind::KernelPlace, {id, r.graph.node(node)});
+      sink.put(rows::Kernel{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id), .group_id = idCell(r.group),
+          .name = textCell(r.name), .kind = textCell(r.kind), .op = textCell(r.op), .device = textCell(r.device), .loop_ir = textCell(r.loopIr),
+          .reason = textCell(r.reason), .read_bytes = r.readBytes, .write_bytes = r.writeBytes, .flops = r.flops, .file = textCell(r.place.file),
+          .line = lineCell(r.place.line), .time_ns = now, .code_of = idCell(r.codeOf)});
+      for (const int32_t node : r.nodes) sink.put(rows::KernelPlace{.id = int64_t{id}, .node_id = int64_t{r.graph.node(node)}});
     };
     impl_->writer->post(std::move(job), bytes);
     return id;
@@ -225,13 +227,13 @@ Id Recorder::kernel(KernelRecord r) {
 }
 
 void Recorder::kernelCode(KernelCodeRecord r) {
-  impl_->guarded([&] { impl_->writer->post(RowKind::KernelCode, codeCells(std::move(r))); });
+  impl_->guarded([&] { impl_->put(codeRow(std::move(r))); });
 }
 
 void Recorder::kernelCode(std::function<std::optional<KernelCodeRecord>()> make) {
   impl_->guarded([&] {
     auto job = [make = std::move(make)](RowSink& sink) {
-      if (auto record = make()) sink.put(RowKind::KernelCode, codeCells(std::move(*record)));
+      if (auto record = make()) sink.put(codeRow(std::move(*record)));
     };
     impl_->writer->post(std::move(job), 20000);
   });
@@ -241,34 +243,36 @@ void Recorder::stage(StageRecord r) {
   impl_->guarded([&] {
     if (thread_.owner != this) attachThread();
     const Id id = impl_->ids.stage.fetch_add(1);
-    impl_->put(RowKind::Stage, {int64_t{id}, idCell(r.compile), idCell(thread_.stage), int64_t{thread_.depth}, textCell(r.phase),
-                                textCell(r.name), r.startNs, r.endNs, int64_t{thread_.id}, positiveCell(r.changed),
-                                positiveCell(r.nodesBefore), positiveCell(r.nodesAfter), Cell{}, textCell(r.detail)});
+    impl_->put(rows::Stage{.id = int64_t{id}, .compile_id = idCell(r.compile), .parent_id = idCell(thread_.stage),
+        .depth = int64_t{thread_.depth}, .phase = textCell(r.phase), .name = textCell(r.name), .start_ns = r.startNs, .end_ns = r.endNs,
+        .thread = int64_t{thread_.id}, .changed = positiveCell(r.changed), .nodes_before = positiveCell(r.nodesBefore),
+        .nodes_after = positiveCell(r.nodesAfter), .detail = textCell(r.detail)});
   });
 }
 
 void Recorder::cacheEvent(CacheRecord r) {
   impl_->guarded([&] {
     const Id id = impl_->ids.cache.fetch_add(1);
-    impl_->put(RowKind::CacheEvent, {int64_t{id}, idCell(r.compile), textCell(r.cache), textCell(r.outcome), textCell(r.key),
-                                     textCell(r.reason), r.savedNs, nowNs()});
+    impl_->put(rows::CacheEvent{.id = int64_t{id}, .compile_id = idCell(r.compile), .cache = textCell(r.cache), .outcome = textCell(r.outcome),
+        .key = textCell(r.key), .reason = textCell(r.reason), .saved_ns = r.savedNs, .time_ns = nowNs()});
   });
 }
 
 Id Recorder::cudaGraph(CudaGraphRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.cudaGraph.fetch_add(1);
-    impl_->put(RowKind::CudaGraph,
-               {int64_t{id}, idCell(r.compile), textCell(r.event), positiveCell(r.number), textCell(r.reason), positiveCell(r.replaces),
-                textCell(r.device), positiveCell(r.nodeCount), positiveCell(r.stretches), positiveCell(r.plainSteps),
-                textCell(r.plainReason), positiveCell(r.staticInputs), positiveCell(r.copiedInputs), positiveCell(r.copiedBytes),
-                positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel), positiveCell(r.poolBytes)});
+    impl_->put(rows::CudaGraph{.id = int64_t{id}, .compile_id = idCell(r.compile), .event = textCell(r.event), .number = positiveCell(r.number),
+        .reason = textCell(r.reason), .replaces = positiveCell(r.replaces), .device = textCell(r.device), .nodes = positiveCell(r.nodeCount),
+        .stretches = positiveCell(r.stretches), .plain_steps = positiveCell(r.plainSteps), .plain_reason = textCell(r.plainReason),
+        .static_inputs = positiveCell(r.staticInputs), .copied_inputs = positiveCell(r.copiedInputs), .copied_bytes = positiveCell(r.copiedBytes),
+        .kept_bytes = positiveCell(r.keptBytes), .time_ns = r.startNs, .dur_ns = r.durNs, .kernel_id = idCell(r.kernel),
+        .pool_bytes = positiveCell(r.poolBytes)});
     if (thread_.owner != this) attachThread();
     cupti::GraphRecorded made{r.kernel, thread_.id, r.startNs, r.startNs + r.durNs, {}};
     for (const auto& n : r.nodes) {
       made.nodes.push_back({n.stretch, n.first, n.count, n.kernel});
-      impl_->put(RowKind::CudaGraphNode, {int64_t{id}, int64_t{n.stretch}, int64_t{n.first}, int64_t{n.count}, idCell(n.group),
-                                          idCell(n.kernel)});
+      impl_->put(rows::CudaGraphNode{.graph_id = int64_t{id}, .stretch = int64_t{n.stretch}, .first_node = int64_t{n.first},
+          .node_count = int64_t{n.count}, .group_id = idCell(n.group), .kernel_id = idCell(n.kernel)});
     }
     if (r.kernel > 0 && !made.nodes.empty()) impl_->gpu->graphRecorded(made);
     return id;
@@ -280,9 +284,9 @@ void Recorder::span(SpanRecord r) {
     if (thread_.owner != this) attachThread();
     const Id id = impl_->ids.span.fetch_add(1);
     impl_->noteFile(r.place);
-    impl_->put(RowKind::CpuEvent,
-               {int64_t{id}, textCell(r.kind), textCell(r.name), r.startNs, r.durNs, int64_t{thread_.id}, int64_t{0},
-                idCell(r.compile), textCell(r.detail), textCell(r.place.file), lineCell(r.place.line)});
+    impl_->put(rows::CpuEvent{.id = int64_t{id}, .kind = textCell(r.kind), .name = textCell(r.name), .start_ns = r.startNs, .dur_ns = r.durNs,
+        .thread = int64_t{thread_.id}, .depth = int64_t{0}, .compile_id = idCell(r.compile), .detail = textCell(r.detail),
+        .file = textCell(r.place.file), .line = lineCell(r.place.line)});
   });
 }
 

@@ -6,7 +6,7 @@ namespace fusebox::record {
 namespace {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 /// Whole numbers are stored as such.
@@ -28,9 +28,9 @@ int64_t weight(const SymbolRecord& r) { return static_cast<int64_t>(r.source.siz
 int64_t weight(const RelationRecord& r) { return static_cast<int64_t>(r.left.size() + r.right.size() + r.reason.size()); }
 int64_t weight(const SpecialisationRecord& r) { return static_cast<int64_t>(r.expression.size() + r.source.size() + r.reason.size()); }
 
-/// Posts one row of `kind` for each record; `cells` appends what stands between (id, compile, position) and the place.
-template <class Impl, class Record, class Cells>
-void post(Impl& impl, RowKind kind, std::atomic<Id>& ids, Id compile, std::vector<Record> records, Cells cells) {
+/// Posts a row for each record; `rowOf` makes it, but for its ids and place.
+template <class Impl, class Record, class RowOf>
+void post(Impl& impl, std::atomic<Id>& ids, Id compile, std::vector<Record> records, RowOf rowOf) {
   if (records.empty()) return;
   impl.guarded([&] {
     const Id first = ids.fetch_add(static_cast<Id>(records.size()));
@@ -40,15 +40,17 @@ void post(Impl& impl, RowKind kind, std::atomic<Id>& ids, Id compile, std::vecto
       for (const Place& p : r.stack) impl.noteFile(p);
       bytes += 300 + weight(r);
     }
-    auto job = [&impl, kind, first, compile, cells, now = nowNs(), records = std::move(records)](RowSink& sink) {
+    auto job = [&impl, first, compile, rowOf, now = nowNs(), records = std::move(records)](RowSink& sink) {
       int64_t id = first;
       for (const Record& r : records) {
-        // Ids rise with time, so they are the position too: an entry's rows come in several calls.
-        std::vector<Cell> row{id, idCell(compile), id};
-        cells(r, row);
-        row.insert(row.end(), {textCell(r.place.file), lineCell(r.place.line), stackCell(stackJson(r.stack), impl.stacks, sink), now});
-        sink.put(kind, row);
-        ++id;
+        auto row = rowOf(r);
+        row.id = row.position = id++;  // ids rise with time: an entry's rows come in several calls
+        row.compile_id = idCell(compile);
+        row.file = textCell(r.place.file);
+        row.line = lineCell(r.place.line);
+        row.stack = stackCell(stackJson(r.stack), impl.stacks, sink);
+        row.time_ns = now;
+        sink.put(std::move(row));
       }
     };
     impl.writer->post(std::move(job), bytes);
@@ -58,26 +60,26 @@ void post(Impl& impl, RowKind kind, std::atomic<Id>& ids, Id compile, std::vecto
 }  // namespace
 
 void Recorder::symbols(Id compile, std::vector<SymbolRecord> symbols) {
-  post(*impl_, RowKind::Symbol, impl_->ids.symbol, compile, std::move(symbols), [](const SymbolRecord& r, std::vector<Cell>& row) {
-    row.insert(row.end(), {textCell(r.name), textCell(r.kind), textCell(r.source), r.hint ? numberCell(*r.hint) : Cell{},
-                           optionalCell(r.lower), optionalCell(r.upper), textCell(r.policy), textCell(r.reason), textCell(r.before),
-                           textCell(r.after)});
+  post(*impl_, impl_->ids.symbol, compile, std::move(symbols), [](const SymbolRecord& r) {
+    return rows::Symbol{.name = textCell(r.name), .kind = textCell(r.kind), .source = textCell(r.source), .hint = r.hint ? numberCell(*r.hint) : Cell{},
+        .lower = optionalCell(r.lower), .upper = optionalCell(r.upper), .policy = textCell(r.policy), .reason = textCell(r.reason),
+        .before = textCell(r.before), .after = textCell(r.after)};
   });
 }
 
 void Recorder::relations(Id compile, std::vector<RelationRecord> relations) {
-  post(*impl_, RowKind::Relation, impl_->ids.relation, compile, std::move(relations), [](const RelationRecord& r, std::vector<Cell>& row) {
-    row.insert(row.end(), {idCell(r.guard), textCell(r.kind), textCell(r.op), textCell(r.left), textCell(r.right),
-                           textCell(namesJson(r.symbols)), textCell(r.reason)});
+  post(*impl_, impl_->ids.relation, compile, std::move(relations), [](const RelationRecord& r) {
+    return rows::Relation{.guard_id = idCell(r.guard), .kind = textCell(r.kind), .op = textCell(r.op), .left = textCell(r.left),
+        .right = textCell(r.right), .symbols = textCell(namesJson(r.symbols)), .reason = textCell(r.reason)};
   });
 }
 
 void Recorder::specialisations(Id compile, std::vector<SpecialisationRecord> specialisations) {
-  post(*impl_, RowKind::Specialisation, impl_->ids.specialisation, compile, std::move(specialisations),
-       [](const SpecialisationRecord& r, std::vector<Cell>& row) {
-         row.insert(row.end(), {idCell(r.guard), textCell(r.kind), textCell(r.expression), textCell(namesJson(r.symbols)),
-                                textCell(r.source), numberCell(r.value), textCell(r.op), textCell(r.reason)});
-       });
+  post(*impl_, impl_->ids.specialisation, compile, std::move(specialisations), [](const SpecialisationRecord& r) {
+    return rows::Specialisation{.guard_id = idCell(r.guard), .kind = textCell(r.kind), .expression = textCell(r.expression),
+        .symbols = textCell(namesJson(r.symbols)), .source = textCell(r.source), .value = numberCell(r.value), .operator_ = textCell(r.op),
+        .reason = textCell(r.reason)};
+  });
 }
 
 }  // namespace fusebox::record

@@ -11,7 +11,7 @@ namespace fusebox::record {
 namespace {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 constexpr int64_t kMaxBytes = 4 << 20;
@@ -25,7 +25,7 @@ uint64_t fnv1a(std::string_view text) {
 void write(int64_t id, const std::string& path, RowSink& sink) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    sink.put(RowKind::SourceFile, {id, path, Cell{}, Cell{}, Cell{}, int64_t{0}, nowNs()});
+    sink.put(rows::SourceFile{.id = id, .path = path, .truncated = int64_t{0}, .time_ns = nowNs()});
     return;
   }
   std::ifstream in(path, std::ios::binary);
@@ -36,7 +36,8 @@ void write(int64_t id, const std::string& path, RowSink& sink) {
   if (truncated) text.resize(static_cast<size_t>(kMaxBytes));
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
   const std::string hash = fmt::format("{:016x}", fnv1a(text));
-  sink.put(RowKind::SourceFile, {id, path, std::move(text), bytes, hash, int64_t{truncated}, nowNs()});
+  sink.put(rows::SourceFile{.id = id, .path = path, .text = std::move(text), .bytes = bytes, .hash = hash, .truncated = int64_t{truncated},
+      .time_ns = nowNs()});
 }
 
 }  // namespace

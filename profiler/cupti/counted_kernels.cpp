@@ -8,7 +8,7 @@
 namespace fusebox::cupti {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 
 void CountedKernels::expect(std::vector<std::string> metrics, uint32_t device) {
   std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ void CountedKernels::write(session::RowSink& sink, const Loss& loss) {
       const Kernel& kernel = first[static_cast<std::ptrdiff_t>(i)];
       for (size_t m = 0; m < metrics_.size(); ++m) {
         const double value = window.values[i * metrics_.size() + m];
-        if (std::isfinite(value)) sink.put(RowKind::GpuCounter, {kernel.event, metrics_[m], value});
+        if (std::isfinite(value)) sink.put(rows::GpuCounter{.event_id = kernel.event, .metric = metrics_[m], .value = value});
       }
     }
   }

@@ -10,7 +10,7 @@
 namespace fusebox::cupti {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 using Kind = Activity::Kind;
 
@@ -65,7 +65,7 @@ int32_t GpuRows::threadOf(uint32_t cuptiThread, RowSink& sink) {
   const auto [place, added] = strangers_.try_emplace(cuptiThread, 0);
   if (added) {
     place->second = links_.newThread();
-    sink.put(RowKind::Thread, {int64_t{place->second}, Cell{}, fmt::format("thread that calls CUDA, {}", strangers_.size())});
+    sink.put(rows::Thread{.id = int64_t{place->second}, .name = fmt::format("thread that calls CUDA, {}", strangers_.size())});
   }
   return place->second;
 }
@@ -144,8 +144,8 @@ void GpuRows::callSpan(const Activity& a, int32_t thread, RowSink& sink) {
   const bool isShown = call->role == Role::Wait || call->role == Role::Memory || call->role == Role::GraphLaunch ||
                        (call->role == Role::Copy && a.endNs - a.startNs >= kNotableCopyNs);
   if (!isShown) return;
-  sink.put(RowKind::CpuEvent, {links_.newSpan(), std::string(a.driver ? "cuda_driver" : "cuda_runtime"), std::string(call->name),
-                               a.startNs, a.endNs - a.startNs, int64_t{thread}, int64_t{0}, Cell{}, Cell{}, Cell{}, Cell{}});
+  sink.put(rows::CpuEvent{.id = links_.newSpan(), .kind = std::string(a.driver ? "cuda_driver" : "cuda_runtime"), .name = std::string(call->name),
+      .start_ns = a.startNs, .dur_ns = a.endNs - a.startNs, .thread = int64_t{thread}, .depth = int64_t{0}});
 }
 
 bool GpuRows::isSettled(const Waiting& waiting) {
@@ -170,9 +170,9 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   if (op && op->id == 0) {
     op->id = links_.newSpan();
     const OperatorPlace place = links_.operatorOf(op->op);
-    sink.put(RowKind::CpuEvent, {op->id, std::string("cpu_op"), place.name, op->startNs, op->endNs - op->startNs,
-                                 int64_t{call->thread}, int64_t{0}, Cell{}, Cell{}, textOrNull(place.file),
-                                 place.line > 0 ? Cell{int64_t{place.line}} : Cell{}});
+    sink.put(rows::CpuEvent{.id = op->id, .kind = std::string("cpu_op"), .name = place.name, .start_ns = op->startNs,
+        .dur_ns = op->endNs - op->startNs, .thread = int64_t{call->thread}, .depth = int64_t{0}, .file = textOrNull(place.file),
+        .line = place.line > 0 ? Cell{int64_t{place.line}} : Cell{}});
   }
   const int32_t kernel = kernelOfEvent(a, launch, op, sink);
   if (kernel > 0) addToSums(kernel, launch ? launch->id : 0, a);
@@ -188,13 +188,13 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
     Cell name = a.kind == Kind::Kernel  ? Cell{}
                 : a.kind == Kind::Memcpy ? Cell{std::string("Memcpy ") + copyKindName(a.copyKind)}
                                          : Cell{std::string("Memset")};
-    sink.put(RowKind::GpuEvent,
-             {id, std::string(kindName(a.kind)), std::move(name), int64_t{a.device}, int64_t{a.stream}, a.startNs,
-              a.endNs - a.startNs, int64_t{a.correlation}, idOrNull(kernel), idOrNull(launch ? launch->id : 0),
-              a.kind == Kind::Kernel ? Cell{} : Cell{a.bytes}, idOrNull(a.shape), int64_t{lane.thread},
-              call ? Cell{int64_t{call->thread}} : Cell{}, call ? Cell{call->startNs} : Cell{},
-              call ? Cell{call->durNs} : Cell{}, idOrNull(op ? op->id : 0), a.graph ? Cell{int64_t{a.graph}} : Cell{},
-              a.graph ? Cell{int64_t{a.graphNode}} : Cell{}});
+    sink.put(rows::GpuEvent{.id = id, .kind = std::string(kindName(a.kind)), .name = std::move(name), .device = int64_t{a.device},
+        .stream = int64_t{a.stream}, .start_ns = a.startNs, .dur_ns = a.endNs - a.startNs, .correlation = int64_t{a.correlation},
+        .kernel_id = idOrNull(kernel), .launch_id = idOrNull(launch ? launch->id : 0), .bytes = a.kind == Kind::Kernel ? Cell{} : Cell{a.bytes},
+        .shape_id = idOrNull(a.shape), .lane = int64_t{lane.thread}, .thread = call ? Cell{int64_t{call->thread}} : Cell{},
+        .called_ns = call ? Cell{call->startNs} : Cell{}, .call_dur_ns = call ? Cell{call->durNs} : Cell{},
+        .cpu_event = idOrNull(op ? op->id : 0), .graph = a.graph ? Cell{int64_t{a.graph}} : Cell{},
+        .graph_node = a.graph ? Cell{int64_t{a.graphNode}} : Cell{}});
     if (lane.rows == 0) lane.firstId = id, lane.startNs = a.startNs, lane.endNs = a.endNs;
     lane.lastId = id;
     lane.startNs = std::min(lane.startNs, a.startNs);
@@ -233,10 +233,9 @@ int32_t GpuRows::eagerKernel(const Activity& a, int32_t op, RowSink& sink) {
   if (!added) return known->second;
   known->second = links_.newKernel();
   const bool isTriton = symbol.rfind("triton_", 0) == 0;
-  sink.put(RowKind::Kernel, {int64_t{known->second}, Cell{}, Cell{}, Cell{}, shortName(demangled(symbol)),
-                             std::string(isTriton ? "generated" : "eager"), textOrNull(place.name),
-                             fmt::format("cuda:{}", a.device), Cell{}, Cell{}, Cell{}, Cell{}, int64_t{0}, textOrNull(place.file),
-                             place.line > 0 ? Cell{int64_t{place.line}} : Cell{}, a.startNs, Cell{}});
+  sink.put(rows::Kernel{.id = int64_t{known->second}, .name = shortName(demangled(symbol)), .kind = std::string(isTriton ? "generated" : "eager"),
+      .op = textOrNull(place.name), .device = fmt::format("cuda:{}", a.device), .flops = int64_t{0}, .file = textOrNull(place.file),
+      .line = place.line > 0 ? Cell{int64_t{place.line}} : Cell{}, .time_ns = a.startNs});
   return known->second;
 }
 
@@ -271,10 +270,13 @@ void GpuRows::putSums(RowSink& sink, bool last) {
   for (auto& [kernel, s] : sums_) {
     if (last || !std::exchange(s.touched, false)) closeLaunch(s);
     if (s.launches == 0) continue;
-    sink.putIntegers(RowKind::GpuStats, {kernel, s.launches, s.events, s.totalNs, s.minNs, s.maxNs, s.firstNs, s.lastNs});
+    sink.put(rows::GpuStats{.kernel_id = int64_t{kernel}, .launches = int64_t{s.launches}, .events = int64_t{s.events},
+        .total_ns = int64_t{s.totalNs}, .min_ns = int64_t{s.minNs}, .max_ns = int64_t{s.maxNs}, .first_ns = int64_t{s.firstNs},
+        .last_ns = int64_t{s.lastNs}});
   }
   for (const auto& [key, sum] : shapeSums_)
-    sink.putIntegers(RowKind::GpuShapeStats, {key.first, key.second, sum.first, sum.second});
+    sink.put(rows::GpuShapeStats{.kernel_id = int64_t{key.first}, .shape_id = int64_t{key.second}, .events = int64_t{sum.first},
+        .total_ns = int64_t{sum.second}});
 }
 
 void GpuRows::committed() {
@@ -312,11 +314,11 @@ void GpuRows::putShapes(RowSink& sink) {
                                      [&](const GpuDevice& d) { return d.device == static_cast<int>(shape.device); });
     const Occupancy occupancy = device == devices_.end() ? Occupancy{} : occupancyOf(shape, *device);
     const std::string name = demangled(shape.symbol);
-    sink.put(RowKind::GpuShape,
-             {int64_t{id}, name, name == shape.symbol ? Cell{} : Cell{shape.symbol}, int64_t{shape.device}, sizeText(shape.grid),
-              sizeText(shape.block), shape.threads(), int64_t{shape.registers}, int64_t{shape.staticShared},
-              int64_t{shape.dynamicShared}, int64_t{shape.localBytes}, occupancy.share > 0 ? Cell{occupancy.share} : Cell{},
-              textOrNull(occupancy.limit)});
+    sink.put(rows::GpuShape{.id = int64_t{id}, .name = name, .symbol = name == shape.symbol ? Cell{} : Cell{shape.symbol},
+        .device = int64_t{shape.device}, .grid = sizeText(shape.grid), .block = sizeText(shape.block), .threads = shape.threads(),
+        .registers = int64_t{shape.registers}, .static_shared = int64_t{shape.staticShared}, .dynamic_shared = int64_t{shape.dynamicShared},
+        .local_bytes = int64_t{shape.localBytes}, .occupancy = occupancy.share > 0 ? Cell{occupancy.share} : Cell{},
+        .occupancy_limit = textOrNull(occupancy.limit)});
   }
 }
 
@@ -324,13 +326,14 @@ GpuRows::Lane& GpuRows::laneOf(uint32_t device, uint32_t stream, RowSink& sink) 
   const auto known = lanes_.find({device, stream});
   if (known != lanes_.end()) return known->second;
   const int32_t thread = links_.newThread();
-  sink.put(RowKind::Thread, {int64_t{thread}, Cell{}, fmt::format("GPU {}, stream {}", device, stream)});
+  sink.put(rows::Thread{.id = int64_t{thread}, .name = fmt::format("GPU {}, stream {}", device, stream)});
   return lanes_.try_emplace({device, stream}, thread).first->second;
 }
 
 void GpuRows::closeBlock(Lane& lane, RowSink& sink) {
   if (lane.rows == 0) return;
-  sink.putIntegers(RowKind::Block, {2, lane.firstId, lane.lastId, lane.thread, lane.startNs, lane.endNs});
+  sink.put(rows::Block{.track = int64_t{2}, .first_id = int64_t{lane.firstId}, .last_id = int64_t{lane.lastId}, .thread = int64_t{lane.thread},
+      .start_ns = int64_t{lane.startNs}, .end_ns = int64_t{lane.endNs}});
   lane.rows = 0;
 }
 

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace fusebox::cupti {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 namespace {
@@ -19,6 +20,7 @@ constexpr double kHundredths = 0.01;
 
 /// Bytes of a row in the writer's queue, about.
 constexpr int64_t kRowBytes = 64;
+constexpr size_t kKeyColumns = 3;  // of t_gpu_sample, before the values
 
 int64_t width(int level) { return session::kPyramidBaseNs << (2 * level); }
 
@@ -30,7 +32,8 @@ SampleRows::SampleRows(int device, const std::vector<std::string>& metrics, int6
   post_(
       [device, metrics, intervalNs, scales = scales_](RowSink& sink) {
         for (size_t m = 0; m < metrics.size(); ++m)
-          sink.put(RowKind::GpuSampling, {int64_t{device}, static_cast<int64_t>(m), metrics[m], scales[m], intervalNs});
+          sink.put(rows::GpuSampling{.device = int64_t{device}, .position = static_cast<int64_t>(m), .metric = metrics[m], .scale = scales[m],
+              .interval_ns = intervalNs});
       },
       kRowBytes * static_cast<int64_t>(metrics.size()));
 }
@@ -48,17 +51,16 @@ void SampleRows::add(SampleBatch batch) {
   auto shared = std::make_shared<const SampleBatch>(std::move(batch));  // jobs are copied
   post_(
       [device = int64_t{device_}, scales = scales_, shared, width](RowSink& sink) {
-        std::vector<Cell> row;
         for (size_t i = 0; i < shared->spans.size(); ++i) {
           const auto& span = shared->spans[i];
-          row = {device, span.startNs, span.endNs - span.startNs};
-          for (size_t m = 0; m < width; ++m) {
+          rows::GpuSample row{.device = device, .start_ns = span.startNs, .dur_ns = span.endNs - span.startNs};
+          const std::span<Cell> values = rows::cellsOf(row).subspan(kKeyColumns);
+          for (size_t m = 0; m < std::min(width, values.size()); ++m) {
             const double value = shared->values[i * width + m];
-            if (!std::isfinite(value)) row.emplace_back();
-            else if (scales[m] == 1) row.emplace_back(value);
-            else row.emplace_back(int64_t{std::llround(std::clamp(value, -1e12, 1e12) / scales[m])});
+            if (!std::isfinite(value)) continue;
+            values[m] = scales[m] == 1 ? Cell{value} : Cell{int64_t{std::llround(std::clamp(value, -1e12, 1e12) / scales[m])}};
           }
-          sink.put(RowKind::GpuSample, row);
+          sink.put(std::move(row));
         }
       },
       kRowBytes * static_cast<int64_t>(shared->spans.size()));
@@ -112,8 +114,8 @@ void SampleRows::putSums(std::vector<SumRow> rows) {
   post_(
       [device = int64_t{device_}, rows = std::move(rows)](RowSink& sink) {
         for (const SumRow& r : rows)
-          sink.put(RowKind::GpuSampleSum, {device, static_cast<int64_t>(r.metric), int64_t{r.level}, r.index, r.sum.count, r.sum.coveredNs, r.sum.sum,
-                                           r.sum.least, r.sum.most});
+          sink.put(rows::GpuSampleSum{.device = device, .position = static_cast<int64_t>(r.metric), .level = int64_t{r.level}, .bucket = r.index,
+              .count = r.sum.count, .covered_ns = r.sum.coveredNs, .sum = r.sum.sum, .least = r.sum.least, .most = r.sum.most});
       },
       bytes);
 }

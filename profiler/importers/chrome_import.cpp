@@ -166,26 +166,8 @@ int64_t ChromeImport::regionCompile(std::string_view region) {
   if (found != regions_.end()) return found->second;
   if (regions_.size() >= kMostNames) return 0;
   const int64_t frame = session_.newId(RowKind::Frame), compile = session_.newId(RowKind::Compile);
-  session_.put(RowKind::Frame,
-               {frame, {}, fmt::format("compiled region {}", region), {}, {}, {}, {}, std::string("compiled"), {}, {}});
-  session_.put(RowKind::Compile, {compile,
-                                  frame,
-                                  {},
-                                  {},
-                                  std::string("frame"),
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  std::string("ok"),
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  {},
-                                  {}});
+  session_.put(rows::Frame{.id = frame, .name = fmt::format("compiled region {}", region), .status = std::string("compiled")});
+  session_.put(rows::Compile{.id = compile, .frame_id = frame, .kind = std::string("frame"), .status = std::string("ok")});
   regions_.emplace(region, compile);
   return compile;
 }

@@ -97,20 +97,9 @@ void storeBuffers(SessionBuilder& session, int64_t compile, std::string_view ir)
     parseAnnotation(annotation + std::string(until(size + 5, ']')) + "]" +
                         (stride == std::string_view::npos ? "" : std::string(until(stride + 9, ']')) + "]"),
                     shape);
-    session.put(RowKind::Buffer, {session.newId(RowKind::Buffer),
-                                  compile,
-                                  {},
-                                  name,
-                                  std::string("planned"),
-                                  {},
-                                  text(dtype),
-                                  text(shape.shape),
-                                  text(until(open + 8, '\'')),
-                                  shape.bytes >= 0 ? Cell{shape.bytes} : Cell{},
-                                  {},
-                                  {},
-                                  {},
-                                  {}});
+    session.put(rows::Buffer{.id = session.newId(RowKind::Buffer), .compile_id = compile, .name = name, .kind = std::string("planned"),
+        .dtype = text(dtype), .shape = text(shape.shape), .device = text(until(open + 8, '\'')),
+        .bytes = shape.bytes >= 0 ? Cell{shape.bytes} : Cell{}});
   }
 }
 
@@ -119,25 +108,9 @@ void importModel(const fs::path& folder, SessionBuilder& session) {
   const std::string direction = directionOf(name);
   const int64_t frame = session.newId(RowKind::Frame), compile = session.newId(RowKind::Compile);
   const int64_t at = session.time(0);
-  session.put(RowKind::Frame, {frame, {}, name, {}, {}, {}, {}, std::string("compiled"), {}, at});
-  session.put(RowKind::Compile, {compile,
-                                 frame,
-                                 {},
-                                 {},
-                                 std::string(direction == "backward" ? "backward" : "graph"),
-                                 std::string("inductor"),
-                                 {},
-                                 {},
-                                 at,
-                                 at,
-                                 std::string("ok"),
-                                 {},
-                                 {},
-                                 {},
-                                 {},
-                                 {},
-                                 {},
-                                 {}});
+  session.put(rows::Frame{.id = frame, .name = name, .status = std::string("compiled"), .first_seen_ns = at});
+  session.put(rows::Compile{.id = compile, .frame_id = frame, .kind = std::string(direction == "backward" ? "backward" : "graph"),
+      .backend = std::string("inductor"), .start_ns = at, .end_ns = at, .status = std::string("ok")});
   std::map<std::string, int64_t> stored;
   std::optional<StoredGraph> before, after;
   if (const auto printed = textFile(folder / "fx_graph_readable.py", session)) {
@@ -175,17 +148,9 @@ void importModel(const fs::path& folder, SessionBuilder& session) {
     const std::string fileName = file.filename().string();
     const auto graph = stored.find(fileName);
     const auto content = graph == stored.end() ? textFile(file, session) : std::nullopt;
-    session.put(RowKind::Artifact, {session.newId(RowKind::Artifact),
-                                    compile,
-                                    graph == stored.end() ? Cell{} : Cell{graph->second},
-                                    std::string("compile_debug"),
-                                    fileName,
-                                    std::string(fileName.ends_with(".json") ? "json" : "text"),
-                                    content ? text(*content) : Cell{},
-                                    {},
-                                    {},
-                                    at,
-                                    {}});
+    session.put(rows::Artifact{.id = session.newId(RowKind::Artifact), .compile_id = compile,
+        .graph_id = graph == stored.end() ? Cell{} : Cell{graph->second}, .kind = std::string("compile_debug"), .name = fileName,
+        .format = std::string(fileName.ends_with(".json") ? "json" : "text"), .text = content ? text(*content) : Cell{}, .time_ns = at});
   }
 }
 

@@ -24,25 +24,11 @@ std::string directionOf(const FxGraph& graph) {
 
 void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position, bool backward) {
   const FxNode& node = stored.graph.nodes[position];
-  session.put(RowKind::Node, {stored.nodeIds[position],
-                              stored.id,
-                              static_cast<int64_t>(position),
-                              node.name,
-                              node.kind,
-                              text(node.op),
-                              text(node.args),
-                              text(node.dtype),
-                              text(node.shape),
-                              text(node.stride),
-                              text(node.device),
-                              text(node.outputs),
-                              node.bytes >= 0 ? Cell{node.bytes} : Cell{},
-                              int64_t{backward},
-                              text(node.modulePath),
-                              text(node.file),
-                              node.line > 0 ? Cell{node.line} : Cell{},
-                              text(node.function),
-                              text(node.stack)});
+  session.put(rows::Node{.id = stored.nodeIds[position], .graph_id = stored.id, .position = static_cast<int64_t>(position), .name = node.name,
+      .kind = node.kind, .op = text(node.op), .args = text(node.args), .dtype = text(node.dtype), .shape = text(node.shape),
+      .stride = text(node.stride), .device = text(node.device), .outputs = text(node.outputs),
+      .bytes = node.bytes >= 0 ? Cell{node.bytes} : Cell{}, .is_backward = int64_t{backward}, .module_path = text(node.modulePath),
+      .file = text(node.file), .line = node.line > 0 ? Cell{node.line} : Cell{}, .function = text(node.function), .stack = text(node.stack)});
 }
 
 void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std::string_view printed, int64_t timeNs,
@@ -59,14 +45,14 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
   }
   const int64_t outputs =
       nodes.empty() || nodes.back().kind != "output" ? 0 : static_cast<int64_t>(nodes.back().inputs.size());
-  session.put(RowKind::Graph, {stored.id, idOrNull(compile), stored.stage, stored.direction, text(stored.graph.name),
-                               idOrNull(parent), static_cast<int64_t>(nodes.size()), stored.graph.edges(),
-                               count("placeholder"), outputs, text(printed), timeNs});
+  session.put(rows::Graph{.id = stored.id, .compile_id = idOrNull(compile), .stage = stored.stage, .direction = stored.direction,
+      .name = text(stored.graph.name), .parent_id = idOrNull(parent), .node_count = static_cast<int64_t>(nodes.size()),
+      .edge_count = stored.graph.edges(), .input_count = count("placeholder"), .output_count = outputs, .text = text(printed), .time_ns = timeNs});
   for (size_t i = 0; i < nodes.size(); ++i) {
     putNode(session, stored, i, stored.direction == "backward");
     for (const auto& input : nodes[i].inputs) {
-      session.put(RowKind::Edge,
-                  {stored.id, stored.nodeIds[input.node], stored.nodeIds[i], input.output, input.argument});
+      session.put(rows::Edge{.graph_id = stored.id, .src = stored.nodeIds[input.node], .dst = stored.nodeIds[i], .output = input.output,
+          .arg = input.argument});
     }
     session.sourceLine(nodes[i].file, nodes[i].line, nodes[i].code);
   }
@@ -125,27 +111,11 @@ void FusionRows::kernels(const std::unordered_map<std::string, int64_t>& compile
   for (const auto& kernel : code_.kernels) {
     const int64_t id = session_.newId(RowKind::Kernel);
     kernelIds_.push_back(id);
-    session_.put(RowKind::Kernel, {id,
-                                   idOrNull(compile_),
-                                   idOrNull(fused_.id),
-                                   {},
-                                   kernel.name,
-                                   std::string("generated"),
-                                   {},
-                                   text(kernel.device),
-                                   kernel.source,
-                                   {},
-                                   {},
-                                   {},
-                                   int64_t{0},
-                                   {},
-                                   {},
-                                   timeNs_,
-                                   {}});
+    session_.put(rows::Kernel{.id = id, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .name = kernel.name,
+        .kind = std::string("generated"), .device = text(kernel.device), .loop_ir = kernel.source, .flops = int64_t{0}, .time_ns = timeNs_});
     const auto ns = compileNs.find(kernel.name);
-    session_.put(
-        RowKind::KernelCode,
-        {id, int64_t{0}, kernel.language, {}, {}, {}, ns == compileNs.end() ? Cell{} : Cell{ns->second}, {}, timeNs_});
+    session_.put(rows::KernelCode{.kernel_id = id, .tier = int64_t{0}, .target = kernel.language,
+        .compile_ns = ns == compileNs.end() ? Cell{} : Cell{ns->second}, .time_ns = timeNs_});
     if (!kernel.path.empty() && !kernel.source.empty()) session_.sourceText(kernel.path, kernel.source);
   }
 }
@@ -157,7 +127,7 @@ void FusionRows::graph(const StoredGraph& postGrad) {
   putRows(session_, fused_, compile_, {}, timeNs_, postGrad.id);
   users_.resize(fused_.graph.nodes.size());
   for (size_t i = 0; i < fused_.graph.nodes.size(); ++i) {
-    session_.put(RowKind::NodeOrigin, {fused_.nodeIds[i], postGrad.nodeIds[i]});
+    session_.put(rows::NodeOrigin{.node_id = fused_.nodeIds[i], .origin_id = postGrad.nodeIds[i]});
     for (const auto& input : fused_.graph.nodes[i].inputs) users_[input.node].push_back(i);
     if (fused_.graph.nodes[i].kind == "call") byOperator_[baseName(fused_.graph.nodes[i].op)].push_back(i);
   }
@@ -217,45 +187,20 @@ void FusionRows::put(const OutputCode::Call& call, const std::vector<size_t>& me
   if (kernel == 0) {
     kernel = session_.newId(RowKind::Kernel);
     const std::string op = members.empty() ? libraryOperator(call.name) : fused_.graph.nodes[members.front()].op;
-    session_.put(RowKind::Kernel, {kernel,
-                                   idOrNull(compile_),
-                                   idOrNull(fused_.id),
-                                   group,
-                                   call.name,
-                                   std::string("extern"),
-                                   op,
-                                   {},
-                                   {},
-                                   std::string("Inductor calls a library for it"),
-                                   bytes.read,
-                                   bytes.written,
-                                   int64_t{0},
-                                   {},
-                                   {},
-                                   timeNs_,
-                                   {}});
+    session_.put(rows::Kernel{.id = kernel, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .group_id = group,
+        .name = call.name, .kind = std::string("extern"), .op = op, .reason = std::string("Inductor calls a library for it"),
+        .read_bytes = bytes.read, .write_bytes = bytes.written, .flops = int64_t{0}, .time_ns = timeNs_});
   }
   const std::string kind = call.kernel >= 0 ? code_.kernels[static_cast<size_t>(call.kernel)].kind : "extern";
-  session_.put(RowKind::FusionGroup, {group,
-                                      idOrNull(compile_),
-                                      idOrNull(fused_.id),
-                                      position_++,
-                                      call.name,
-                                      kind,
-                                      kernel,
-                                      bytes.read,
-                                      bytes.written,
-                                      {},
-                                      text(how),
-                                      {},
-                                      {}});
+  session_.put(rows::FusionGroup{.id = group, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .position = position_++,
+      .name = call.name, .kind = kind, .kernel_id = kernel, .read_bytes = bytes.read, .write_bytes = bytes.written, .reason = text(how)});
   int64_t position = 0;
   for (const size_t member : members) {
-    session_.put(RowKind::FusionMember, {group, fused_.nodeIds[member], position++,
-                                         std::string(bytes.results.contains(member) ? "result" : "inner")});
-    session_.put(RowKind::KernelPlace, {kernel, fused_.nodeIds[member]});
+    session_.put(rows::FusionMember{.group_id = group, .node_id = fused_.nodeIds[member], .position = position++,
+        .role = std::string(bytes.results.contains(member) ? "result" : "inner")});
+    session_.put(rows::KernelPlace{.id = kernel, .node_id = fused_.nodeIds[member]});
   }
-  session_.put(RowKind::FusionGroupPlace, {group});
+  session_.put(rows::FusionGroupPlace{.id = group});
 }
 
 void FusionRows::groups() {
@@ -304,7 +249,7 @@ void linkByName(SessionBuilder& session, const StoredGraph& later, const StoredG
     if (found == earlier.byName.end()) continue;
     const auto& other = earlier.graph.nodes[found->second];
     if (other.op == node.op && other.kind == node.kind) {
-      session.put(RowKind::NodeOrigin, {later.nodeIds[i], earlier.nodeIds[found->second]});
+      session.put(rows::NodeOrigin{.node_id = later.nodeIds[i], .origin_id = earlier.nodeIds[found->second]});
     }
   }
 }
@@ -336,7 +281,7 @@ void linkByMappings(SessionBuilder& session, const StoredGraph& postGrad, const 
     for (const auto& pre : pres) {
       const auto earlier = captured.byName.find(pre);
       if (earlier == captured.byName.end()) continue;
-      session.put(RowKind::NodeOrigin, {postGrad.nodeIds[later->second], captured.nodeIds[earlier->second]});
+      session.put(rows::NodeOrigin{.node_id = postGrad.nodeIds[later->second], .origin_id = captured.nodeIds[earlier->second]});
     }
   }
 }

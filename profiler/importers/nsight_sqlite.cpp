@@ -337,17 +337,9 @@ void NsightImport::diagnostic(const Row& row) {
   const auto severity = severities_.find(row.integer("severity").value_or(-1));
   const std::string level = severity == severities_.end() ? "" : severity->second;
   const auto at = row.integer("timestamp");
-  session_.put(RowKind::Artifact, {session_.newId(RowKind::Artifact),
-                                   {},
-                                   {},
-                                   std::string("nsight_diagnostic"),
-                                   importing::text(level),
-                                   std::string("text"),
-                                   importing::text(said),
-                                   {},
-                                   {},
-                                   at && *at > -kShiftNs ? Cell{session_.time(*at + kShiftNs)} : Cell{},
-                                   {}});
+  session_.put(rows::Artifact{.id = session_.newId(RowKind::Artifact), .kind = std::string("nsight_diagnostic"), .name = importing::text(level),
+      .format = std::string("text"), .text = importing::text(said),
+      .time_ns = at && *at > -kShiftNs ? Cell{session_.time(*at + kShiftNs)} : Cell{}});
   if (level == "Warning" || level == "Error" || level == "Fatal Error" || level == "Fatal")
     session_.loss("nsight_" + level, 1, said);
 }

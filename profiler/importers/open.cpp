@@ -1,6 +1,7 @@
 #include "profiler/importers/open.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -84,11 +85,26 @@ Result<std::string> keyOf(const Probe& probe, const std::function<bool()>& stop)
   return hash.hex();
 }
 
+/// Makes the folder if need be. Traces hold source, and what lies in it is opened again: it has to be this user's, and no link.
 bool usableFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  fs::permissions(folder, fs::perms::owner_all, error);  // traces hold source
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) return false;
+  fs::permissions(folder, fs::perms::owner_all, error);
   return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+/// A folder in the place for temporary files that nobody else can have made: if its name is taken by somebody, one of a new name.
+fs::path spareFolder() {
+  std::error_code error;
+  const fs::path base = fs::temp_directory_path(error) / fmt::format("fusebox-{}", getuid());
+  if (usableFolder(base) && usableFolder(base / "imported")) return base / "imported";
+  static const fs::path made = [&] {
+    std::string name = base.string() + "-XXXXXX";
+    return ::mkdtemp(name.data()) ? fs::path(name) : base;
+  }();
+  return made;
 }
 
 void makeRoom(const fs::path& folder) {
@@ -184,10 +200,7 @@ std::string cacheFolder() {
   const char* home = std::getenv("HOME");
   const fs::path base = xdg && *xdg == '/' ? fs::path(xdg) : home && *home ? fs::path(home) / ".cache" : fs::path();
   if (!base.empty() && usableFolder(base / "fusebox" / "imported")) return (base / "fusebox" / "imported").string();
-  std::error_code error;
-  const fs::path spare = fs::temp_directory_path(error) / fmt::format("fusebox-{}", getuid()) / "imported";
-  usableFolder(spare);
-  return spare.string();
+  return spareFolder().string();
 }
 
 Result<std::string> sessionFor(const std::string& path, ImportProgress* progress) {

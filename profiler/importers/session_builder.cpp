@@ -106,23 +106,8 @@ int64_t SessionBuilder::kernel(std::string_view name, std::string_view kind, std
   }
   const int64_t id = newId(RowKind::Kernel);
   kernels_.emplace(std::move(key), id);
-  put(RowKind::Kernel, {id,
-                        idOrNull(compile),
-                        {},
-                        {},
-                        std::string(name),
-                        std::string(kind),
-                        text(op),
-                        text(device),
-                        {},
-                        {},
-                        {},
-                        {},
-                        int64_t{0},
-                        {},
-                        {},
-                        {},
-                        {}});
+  put(rows::Kernel{.id = id, .compile_id = idOrNull(compile), .name = std::string(name), .kind = std::string(kind), .op = text(op),
+      .device = text(device), .flops = int64_t{0}});
   return id;
 }
 
@@ -144,9 +129,10 @@ int64_t SessionBuilder::shapeOf(const DeviceSpan& s) {
     at = end + 3;
   }
   const int64_t id = newId(RowKind::GpuShape);
-  put(RowKind::GpuShape, {id, std::string(s.name), {}, cell(s.device), text(s.grid), text(s.block), threads > 0 ? Cell{threads} : Cell{}, cell(s.registers),
-                          cell(s.sharedBytes), s.sharedBytes ? Cell{int64_t{0}} : Cell{}, {},
-                          s.occupancyPercent ? Cell{static_cast<double>(std::clamp<int64_t>(*s.occupancyPercent, 0, 100)) / 100} : Cell{}, {}});
+  put(rows::GpuShape{.id = id, .name = std::string(s.name), .device = cell(s.device), .grid = text(s.grid), .block = text(s.block),
+      .threads = threads > 0 ? Cell{threads} : Cell{}, .registers = cell(s.registers), .static_shared = cell(s.sharedBytes),
+      .dynamic_shared = s.sharedBytes ? Cell{int64_t{0}} : Cell{},
+      .occupancy = s.occupancyPercent ? Cell{static_cast<double>(std::clamp<int64_t>(*s.occupancyPercent, 0, 100)) / 100} : Cell{}});
   shapes_.emplace(std::move(key), id);
   return id;
 }
@@ -160,25 +146,9 @@ void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan
   }
   const auto cell = [](const std::optional<int64_t>& value) { return value ? Cell{*value} : Cell{}; };
   const int64_t event = newId(RowKind::GpuEvent);
-  put(RowKind::GpuEvent, {event,
-                          std::string(s.kind),
-                          std::string(s.name),
-                          cell(s.device),
-                          cell(s.stream),
-                          s.startNs,
-                          s.durNs,
-                          cell(s.correlation),
-                          idOrNull(kernel),
-                          {},
-                          cell(s.bytes),
-                          idOrNull(shape),
-                          thread,
-                          {},
-                          {},
-                          {},
-                          {},
-                          {},
-                          {}});
+  put(rows::GpuEvent{.id = event, .kind = std::string(s.kind), .name = std::string(s.name), .device = cell(s.device), .stream = cell(s.stream),
+      .start_ns = s.startNs, .dur_ns = s.durNs, .correlation = cell(s.correlation), .kernel_id = idOrNull(kernel), .bytes = cell(s.bytes),
+      .shape_id = idOrNull(shape), .lane = thread});
   lastNs_ = std::max(lastNs_, s.startNs + s.durNs);
   ++rowsSinceCommit_;
   if (kernel == 0) return;
@@ -225,8 +195,8 @@ int64_t SessionBuilder::cpuSpan(std::string_view kind, std::string_view name, in
                                 int64_t thread, int64_t depth, std::string_view detail, std::string_view file,
                                 int64_t line, int64_t compile) {
   const int64_t id = newId(RowKind::CpuEvent);
-  put(RowKind::CpuEvent, {id, std::string(kind), std::string(name), startNs, durNs, thread, depth, idOrNull(compile),
-                          text(detail), text(file), line > 0 ? Cell{line} : Cell{}});
+  put(rows::CpuEvent{.id = id, .kind = std::string(kind), .name = std::string(name), .start_ns = startNs, .dur_ns = durNs, .thread = thread,
+      .depth = depth, .compile_id = idOrNull(compile), .detail = text(detail), .file = text(file), .line = line > 0 ? Cell{line} : Cell{}});
   lastNs_ = std::max(lastNs_, startNs + durNs);
   ++rowsSinceCommit_;
   return id;
@@ -241,8 +211,8 @@ void SessionBuilder::sourceLine(const std::string& file, int64_t line, std::stri
 }
 
 void SessionBuilder::sourceText(const std::string& file, std::string_view whole) {
-  put(RowKind::SourceFile,
-      {newId(RowKind::SourceFile), file, std::string(whole), static_cast<int64_t>(whole.size()), {}, int64_t{0}, {}});
+  put(rows::SourceFile{.id = newId(RowKind::SourceFile), .path = file, .text = std::string(whole), .bytes = static_cast<int64_t>(whole.size()),
+      .truncated = int64_t{0}});
   sources_.erase(file);
 }
 
@@ -257,8 +227,8 @@ void SessionBuilder::putSources() {
       at = line;
     }
     whole += '\n';
-    put(RowKind::SourceFile,
-        {newId(RowKind::SourceFile), file, whole, static_cast<int64_t>(whole.size()), {}, int64_t{1}, {}});
+    put(rows::SourceFile{.id = newId(RowKind::SourceFile), .path = file, .text = whole, .bytes = static_cast<int64_t>(whole.size()),
+        .truncated = int64_t{1}});
   }
   if (!sources_.empty()) {
     loss("source_text", static_cast<int64_t>(sources_.size()),
@@ -286,10 +256,10 @@ Result<void> SessionBuilder::commit(bool show) {
   if (show) {
     flushLanes();
     putFacts();
-    sink_.put(RowKind::Info, std::initializer_list<Cell>{std::string("state"), std::string("importing")});
+    sink_.put(rows::Info{.key = std::string("state"), .value = std::string("importing")});
     if (!shown_) {
       const auto host = session::recordingHostFacts();
-      for (const char* key : kWriterKeys) sink_.put(RowKind::Info, std::initializer_list<Cell>{std::string(key), host.at(key)});
+      for (const char* key : kWriterKeys) sink_.put(rows::Info{.key = std::string(key), .value = host.at(key)});
     }
   }
   launches_.flush();
@@ -309,7 +279,7 @@ Result<void> SessionBuilder::commit(bool show) {
 
 void SessionBuilder::putFacts() {
   for (const auto& [id, named] : threadNames_) {
-    put(RowKind::Thread, {id, named.second ? Cell{named.second} : Cell{}, text(named.first)});
+    put(rows::Thread{.id = id, .os_tid = named.second ? Cell{named.second} : Cell{}, .name = text(named.first)});
   }
   info("schema_version", int64_t{session::kSchemaVersion});
   info("clock", std::string("of the imported file"));
@@ -317,9 +287,9 @@ void SessionBuilder::putFacts() {
   info("end_ns", lastNs_);
   int64_t unixNs = 0;
   if (!__builtin_add_overflow(unixBase_, origin_.value_or(0) + firstNs_, &unixNs)) info("start_unix_ns", unixNs);
-  for (const auto& [key, value] : info_) sink_.put(RowKind::Info, std::initializer_list<Cell>{key, value});
+  for (const auto& [key, value] : info_) sink_.put(rows::Info{.key = key, .value = value});
   for (const auto& [what, row] : losses_) {
-    put(RowKind::Loss, {what, row.first, text(row.second), firstNs_, lastNs_});
+    put(rows::Loss{.what = what, .count = row.first, .detail = text(row.second), .first_ns = firstNs_, .last_ns = lastNs_});
   }
 }
 
@@ -328,7 +298,8 @@ Result<void> SessionBuilder::finish() {
   finished_ = true;
   flushLanes();
   launches_.flush();
-  for (const auto& [key, sum] : shapeSums_) put(RowKind::GpuShapeStats, {key.first, key.second, sum.first, sum.second});
+  for (const auto& [key, sum] : shapeSums_) put(rows::GpuShapeStats{.kernel_id = key.first, .shape_id = key.second, .events = sum.first,
+      .total_ns = sum.second});
   putSources();
   if (shown_) {
     for (const char* key : kWriterKeys) (void)database_.execute(fmt::format("DELETE FROM t_info WHERE key = '{}'", key));

@@ -18,6 +18,7 @@ namespace fusebox::importing {
 
 using session::Cell;
 using session::RowKind;
+namespace rows = session::rows;
 
 inline Cell text(std::string_view value) { return value.empty() ? Cell{} : Cell{std::string(value)}; }
 inline Cell idOrNull(int64_t id) { return id > 0 ? Cell{id} : Cell{}; }
@@ -41,7 +42,10 @@ class SessionBuilder {
   static Result<std::unique_ptr<SessionBuilder>> create(const std::string& path, ImportProgress* progress = nullptr);
   ~SessionBuilder();
 
-  void put(RowKind kind, std::initializer_list<Cell> cells) { sink_.put(kind, cells); }
+  template <class Row>
+  void put(Row row) {
+    sink_.put(std::move(row));
+  }
   int64_t newId(RowKind kind) { return ++ids_[static_cast<size_t>(kind)]; }
   void info(const std::string& key, Cell value) { info_[key] = std::move(value); }
   bool hasInfo(const std::string& key) const { return info_.contains(key); }

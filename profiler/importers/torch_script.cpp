@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kFormat = "TorchScript program";
 constexpr uint64_t kMostCodeBytes = uint64_t{64} << 20, kMostAllCodeBytes = uint64_t{256} << 20;
-constexpr uint64_t kMostPickleBytes = uint64_t{1} << 30;
+constexpr size_t kHeadBytes = 8192;  // of data.pkl: a name, and no zip bomb behind it
 
 bool isCode(const std::string& name) { return name.starts_with("code/") && name.ends_with(".py"); }
 
@@ -22,7 +22,7 @@ bool isCode(const std::string& name) { return name.starts_with("code/") && name.
 std::string rootClassOf(const ZipArchive& archive) {
   const auto* entry = archive.find("data.pkl");
   auto pickle =
-      entry ? archive.read(*entry, kMostPickleBytes) : Result<std::string>(fail(ErrorCode::NotFound, "no data.pkl"));
+      entry ? archive.readHead(*entry, kHeadBytes) : Result<std::string>(fail(ErrorCode::NotFound, "no data.pkl"));
   if (!pickle || !pickle->starts_with("\x80\x02"
                                       "c__torch__"))
     return {};

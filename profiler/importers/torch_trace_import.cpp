@@ -160,14 +160,12 @@ void TorchTraceImport::artifact(const TraceRecord& record, Compile* compile, int
   if (record.key == "inductor_output_code") name = stringField(about, "filename");
   const std::string encoding = stringField(about, "encoding");
   const bool json = encoding == "json" || record.key == "chromium_event" || record.key == "dynamo_guards";
-  session_.put(
-      RowKind::Artifact,
-      {session_.newId(RowKind::Artifact), idOrNull(compile ? compile->id : 0), idOrNull(graph), record.key, text(name),
-       record.hasPayload || !record.payload.empty() ? Cell{std::string(json ? "json" : "text")} : Cell{},
-       graph > 0 ? Cell{} : text(record.payload),
-       text(about.empty() ? std::string_view()
-                          : std::string_view(about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))),
-       text(record.damage), timeOf(record), threadOf(record)});
+  session_.put(rows::Artifact{.id = session_.newId(RowKind::Artifact), .compile_id = idOrNull(compile ? compile->id : 0),
+      .graph_id = idOrNull(graph), .kind = record.key, .name = text(name),
+      .format = record.hasPayload || !record.payload.empty() ? Cell{std::string(json ? "json" : "text")} : Cell{},
+      .text = graph > 0 ? Cell{} : text(record.payload),
+      .detail = text(about.empty() ? std::string_view() : std::string_view(about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))),
+      .damaged = text(record.damage), .time_ns = timeOf(record), .thread = threadOf(record)});
 }
 
 void TorchTraceImport::writeFusion(Compile& compile) {
@@ -199,24 +197,11 @@ void TorchTraceImport::finish() {
     writeFusion(compile);
     writeShapes(compile);
     for (const auto& stage : compile.stages) putStage(compile, stage, std::nullopt, {});
-    session_.put(RowKind::Compile, {compile.id,
-                                    compile.frame,
-                                    {},
-                                    compile.attempt,
-                                    std::string(resumed.contains(compile.frame) ? "resume" : "frame"),
-                                    text(compile.inductor ? "inductor" : ""),
-                                    {},
-                                    {},
-                                    compile.startNs,
-                                    compile.ended ? Cell{compile.endNs} : Cell{},
-                                    text(compile.status),
-                                    text(compile.error),
-                                    text(compile.cache),
-                                    text(compile.cacheKey),
-                                    idOrNull(compile.failure),
-                                    compile.thread,
-                                    {},
-                                    {}});
+    session_.put(rows::Compile{.id = compile.id, .frame_id = compile.frame, .attempt = compile.attempt,
+        .kind = std::string(resumed.contains(compile.frame) ? "resume" : "frame"), .backend = text(compile.inductor ? "inductor" : ""),
+        .start_ns = compile.startNs, .end_ns = compile.ended ? Cell{compile.endNs} : Cell{}, .status = text(compile.status),
+        .error = text(compile.error), .cache = text(compile.cache), .cache_key = text(compile.cacheKey), .failure_id = idOrNull(compile.failure),
+        .thread = compile.thread});
   }
   for (const auto& [key, frame] : frames_) {
     int64_t parent = 0;
@@ -224,16 +209,8 @@ void TorchTraceImport::finish() {
       const std::string of = frame.name.substr(kResume.size(), frame.name.rfind("_at_") - kResume.size());
       if (const auto found = byPlace.find({of, frame.file}); found != byPlace.end()) parent = found->second;
     }
-    session_.put(RowKind::Frame, {frame.id,
-                                  idOrNull(parent),
-                                  frame.name,
-                                  text(frame.qualname),
-                                  text(frame.file),
-                                  frame.line > 0 ? Cell{frame.line} : Cell{},
-                                  {},
-                                  frame.status,
-                                  {},
-                                  frame.firstNs});
+    session_.put(rows::Frame{.id = frame.id, .parent_id = idOrNull(parent), .name = frame.name, .qualname = text(frame.qualname),
+        .file = text(frame.file), .line = frame.line > 0 ? Cell{frame.line} : Cell{}, .status = frame.status, .first_seen_ns = frame.firstNs});
   }
   for (const auto& [process, open] : loose_) {
     session_.loss("unfinished_spans", static_cast<int64_t>(open.size()), "spans whose end is not in the log");

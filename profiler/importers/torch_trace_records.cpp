@@ -171,24 +171,9 @@ int64_t TorchTraceImport::onBackwardMetrics(const TraceRecord& r, Compile* c) {
   const auto seconds = numberOf(m, "duration_us");
   const int64_t end = timeOf(r);
   const auto length = seconds && *seconds > 0 && *seconds < 1e12 ? static_cast<int64_t>(*seconds * 1e3) : 0;
-  session_.put(RowKind::Compile, {session_.newId(RowKind::Compile),
-                                  c->frame,
-                                  c->id,
-                                  integerOf(m, "attempt"),
-                                  std::string("backward"),
-                                  text(c->inductor ? "inductor" : ""),
-                                  {},
-                                  {},
-                                  std::max<int64_t>(0, end - length),
-                                  end,
-                                  std::string(failure.empty() ? "ok" : "failed"),
-                                  text(failure),
-                                  {},
-                                  {},
-                                  {},
-                                  threadOf(r),
-                                  {},
-                                  {}});
+  session_.put(rows::Compile{.id = session_.newId(RowKind::Compile), .frame_id = c->frame, .parent_id = c->id, .attempt = integerOf(m, "attempt"),
+      .kind = std::string("backward"), .backend = text(c->inductor ? "inductor" : ""), .start_ns = std::max<int64_t>(0, end - length),
+      .end_ns = end, .status = std::string(failure.empty() ? "ok" : "failed"), .error = text(failure), .thread = threadOf(r)});
   return 0;
 }
 
@@ -250,9 +235,9 @@ void TorchTraceImport::guardRow(Compile& c, GuardText guard, int64_t position) {
   const std::string file = wholeName(guard.file);
   if (c.guards.size() < kMostGuards)
     c.guards.push_back({id, guard.line, guard.kind, guard.source, guard.code, guard.expected, file, guard.reason});
-  session_.put(RowKind::Guard,
-               {id, c.id, position, text(guard.kind), text(guard.source), text(guard.expected), text(guard.code),
-                text(guard.reason), text(file), guard.line > 0 ? Cell{guard.line} : Cell{}});
+  session_.put(rows::Guard{.id = id, .compile_id = c.id, .position = position, .kind = text(guard.kind), .source = text(guard.source),
+      .expected = text(guard.expected), .code = text(guard.code), .reason = text(guard.reason), .file = text(file),
+      .line = guard.line > 0 ? Cell{guard.line} : Cell{}});
 }
 
 int64_t TorchTraceImport::onGuardTree(const TraceRecord& r, Compile* c) {
@@ -280,21 +265,9 @@ int64_t TorchTraceImport::onBreak(const TraceRecord& r, Compile* c) {
   const BreakText b = parseBreak(r.payload);
   for (const auto& [file, line, code] : b.quoted) session_.sourceLine(file, line, code);
   if (!b.file.empty()) userFiles_.insert(b.file);
-  session_.put(RowKind::GraphBreak, {session_.newId(RowKind::GraphBreak),
-                                     idOrNull(c ? c->frame : 0),
-                                     idOrNull(c ? c->id : 0),
-                                     text(b.kind),
-                                     text(b.reason),
-                                     text(b.hint),
-                                     text(b.file),
-                                     b.line > 0 ? Cell{b.line} : Cell{},
-                                     {},
-                                     {},
-                                     {},
-                                     text(b.opcode),
-                                     {},
-                                     text(b.stack),
-                                     timeOf(r)});
+  session_.put(rows::GraphBreak{.id = session_.newId(RowKind::GraphBreak), .frame_id = idOrNull(c ? c->frame : 0),
+      .compile_id = idOrNull(c ? c->id : 0), .kind = text(b.kind), .reason = text(b.reason), .hint = text(b.hint), .file = text(b.file),
+      .line = b.line > 0 ? Cell{b.line} : Cell{}, .opcode = text(b.opcode), .stack = text(b.stack), .time_ns = timeOf(r)});
   return 0;
 }
 
@@ -353,9 +326,9 @@ int64_t TorchTraceImport::onRecompile(const TraceRecord& r, Compile* c) {
       if (const Frame* frame = frameOf(*c)) reason.guard.file = frame->file, reason.guard.line = frame->line;
     }
     const std::string file = wholeName(reason.guard.file);
-    session_.put(RowKind::GuardFailure, {id, c->frame, idOrNull(entry), idOrNull(guard), text(reason.guard.code),
-                                         text(reason.expected), text(reason.found), std::string("recompile"),
-                                         text(file), reason.guard.line > 0 ? Cell{reason.guard.line} : Cell{}, at});
+    session_.put(rows::GuardFailure{.id = id, .frame_id = c->frame, .compile_id = idOrNull(entry), .guard_id = idOrNull(guard),
+        .guard = text(reason.guard.code), .expected = text(reason.expected), .found = text(reason.found), .outcome = std::string("recompile"),
+        .file = text(file), .line = reason.guard.line > 0 ? Cell{reason.guard.line} : Cell{}, .time_ns = at});
   }
   return 0;
 }
@@ -374,8 +347,8 @@ int64_t TorchTraceImport::onCache(const TraceRecord& r, Compile* c) {
     saved = integerOf(about, "time_saved_ns");
   }
   if (c && (cache == "fx_graph" || c->cache.empty())) c->cache = outcome, c->cacheKey = key;
-  session_.put(RowKind::CacheEvent, {session_.newId(RowKind::CacheEvent), idOrNull(c ? c->id : 0), cache, outcome,
-                                     text(key), text(reason), saved > 0 ? Cell{saved} : Cell{}, timeOf(r)});
+  session_.put(rows::CacheEvent{.id = session_.newId(RowKind::CacheEvent), .compile_id = idOrNull(c ? c->id : 0), .cache = cache,
+      .outcome = outcome, .key = text(key), .reason = text(reason), .saved_ns = saved > 0 ? Cell{saved} : Cell{}, .time_ns = timeOf(r)});
   return 0;
 }
 
@@ -430,20 +403,9 @@ int64_t TorchTraceImport::onSource(const TraceRecord& r, Compile* c) {
   const auto tensor = tensors_.find({describer, integerOf(about, "id")});
   if (tensor == tensors_.end() || !c) return 0;
   const auto storage = storages_.find({describer, tensor->second.storage});
-  session_.put(RowKind::Buffer, {session_.newId(RowKind::Buffer),
-                                 c->id,
-                                 {},
-                                 stringOf(about, "source"),
-                                 std::string("input"),
-                                 {},
-                                 text(tensor->second.dtype),
-                                 text(tensor->second.shape),
-                                 text(tensor->second.device),
-                                 storage == storages_.end() || storage->second < 0 ? Cell{} : Cell{storage->second},
-                                 {},
-                                 {},
-                                 {},
-                                 {}});
+  session_.put(rows::Buffer{.id = session_.newId(RowKind::Buffer), .compile_id = c->id, .name = stringOf(about, "source"),
+      .kind = std::string("input"), .dtype = text(tensor->second.dtype), .shape = text(tensor->second.shape),
+      .device = text(tensor->second.device), .bytes = storage == storages_.end() || storage->second < 0 ? Cell{} : Cell{storage->second}});
   return 0;
 }
 

@@ -71,7 +71,7 @@ Cell TorchTraceImport::stackId(const std::string& stack) {
   if (stack.empty()) return {};
   if (const auto known = stacks_.find(stack); known != stacks_.end()) return known->second;
   const int64_t id = session_.newId(RowKind::Stack);
-  session_.put(RowKind::Stack, {id, stack});
+  session_.put(rows::Stack{.id = id, .text = stack});
   if (stacks_.size() < kMostStacks) stacks_.emplace(stack, id);
   return id;
 }
@@ -176,15 +176,17 @@ void TorchTraceImport::writeShapes(Compile& c) {
         policy = "automatic", reason = "it differed in an earlier call";
       }
     }
-    session_.put(RowKind::Symbol, {session_.newId(RowKind::Symbol), c.id, position++, s.name, std::string(kind), text(s.source), numberCell(s.hint),
-                                   optionalCell(s.range.lower), optionalCell(s.range.upper), policy, reason, text(before), text(after), text(s.place.file),
-                                   lineCell(s.place.line), stackId(s.place.stack), s.timeNs});
+    session_.put(rows::Symbol{.id = session_.newId(RowKind::Symbol), .compile_id = c.id, .position = position++, .name = s.name,
+        .kind = std::string(kind), .source = text(s.source), .hint = numberCell(s.hint), .lower = optionalCell(s.range.lower),
+        .upper = optionalCell(s.range.upper), .policy = policy, .reason = reason, .before = text(before), .after = text(after),
+        .file = text(s.place.file), .line = lineCell(s.place.line), .stack = stackId(s.place.stack), .time_ns = s.timeNs});
   }
   for (const auto& r : shapes.relations) {
     const auto names = symbolsIn(r.text.left + " " + r.text.right);
-    session_.put(RowKind::Relation, {session_.newId(RowKind::Relation), c.id, position++, idOrNull(r.guard), r.kind, r.text.op, r.text.left, r.text.right,
-                                     text(namesJson(names)), text(r.reason), text(r.place.file), lineCell(r.place.line), stackId(r.place.stack),
-                                     r.timeNs > 0 ? Cell{r.timeNs} : Cell{}});
+    session_.put(rows::Relation{.id = session_.newId(RowKind::Relation), .compile_id = c.id, .position = position++,
+        .guard_id = idOrNull(r.guard), .kind = r.kind, .op = r.text.op, .left = r.text.left, .right = r.text.right,
+        .symbols = text(namesJson(names)), .reason = text(r.reason), .file = text(r.place.file), .line = lineCell(r.place.line),
+        .stack = stackId(r.place.stack), .time_ns = r.timeNs > 0 ? Cell{r.timeNs} : Cell{}});
   }
   for (const auto& s : shapes.specialisations) {
     // The guard of what it is a size of, or on the number itself, holds calls to that value.
@@ -194,10 +196,10 @@ void TorchTraceImport::writeShapes(Compile& c) {
       if (guard > 0) break;
     }
     const bool one = s.value == "0" || s.value == "1";
-    session_.put(RowKind::Specialisation, {session_.newId(RowKind::Specialisation), c.id, position++, idOrNull(guard),
-                                           std::string(one && s.place.line == 0 ? "zero_one" : "number"), s.symbol, text(namesJson({s.symbol})),
-                                           text(s.source), numberCell(s.value), {}, text(s.reason), text(s.place.file), lineCell(s.place.line),
-                                           stackId(s.place.stack), s.timeNs});
+    session_.put(rows::Specialisation{.id = session_.newId(RowKind::Specialisation), .compile_id = c.id, .position = position++,
+        .guard_id = idOrNull(guard), .kind = std::string(one && s.place.line == 0 ? "zero_one" : "number"), .expression = s.symbol,
+        .symbols = text(namesJson({s.symbol})), .source = text(s.source), .value = numberCell(s.value), .reason = text(s.reason),
+        .file = text(s.place.file), .line = lineCell(s.place.line), .stack = stackId(s.place.stack), .time_ns = s.timeNs});
   }
 }
 

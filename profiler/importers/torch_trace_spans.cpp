@@ -71,20 +71,8 @@ std::string phaseOf(std::string_view name, const std::string& around) {
 
 void TorchTraceImport::putStage(const Compile& c, const OpenStage& stage, std::optional<int64_t> endNs,
                                 const std::string& detail) {
-  session_.put(RowKind::Stage, {stage.id,
-                                c.id,
-                                idOrNull(stage.parent),
-                                stage.depth,
-                                stage.phase,
-                                stage.name,
-                                stage.startNs,
-                                endNs ? Cell{*endNs} : Cell{},
-                                c.thread,
-                                {},
-                                {},
-                                {},
-                                {},
-                                text(detail)});
+  session_.put(rows::Stage{.id = stage.id, .compile_id = c.id, .parent_id = idOrNull(stage.parent), .depth = stage.depth, .phase = stage.phase,
+      .name = stage.name, .start_ns = stage.startNs, .end_ns = endNs ? Cell{*endNs} : Cell{}, .thread = c.thread, .detail = text(detail)});
 }
 
 void TorchTraceImport::stageBegin(Compile& c, const std::string& name, int64_t at) {

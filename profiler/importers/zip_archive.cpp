@@ -50,6 +50,16 @@ const ZipArchive::Entry* ZipArchive::find(std::string_view name) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
+Result<std::string> ZipArchive::readHead(const Entry& entry, size_t bytes) const {
+  zip_file_t* file = zip_fopen_index(static_cast<zip_t*>(archive_), entry.index, 0);
+  std::string head(bytes, '\0');
+  const zip_int64_t got = file ? zip_fread(file, head.data(), bytes) : -1;
+  if (file) zip_fclose(file);
+  if (got < 0) return fail(ErrorCode::Corrupt, entry.name + " is damaged", path_);
+  head.resize(static_cast<size_t>(got));
+  return head;
+}
+
 Result<std::string> ZipArchive::read(const Entry& entry, uint64_t most) const {
   if (entry.bytes > most)
     return fail(ErrorCode::Unsupported, fmt::format("{} is longer than {} MB", entry.name, most >> 20), path_);

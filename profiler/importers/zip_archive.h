@@ -27,6 +27,8 @@ class ZipArchive {
   const Entry* find(std::string_view name) const;
   /// Content of an entry. Errors: Corrupt (damaged, or other than its header says), Unsupported (longer than `most`).
   Result<std::string> read(const Entry& entry, uint64_t most) const;
+  /// The first bytes of an entry, at most `bytes`; no more of it is unpacked than that. Errors: Corrupt.
+  Result<std::string> readHead(const Entry& entry, size_t bytes) const;
 
  private:
   explicit ZipArchive(void* archive) : archive_(archive) {}

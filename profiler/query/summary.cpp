@@ -122,7 +122,7 @@ Result<void> readLosses(const Reader& reader, Summary& out) {
 
 }  // namespace
 
-Result<Summary> summarize(const Reader& reader) {
+Result<Summary> summarizeCounts(const Reader& reader) {
   Summary out;
   out.engine = reader.info("engine");
   out.torch = reader.info("torch");
@@ -131,8 +131,16 @@ Result<Summary> summarize(const Reader& reader) {
   out.command = reader.info("command");
   out.importedFormat = reader.info("imported_format");
   out.state = session::stateName(reader.state());
+  if (auto done = readCounts(reader, out); !done) return tl::unexpected(done.error());
+  return out;
+}
+
+Result<Summary> summarize(const Reader& reader) {
+  auto counted = summarizeCounts(reader);
+  if (!counted) return counted;
+  Summary out = std::move(*counted);
   using Part = Result<void> (*)(const Reader&, Summary&);
-  for (const Part part : {readCounts, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
+  for (const Part part : {readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
     if (auto done = part(reader, out); !done) return tl::unexpected(done.error());
   }
   return out;

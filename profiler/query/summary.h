@@ -47,6 +47,8 @@ struct Summary {
 };
 
 Result<Summary> summarize(const session::Reader& reader);
+/// Facts and the numbers of frames, compiles, graphs, kernels and launches alone: known at once, whatever the session's size.
+Result<Summary> summarizeCounts(const session::Reader& reader);
 nlohmann::json toJson(const Summary& summary);
 /// Whether a loss says that a graph or frame runs without the compiler, which is slow and right.
 bool leftToEager(const Summary::Loss& loss);

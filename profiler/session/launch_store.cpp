@@ -70,7 +70,8 @@ void LaunchStore::extend(OpenBlock& block, Track track, int32_t thread, int64_t 
 
 void LaunchStore::closeBlock(OpenBlock& block, Track track, int32_t thread) {
   if (block.firstId == 0) return;
-  sink_.putIntegers(RowKind::Block, {track, block.firstId, block.lastId, thread, block.startNs, block.endNs});
+  sink_.put(rows::Block{.track = int64_t{track}, .first_id = int64_t{block.firstId}, .last_id = int64_t{block.lastId}, .thread = int64_t{thread},
+      .start_ns = int64_t{block.startNs}, .end_ns = int64_t{block.endNs}});
   block = {};
 }
 
@@ -85,11 +86,13 @@ void LaunchStore::flush() {
   for (auto& [key, pyramid] : pyramids_) pyramid.flush(sink_);
   for (const auto& [key, s] : launches_) {
     const auto kernel = static_cast<int32_t>(key >> 32), group = static_cast<int32_t>(key);
-    sink_.putIntegers(RowKind::LaunchStats,
-                      {kernel, group, s.count, s.totalNs, s.minNs, s.maxNs, s.bytes, s.firstNs, s.lastNs});
+    sink_.put(rows::LaunchStats{.kernel_id = int64_t{kernel}, .group_id = int64_t{group}, .launches = int64_t{s.count},
+        .total_ns = int64_t{s.totalNs}, .min_ns = int64_t{s.minNs}, .max_ns = int64_t{s.maxNs}, .bytes = int64_t{s.bytes},
+        .first_ns = int64_t{s.firstNs}, .last_ns = int64_t{s.lastNs}});
   }
   for (const auto& [key, s] : calls_) {
-    sink_.putIntegers(RowKind::CallStats, {key.first, key.second, s.count, s.totalNs, s.minNs, s.maxNs});
+    sink_.put(rows::CallStats{.kind = int64_t{key.first}, .compile_id = int64_t{key.second}, .calls = int64_t{s.count},
+        .total_ns = int64_t{s.totalNs}, .min_ns = int64_t{s.minNs}, .max_ns = int64_t{s.maxNs}});
   }
 }
 

@@ -7,7 +7,8 @@ namespace fusebox::session {
 void PyramidBuilder::add(int64_t id, int64_t startNs, int64_t durNs, RowSink& sink) {
   int level = 0;
   while (level + 1 < kPyramidLevels && durNs > kPyramidMaxSpan * width(level)) ++level;
-  if (level > 0) sink.putIntegers(RowKind::Long, {track_, thread_, level, startNs, durNs, id});
+  if (level > 0) sink.put(rows::Long{.track = int64_t{track_}, .thread = int64_t{thread_}, .level = int64_t{level}, .start_ns = int64_t{startNs},
+      .dur_ns = int64_t{durNs}, .id = int64_t{id}});
   const int64_t w = width(level);
   const int64_t first = startNs / w;
   const int64_t last = std::min((startNs + std::max<int64_t>(durNs, 1) - 1) / w, first + kPyramidMaxSpan);
@@ -35,8 +36,8 @@ void PyramidBuilder::close(int level, RowSink& sink) {
   const Bucket done = open_[static_cast<size_t>(level)];
   open_[static_cast<size_t>(level)] = {};
   if (done.index < 0) return;
-  sink.putIntegers(RowKind::Pyramid, {track_, thread_, level, done.index, done.count, done.busyNs, done.maxDurNs,
-                                      done.exampleId});
+  sink.put(rows::Pyramid{.track = int64_t{track_}, .thread = int64_t{thread_}, .level = int64_t{level}, .bucket = int64_t{done.index},
+      .count = int64_t{done.count}, .busy_ns = int64_t{done.busyNs}, .max_dur_ns = int64_t{done.maxDurNs}, .example_id = int64_t{done.exampleId}});
   if (level + 1 == kPyramidLevels) return;
   Bucket up = done;
   up.index /= kPyramidFactor;

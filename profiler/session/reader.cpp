@@ -210,10 +210,15 @@ bool hasSecondStatement(sqlite3* db, std::string_view sql) {
 
 Result<Table> Reader::query(std::string_view sql, int64_t limit) const {
   sqlite3* db = database_.handle();
-  sqlite3_set_authorizer(db, allowReading, nullptr);
+  // Until the end: a statement is prepared again in the middle where the schema changed.
+  struct ReadingOnly {
+    sqlite3* db;
+    explicit ReadingOnly(sqlite3* of) : db(of) { sqlite3_set_authorizer(db, allowReading, nullptr); }
+    ~ReadingOnly() { sqlite3_set_authorizer(db, nullptr, nullptr); }
+  };
+  const ReadingOnly guard(db);
   auto statement = prepare(sql);
   const bool several = statement && hasSecondStatement(db, sql);
-  sqlite3_set_authorizer(db, nullptr, nullptr);
   if (!statement) return tl::unexpected(statement.error());
   if (several) return fail(ErrorCode::InvalidArgument, "one SELECT at a time", std::string(sql));
   Table table;

@@ -9,7 +9,7 @@ RowSink::RowSink(Database& database) : database_(database) {
 void RowSink::putBatch(RowKind kind, std::vector<RowBatch::Row>& rows) {
   if (rows.empty()) return;
   batch_.rows.swap(rows);
-  putIntegers(kind, {});
+  putCells(kind, {});
   batch_.rows.clear();
   batch_.rows.swap(rows);  // keeps the memory for the next batch
 }
@@ -38,7 +38,7 @@ void RowSink::run(Statement& statement) {
   if (auto done = statement.run(); !done) error_ = done.error();
 }
 
-void RowSink::put(RowKind kind, std::span<const Cell> cells) {
+void RowSink::putCells(RowKind kind, std::span<const Cell> cells) {
   Statement* s = statement(kind);
   if (!s) return;
   int index = 0;
@@ -51,15 +51,6 @@ void RowSink::put(RowKind kind, std::span<const Cell> cells) {
       default: s->bind(index, nullptr);
     }
   }
-  while (index < s->parameters()) s->bind(++index, nullptr);  // columns that the writer of the row does not know
-  run(*s);
-}
-
-void RowSink::putIntegers(RowKind kind, std::initializer_list<int64_t> values) {
-  Statement* s = statement(kind);
-  if (!s) return;
-  int index = 0;
-  for (const int64_t value : values) s->bind(++index, value);
   run(*s);
 }
 

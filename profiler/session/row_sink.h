@@ -1,14 +1,13 @@
 #pragma once
 
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "profiler/session/cell.h"
 #include "profiler/session/row_batch.h"
-#include "profiler/session/row_statements.h"
+#include "profiler/session/rows.h"
 #include "profiler/session/sqlite.h"
 
 namespace fusebox::session {
@@ -19,10 +18,13 @@ class RowSink {
  public:
   explicit RowSink(Database& database);
 
-  void put(RowKind kind, std::span<const Cell> cells);
-  void put(RowKind kind, std::initializer_list<Cell> cells) { put(kind, std::span(cells.begin(), cells.size())); }
-  /// Whole numbers only, without going through cells.
-  void putIntegers(RowKind kind, std::initializer_list<int64_t> values);
+  /// A row of rows.h.
+  template <class Row>
+  void put(Row row) {
+    putCells(Row::kKind, rows::cellsOf(row));
+  }
+  /// The cells of such a row.
+  void putCells(RowKind kind, std::span<const Cell> cells);
 
   /// Runs the statement of `kind` (Launch or Call) over `rows` and empties them.
   void putBatch(RowKind kind, std::vector<RowBatch::Row>& rows);

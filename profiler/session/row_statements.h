@@ -5,8 +5,7 @@
 
 namespace fusebox::session {
 
-/// Every way a row is written. The SQL of each is a row of the table in row_statements.cpp; parameters are in column order of
-/// the table (schema_tables.cpp) unless it says otherwise.
+/// Every way a row is written, in the order of the table in row_statements.cpp; rows.h has the columns of each.
 enum class RowKind : uint8_t {
   Info, Thread, Frame, FrameStatus, Compile, CompileEnd, Stage, GraphBreak, Guard, GuardFailure, Symbol, Relation, Specialisation, Graph, Stack, Node, Edge,
   NodeOrigin, FusionGroup, FusionGroupPlace, FusionMember, FusionDecision, Buffer, Kernel, KernelPlace, KernelCode, KernelBinary, LaunchStats, Launch, Call, CallStats,

@@ -5,8 +5,8 @@
 #include <string_view>
 
 /// The session file: one SQLite database. Raw tables carry the prefix `t_` and are private; the views listed by
-/// `publicViews()` are a promise (SCHEMA.md lists every column). A new column is added freely; a change of meaning raises
-/// kSchemaVersion and brings a step in migrations.cpp.
+/// `publicViews()` are a promise (SCHEMA.md lists every column). A new column, as a change of meaning, raises
+/// kSchemaVersion and brings a step in migrations.cpp: a view that names it could not read older files of the same version.
 namespace fusebox::session {
 
 /// PRAGMA user_version of a session written by this build.

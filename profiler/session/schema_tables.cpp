@@ -75,6 +75,7 @@ CREATE INDEX t_buffer_by_graph ON t_buffer(graph_id);
 CREATE TABLE t_kernel(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, group_id INTEGER, name TEXT, kind TEXT,
   op TEXT, device TEXT, loop_ir TEXT, reason TEXT, read_bytes INTEGER, write_bytes INTEGER, flops INTEGER, file TEXT,
   line INTEGER, time_ns INTEGER, code_of INTEGER);
+CREATE INDEX t_kernel_by_kind ON t_kernel(kind);
 CREATE TABLE t_kernel_code(kernel_id INTEGER, tier INTEGER, target TEXT, llvm_ir TEXT, assembly TEXT, code_bytes INTEGER,
   compile_ns INTEGER, cache TEXT, time_ns INTEGER, PRIMARY KEY(kernel_id, tier)) WITHOUT ROWID;
 CREATE TABLE t_kernel_binary(kernel_id INTEGER PRIMARY KEY, format TEXT, bytes BLOB);

@@ -74,8 +74,8 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOp
   }
   if (!prepared) return tl::unexpected(prepared.error());
   std::unique_ptr<Writer> writer(new Writer(path, std::move(*database), options));
-  for (auto& [key, value] : recordingHostFacts()) writer->post(RowKind::Info, {key, value});
-  writer->post(RowKind::Info, {std::string("state"), std::string("recording")});
+  for (auto& [key, value] : recordingHostFacts()) writer->post(rows::Info{.key = key, .value = value});
+  writer->post(rows::Info{.key = std::string("state"), .value = std::string("recording")});
   if (!writer->flush()) return fail(ErrorCode::Io, "the session file cannot be written", path);
   return writer;
 }
@@ -112,7 +112,7 @@ void Writer::enqueue(Item item) noexcept {
   }
 }
 
-void Writer::post(RowKind kind, Cells cells) noexcept {
+void Writer::postCells(RowKind kind, Cells cells) noexcept {
   int64_t bytes = 64;
   for (const Cell& cell : cells) {
     bytes += 40;
@@ -217,14 +217,14 @@ bool Writer::beat() {
   const int64_t now = unixNs();
   if (now - lastBeatNs_ < kHeartbeatNs) return false;
   lastBeatNs_ = now;
-  sink_.put(RowKind::Info, {std::string("heartbeat_unix_ns"), now});
+  sink_.put(rows::Info{.key = std::string("heartbeat_unix_ns"), .value = now});
   return true;
 }
 
 void Writer::putPending() {
   for (Item& item : pending_) {
     // A job that throws is not asked again: it would throw with every try.
-    if (!contain("rows", [&] { item.job ? item.job(sink_) : sink_.put(item.kind, item.cells); })) item.job = [](RowSink&) {};
+    if (!contain("rows", [&] { item.job ? item.job(sink_) : sink_.putCells(item.kind, item.cells); })) item.job = [](RowSink&) {};
     if (sink_.error()) break;
   }
 }
@@ -322,7 +322,8 @@ void Writer::putLosses() {
   for (auto& [what, row] : losses_) {
     if (!row.dirty) continue;
     row.dirty = false;  // what is lost from here on belongs to the next batch
-    sink_.put(RowKind::Loss, {what, row.count, row.detail.empty() ? Cell{} : Cell{row.detail}, row.firstNs, row.lastNs});
+    sink_.put(rows::Loss{.what = what, .count = row.count, .detail = row.detail.empty() ? Cell{} : Cell{row.detail}, .first_ns = row.firstNs,
+        .last_ns = row.lastNs});
   }
 }
 
@@ -351,9 +352,9 @@ void Writer::close() noexcept {
 
 void Writer::tryClose() {
   if (database_.execute("BEGIN IMMEDIATE")) {
-    sink_.put(RowKind::Info, {std::string("state"), std::string("finished")});
-    sink_.put(RowKind::Info, {std::string("end_ns"), nowNs()});
-    sink_.put(RowKind::Info, {std::string("recorder_ns"), threadCpuNs()});
+    sink_.put(rows::Info{.key = std::string("state"), .value = std::string("finished")});
+    sink_.put(rows::Info{.key = std::string("end_ns"), .value = nowNs()});
+    sink_.put(rows::Info{.key = std::string("recorder_ns"), .value = threadCpuNs()});
     putLosses();
     if (!sink_.error()) (void)database_.execute("COMMIT");
   }

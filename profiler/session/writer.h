@@ -38,11 +38,14 @@ class Writer {
   /// Calls finish().
   ~Writer();
 
-  using Cells = std::vector<Cell>;
   /// Rows that are made on the writer thread (formatting a graph, reading a source file). A job runs again if its batch
   /// could not be committed.
   using Job = std::function<void(RowSink&)>;
-  void post(RowKind kind, Cells cells) noexcept;
+  /// A row of rows.h.
+  template <class Row>
+  void post(Row row) {
+    postCells(Row::kKind, rows::takeCells(std::move(row)));
+  }
   void post(Job job, int64_t approximateBytes) noexcept;
   void loss(const std::string& what, int64_t count, const std::string& detail = {}) noexcept;
 
@@ -61,6 +64,7 @@ class Writer {
   const std::string& path() const { return path_; }
 
  private:
+  using Cells = std::vector<Cell>;
   struct Item {
     RowKind kind;
     Cells cells;
@@ -73,6 +77,7 @@ class Writer {
     bool dirty = false;
   };
   Writer(std::string path, Database database, WriterOptions options);
+  void postCells(RowKind kind, Cells cells) noexcept;
   void enqueue(Item item) noexcept;
   void loop();
   /// Runs a part of the writer's work; what it throws is counted as a loss of `what`. False if it threw.

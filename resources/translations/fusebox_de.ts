@@ -9,627 +9,627 @@
     </message>
     <message>
         <source>Remove the call</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Aufruf entfernen</translation>
     </message>
     <message>
         <source>The break was asked for by torch._dynamo.graph_break().</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Graphbruch wurde mit torch._dynamo.graph_break() verlangt.</translation>
     </message>
     <message>
         <source>Keep the value in a tensor</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Wert in einem Tensor lassen</translation>
     </message>
     <message>
         <source>A Python number needs the tensor&apos;s data, so the graph must run up to here. As a tensor of no dimensions the value stays in the graph; read it with .item() outside, where it is logged.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Python-Zahl braucht die Daten des Tensors, also muss der Graph bis hierher laufen. Als Tensor ohne Dimensionen bleibt der Wert im Graphen; mit .item() außerhalb lesen, dort, wo er protokolliert wird.</translation>
     </message>
     <message>
         <source>Let scalars be captured</source>
-        <translation type="unfinished"></translation>
+        <translation>Skalare erfassen lassen</translation>
     </message>
     <message>
         <source>PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.</source>
-        <translation type="unfinished"></translation>
+        <translation>PyTorch kann die Zahl als ungebundenes Symbol mitführen. Bedingungen darauf brechen den Graphen trotzdem.</translation>
     </message>
     <message>
         <source>Compute both sides and choose</source>
-        <translation type="unfinished"></translation>
+        <translation>Beide Seiten berechnen und auswählen</translation>
     </message>
     <message>
         <source>The condition is tensor data, which is not known while compiling. torch.where evaluates both sides and keeps one graph; torch.cond traces both and runs one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Bedingung sind Daten eines Tensors, und die sind beim Kompilieren nicht bekannt. torch.where wertet beide Seiten aus und lässt einen Graphen; torch.cond verfolgt beide und führt eine aus.</translation>
     </message>
     <message>
         <source>Check on the device</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf dem Gerät prüfen</translation>
     </message>
     <message>
         <source>assert looks at tensor data. torch._assert_async checks it as part of the graph.</source>
-        <translation type="unfinished"></translation>
+        <translation>assert betrachtet Daten eines Tensors. torch._assert_async prüft sie als Teil des Graphen.</translation>
     </message>
     <message>
         <source>Leave the decision in tensors</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Entscheidung in Tensoren lassen</translation>
     </message>
     <message>
         <source>Something turns tensor data into a Python value here (bool, int, tolist, formatting, comparing). Use tensor operations, or do it after the compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>Hier macht etwas aus Daten eines Tensors einen Python-Wert (bool, int, tolist, Formatieren, Vergleichen). Operationen auf Tensoren verwenden, oder es nach der kompilierten Funktion tun.</translation>
     </message>
     <message>
         <source>Print only outside of compiled code</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur außerhalb des kompilierten Codes ausgeben</translation>
     </message>
     <message>
         <source>Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Ausgabe, die einen berechneten Wert braucht, beendet den Graphen. Unter is_compiling() bleibt die Zeile für Läufe ohne Compiler.</translation>
     </message>
     <message>
         <source>Let it run after the graph</source>
-        <translation type="unfinished"></translation>
+        <translation>Nach dem Graphen ausführen lassen</translation>
     </message>
     <message>
         <source>Functions named here are called when the graph has run, in order.</source>
-        <translation type="unfinished"></translation>
+        <translation>Funktionen, die hier genannt sind, werden aufgerufen, wenn der Graph gelaufen ist, der Reihe nach.</translation>
     </message>
     <message>
         <source>Keep the shape independent of data</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Form von Daten unabhängig halten</translation>
     </message>
     <message>
         <source>nonzero, unique, masked indexing and repeat_interleave make a size out of data. torch.where(mask, x, 0), a sum over a mask, or an upper bound with padding keep one shape.</source>
-        <translation type="unfinished"></translation>
+        <translation>nonzero, unique, Indizieren mit Masken und repeat_interleave machen aus Daten eine Größe. torch.where(mask, x, 0), eine Summe über eine Maske oder eine obere Grenze mit Auffüllen behalten eine Form.</translation>
     </message>
     <message>
         <source>Let such operators be captured</source>
-        <translation type="unfinished"></translation>
+        <translation>Solche Operatoren erfassen lassen</translation>
     </message>
     <message>
         <source>The result gets an unbacked size.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Ergebnis bekommt eine ungebundene Größe.</translation>
     </message>
     <message>
         <source>Convert after the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Nach der kompilierten Funktion umwandeln</translation>
     </message>
     <message>
         <source>numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. Return the tensor and convert outside, or write it with tensor operations.</source>
-        <translation type="unfinished"></translation>
+        <translation>numpy(), data_ptr(), tolist() und Pickle brauchen Speicher, den ein erfasster Tensor nicht hat. Den Tensor zurückgeben und außerhalb umwandeln, oder es mit Operationen auf Tensoren schreiben.</translation>
     </message>
     <message>
         <source>Import at the top of the file</source>
-        <translation type="unfinished"></translation>
+        <translation>Am Anfang der Datei importieren</translation>
     </message>
     <message>
         <source>The first import of a module runs its code, which cannot be traced; the second only reads a name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der erste Import eines Moduls führt dessen Code aus, der nicht erfasst werden kann; der zweite liest nur einen Namen.</translation>
     </message>
     <message>
         <source>Take the mark away, or call it outside</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Markierung wegnehmen, oder außerhalb aufrufen</translation>
     </message>
     <message>
         <source>The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion ist mit torch.compiler.disable markiert und läuft deshalb immer in Python, zwischen zwei Graphen.</translation>
     </message>
     <message>
         <source>Call backward() outside of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>backward() außerhalb der kompilierten Funktion aufrufen</translation>
     </message>
     <message>
         <source>Return the loss. Its backward is compiled with the forward; only the walk over gradients belongs to Python.</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Loss zurückgeben. Sein Rückwärtsgang wird mit dem Vorwärtsgang kompiliert; nur der Gang durch die Gradienten gehört Python.</translation>
     </message>
     <message>
         <source>Return the new value</source>
-        <translation type="unfinished"></translation>
+        <translation>Den neuen Wert zurückgeben</translation>
     </message>
     <message>
         <source>The line changes an object that existed before in a way that cannot be put off until after the graph. Return the value and store it outside.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Zeile ändert ein Objekt, das es vorher schon gab, so, dass es nicht bis nach dem Graphen aufgeschoben werden kann. Den Wert zurückgeben und außerhalb ablegen.</translation>
     </message>
     <message>
         <source>Call it before or after</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorher oder nachher aufrufen</translation>
     </message>
     <message>
         <source>Its code is not Python or cannot be followed. If its result does not depend on tensors, compute it before and pass it in.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sein Code ist kein Python oder kann nicht verfolgt werden. Hängt sein Ergebnis nicht von Tensoren ab, vorher berechnen und übergeben.</translation>
     </message>
     <message>
         <source>Make it an operator</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen Operator daraus machen</translation>
     </message>
     <message>
         <source>torch.library.custom_op with register_fake tells the compiler its shapes; the call then stays in the graph.</source>
-        <translation type="unfinished"></translation>
+        <translation>torch.library.custom_op mit register_fake sagt dem Compiler die Formen; der Aufruf bleibt dann im Graphen.</translation>
     </message>
     <message>
         <source>Unwrap the tensor</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Tensor auspacken</translation>
     </message>
     <message>
         <source>Tensor subclasses with their own __torch_function__ and named tensors run Python for every operator. Pass the plain tensor, and wrap the result outside.</source>
-        <translation type="unfinished"></translation>
+        <translation>Unterklassen von Tensoren mit eigenem __torch_function__ und benannte Tensoren führen für jeden Operator Python aus. Den einfachen Tensor übergeben und das Ergebnis außerhalb einpacken.</translation>
     </message>
     <message>
         <source>Pass a list</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Liste übergeben</translation>
     </message>
     <message>
         <source>The iterator was made outside of the compiled function, where how far it has come is hidden. list(iterator) before the call can be followed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Iterator wurde außerhalb der kompilierten Funktion gemacht, wo verborgen ist, wie weit er gekommen ist. list(iterator) vor dem Aufruf kann verfolgt werden.</translation>
     </message>
     <message>
         <source>Build a list</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Liste bauen</translation>
     </message>
     <message>
         <source>A generator that lives across a break would have to be frozen in the middle. A list comprehension has no such state.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Generator, der über einen Graphbruch hinweg lebt, müsste mittendrin eingefroren werden. Eine Listen-Abstraktion hat keinen solchen Zustand.</translation>
     </message>
     <message>
         <source>Work on a copy</source>
-        <translation type="unfinished"></translation>
+        <translation>An einer Kopie arbeiten</translation>
     </message>
     <message>
         <source>Inputs that share memory, or that are resized or given other storage, cannot be written back. clone() the input, or do the change outside.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eingaben, die sich Speicher teilen, die ihre Größe ändern oder anderen Speicher bekommen, können nicht zurückgeschrieben werden. Die Eingabe mit clone() kopieren, oder die Änderung außerhalb vornehmen.</translation>
     </message>
     <message>
         <source>Raise outside of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Außerhalb der kompilierten Funktion auslösen</translation>
     </message>
     <message>
         <source>The frame ends in an exception, so there is no graph to return from. Check what can fail before the call.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion endet mit einer Ausnahme, es gibt also keinen Graphen, aus dem sie zurückkehrt. Vor dem Aufruf prüfen, was fehlschlagen kann.</translation>
     </message>
     <message>
         <source>Compile less at once</source>
-        <translation type="unfinished"></translation>
+        <translation>Weniger auf einmal kompilieren</translation>
     </message>
     <message>
         <source>Very long loops and deep recursion are unrolled into one graph. Compile the loop&apos;s body instead of the loop.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sehr lange Schleifen und tiefe Rekursion werden in einen Graphen ausgerollt. Den Körper der Schleife statt der Schleife kompilieren.</translation>
     </message>
     <message>
         <source>Compare with `is`</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit `is` vergleichen</translation>
     </message>
     <message>
         <source>id() and text that contains an address differ from object to object, so nothing can be compiled for them.</source>
-        <translation type="unfinished"></translation>
+        <translation>id() und Text, der eine Adresse enthält, sind von Objekt zu Objekt verschieden; dafür kann nichts kompiliert werden.</translation>
     </message>
     <message>
         <source>Write it in another way</source>
-        <translation type="unfinished"></translation>
+        <translation>Anders schreiben</translation>
     </message>
     <message>
         <source>The instruction is not followed: async code, generators as compiled functions and exception groups run in Python. Compile the function that is called from there.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Befehl wird nicht verfolgt: asynchroner Code, Generatoren als kompilierte Funktionen und Gruppen von Ausnahmen laufen in Python. Die Funktion kompilieren, die von dort aufgerufen wird.</translation>
     </message>
     <message>
         <source>What the compiler says</source>
-        <translation type="unfinished"></translation>
+        <translation>Was der Compiler sagt</translation>
     </message>
     <message>
         <source>Move the line out of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Zeile aus der kompilierten Funktion herausnehmen</translation>
     </message>
     <message>
         <source>Nothing more is known about this reason. Before or after the call it costs no break; torch.compiler.disable on a function of its own makes the break a deliberate one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mehr ist über diesen Grund nicht bekannt. Vor oder nach dem Aufruf kostet sie keinen Graphbruch; torch.compiler.disable auf einer eigenen Funktion macht den Bruch zu einem gewollten.</translation>
     </message>
     <message>
         <source>something else</source>
-        <translation type="unfinished"></translation>
+        <translation>etwas anderes</translation>
     </message>
     <message>
         <source>the tensor</source>
-        <translation type="unfinished"></translation>
+        <translation>der Tensor</translation>
     </message>
     <message>
         <source>Mark the dimension dynamic</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Dimension als dynamisch markieren</translation>
     </message>
     <message>
         <source>One entry then serves every size of dimension {} of {} (0 and 1 stay entries of their own). Call it on the tensor before the compiled function sees it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Eintrag dient dann jeder Größe der Dimension {} von {} (0 und 1 bleiben eigene Einträge). Auf den Tensor anwenden, bevor die kompilierte Funktion ihn sieht.</translation>
     </message>
     <message>
         <source>Compile with dynamic shapes from the start</source>
-        <translation type="unfinished"></translation>
+        <translation>Von Anfang an mit dynamischen Formen kompilieren</translation>
     </message>
     <message>
         <source>dynamic=True makes every size symbolic at the first compile, so no second one is needed to find out what varies. Kernels for symbolic sizes can be a little slower.</source>
-        <translation type="unfinished"></translation>
+        <translation>dynamic=True macht jede Größe beim ersten Kompilieren symbolisch, sodass kein zweites nötig ist, um herauszufinden, was sich ändert. Kernel für symbolische Größen können etwas langsamer sein.</translation>
     </message>
     <message>
         <source>Drop the last, smaller batch</source>
-        <translation type="unfinished"></translation>
+        <translation>Den letzten, kleineren Batch weglassen</translation>
     </message>
     <message>
         <source>If the odd size is the end of an epoch, every batch has the same size without it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ist die abweichende Größe das Ende einer Epoche, hat ohne ihn jeder Batch dieselbe.</translation>
     </message>
     <message>
         <source>Pad to a few sizes</source>
-        <translation type="unfinished"></translation>
+        <translation>Auf wenige Größen auffüllen</translation>
     </message>
     <message>
         <source>Where the size must stay a number (see the shapes of the entry): dimension {} of {} was {}, now {}. Padding it to the next of a few fixed sizes ({}, {}, {}, …) bounds the number of entries; mask what was added.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wo die Größe eine Zahl bleiben muss (siehe die Formen des Eintrags): Dimension {} von {} war {}, jetzt {}. Auf die nächste von wenigen festen Größen ({}, {}, {}, …) aufgefüllt, ist die Zahl der Einträge begrenzt; was dazukam, ausmaskieren.</translation>
     </message>
     <message>
         <source>Give the tensor the same number of dimensions</source>
-        <translation type="unfinished"></translation>
+        <translation>Dem Tensor immer gleich viele Dimensionen geben</translation>
     </message>
     <message>
         <source>{} had {} dimensions, now {}. Each number is a program of its own: add the missing dimension with unsqueeze(0) or view(), or compile one function for each.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} hatte {} Dimensionen, jetzt {}. Jede Zahl ist ein eigenes Programm: die fehlende Dimension mit unsqueeze(0) oder view() hinzufügen, oder für jede eine Funktion kompilieren.</translation>
     </message>
     <message>
         <source>Cast where the function is called</source>
-        <translation type="unfinished"></translation>
+        <translation>Dort umwandeln, wo die Funktion aufgerufen wird</translation>
     </message>
     <message>
         <source>{} was {}, now {}. If both mean the same to the model, a cast outside keeps one entry.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} war {}, jetzt {}. Bedeuten beide für das Modell dasselbe, bleibt es mit einer Umwandlung außerhalb bei einem Eintrag.</translation>
     </message>
     <message>
         <source>Move the tensor where the function is called</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Tensor dort verschieben, wo die Funktion aufgerufen wird</translation>
     </message>
     <message>
         <source>{} was on {}, now on {}. Code is made for one device.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} war auf {}, jetzt auf {}. Code wird für ein Gerät gemacht.</translation>
     </message>
     <message>
         <source>Make the tensor contiguous where the function is called</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Tensor dort zusammenhängend machen, wo die Funktion aufgerufen wird</translation>
     </message>
     <message>
         <source>Its elements lay with strides {}, now {}: a view, a transpose or a slice came in. contiguous() copies only if it has to.</source>
-        <translation type="unfinished"></translation>
+        <translation>Seine Elemente lagen mit Strides {}, jetzt {}: eine View, eine Transposition oder ein Ausschnitt kam herein. contiguous() kopiert nur, wenn es muss.</translation>
     </message>
     <message>
         <source>Keep requires_grad as it is</source>
-        <translation type="unfinished"></translation>
+        <translation>requires_grad lassen, wie es ist</translation>
     </message>
     <message>
         <source>requires_grad of {} was {}, now {}: with and without a backward are two programs. Call detach() where no gradient is wanted, or use one compiled function for training and one for evaluation.</source>
-        <translation type="unfinished"></translation>
+        <translation>requires_grad von {} war {}, jetzt {}: mit und ohne Rückwärtsgang sind zwei Programme. detach() aufrufen, wo kein Gradient gewünscht ist, oder eine kompilierte Funktion zum Trainieren und eine zum Auswerten verwenden.</translation>
     </message>
     <message>
         <source>Pass the same kind of tensor</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieselbe Art von Tensor übergeben</translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. Subclasses, inference tensors, and tensors inside functorch transforms are different programs.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: erwartet {}, gefunden {}. Unterklassen, Inferenz-Tensoren und Tensoren in functorch-Transformationen sind verschiedene Programme.</translation>
     </message>
     <message>
         <source>Train and evaluate with an entry each</source>
-        <translation type="unfinished"></translation>
+        <translation>Trainieren und Auswerten mit je einem Eintrag</translation>
     </message>
     <message>
         <source>train() and eval() are two programs and need one entry each; that is two compiles in all, not one for every switch. Nothing to change unless the module is switched inside of a step.</source>
-        <translation type="unfinished"></translation>
+        <translation>train() und eval() sind zwei Programme und brauchen je einen Eintrag; das sind zwei Kompilierungen insgesamt, nicht eine bei jedem Wechsel. Nichts zu ändern, außer wenn das Modul innerhalb eines Schritts umgeschaltet wird.</translation>
     </message>
     <message>
         <source>Make {} a buffer</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus {} einen Buffer machen</translation>
     </message>
     <message>
         <source>A Python number is burned into the code: {} was {}, now {}. As a tensor it is an input, and one entry serves all values. Assign with self.{}.fill_(value), and do not use it in Python conditions.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Python-Zahl ist fest im Code: {} war {}, jetzt {}. Als Tensor ist sie eine Eingabe, und ein Eintrag dient allen Werten. Mit self.{}.fill_(value) zuweisen, und nicht in Python-Bedingungen verwenden.</translation>
     </message>
     <message>
         <source>Pass the number as a tensor</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Zahl als Tensor übergeben</translation>
     </message>
     <message>
         <source>{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input like any other. Inside, it can take part in arithmetic, not in `if`, `range` or as a size.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} war {}, jetzt {}: jeder Wert wird neu kompiliert. Ein Tensor ohne Dimensionen ist eine Eingabe wie andere. Innen kann er an Rechnungen teilnehmen, nicht an `if`, `range` oder als Größe.</translation>
     </message>
     <message>
         <source>Let the integer be dynamic</source>
-        <translation type="unfinished"></translation>
+        <translation>Die ganze Zahl dynamisch sein lassen</translation>
     </message>
     <message>
         <source>With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit dynamic=True (oder nach dem zweiten Wert von selbst) werden ganze Zahlen Symbole; Gleitkommazahlen nie.</translation>
     </message>
     <message>
         <source>Hand the number in as a tensor argument</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Zahl als Tensor-Argument übergeben</translation>
     </message>
     <message>
         <source>{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} war {}, jetzt {}. Was sich zwischen Aufrufen ändert, gehört in die Argumente, als Tensor.</translation>
     </message>
     <message>
         <source>Decide outside of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Außerhalb der kompilierten Funktion entscheiden</translation>
     </message>
     <message>
         <source>{} was {}, now {}. Each value of a string, flag or None is a program of its own: fine for a few, else make the choice before the call and compile what is chosen.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} war {}, jetzt {}. Jeder Wert einer Zeichenkette, eines Schalters oder von None ist ein eigenes Programm: für wenige in Ordnung, sonst vor dem Aufruf wählen und kompilieren, was gewählt ist.</translation>
     </message>
     <message>
         <source>Call it in one mode</source>
-        <translation type="unfinished"></translation>
+        <translation>In einem Modus aufrufen</translation>
     </message>
     <message>
         <source>{}. Grad mode, autocast, default dtype and deterministic mode are part of the program: enter the context outside in the same way each time, or compile one function for training and one for evaluation.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}. Grad-Modus, Autocast, Standard-dtype und deterministischer Modus sind Teil des Programms: den Kontext außerhalb immer gleich betreten, oder eine Funktion zum Trainieren und eine zum Auswerten kompilieren.</translation>
     </message>
     <message>
         <source>{}, now {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{}, jetzt {}</translation>
     </message>
     <message>
         <source>Make the object once</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Objekt einmal machen</translation>
     </message>
     <message>
         <source>{} is another object than when it was compiled. Functions, lambdas, partials and modules that are made anew for each call never match: make them at module level or in __init__ and pass the same one.</source>
-        <translation type="unfinished"></translation>
+        <translation>{} ist ein anderes Objekt als beim Kompilieren. Funktionen, Lambdas, partials und Module, die für jeden Aufruf neu gemacht werden, passen nie: auf Modulebene oder in __init__ machen und dasselbe übergeben.</translation>
     </message>
     <message>
         <source>Pass one type</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen Typ übergeben</translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. Convert before the call, or give each type its own compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: erwartet {}, gefunden {}. Vor dem Aufruf umwandeln, oder jedem Typ seine eigene kompilierte Funktion geben.</translation>
     </message>
     <message>
         <source>Keep the number of items</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Zahl der Elemente beibehalten</translation>
     </message>
     <message>
         <source>{}: {}, now {}. Loops over Python containers are unrolled, so each length is a program. Stack the items into one tensor, or pad the container to a fixed length.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: {}, jetzt {}. Schleifen über Python-Container werden ausgerollt, jede Länge ist also ein Programm. Die Elemente in einen Tensor stapeln, oder den Container auf eine feste Länge auffüllen.</translation>
     </message>
     <message>
         <source>Create the keys and attributes beforehand</source>
-        <translation type="unfinished"></translation>
+        <translation>Schlüssel und Attribute vorher anlegen</translation>
     </message>
     <message>
         <source>{}: {}, now {}. State that appears at the first call (caches, hooks, optimizer state) makes the second call another program: create it in __init__, or run one step before compiling.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: {}, jetzt {}. Zustand, der beim ersten Aufruf entsteht (Caches, Hooks, Zustand des Optimierers), macht den zweiten zu einem anderen Programm: in __init__ anlegen, oder vor dem Kompilieren einen Schritt ausführen.</translation>
     </message>
     <message>
         <source>Do not pass one tensor twice</source>
-        <translation type="unfinished"></translation>
+        <translation>Nicht denselben Tensor zweimal übergeben</translation>
     </message>
     <message>
         <source>Two arguments that are the same tensor are a program of their own, since writes through one are seen through the other.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zwei Argumente, die derselbe Tensor sind, sind ein eigenes Programm, denn was durch das eine geschrieben wird, sieht man durch das andere.</translation>
     </message>
     <message>
         <source>Finish the class before the first call</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Klasse vor dem ersten Aufruf fertigstellen</translation>
     </message>
     <message>
         <source>An attribute of the class behind {} was set after the compile. Patch classes before the compiled function runs.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Attribut der Klasse hinter {} wurde nach dem Kompilieren gesetzt. Klassen ändern, bevor die kompilierte Funktion läuft.</translation>
     </message>
     <message>
         <source>Say the range beforehand</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Bereich vorher sagen</translation>
     </message>
     <message>
         <source>{}: a symbolic size left the range that it was compiled for (0 and 1 always do). torch._dynamo.mark_dynamic(x, dim, min=…, max=…) before the first call fixes the range; a size of 1 needs an entry of its own.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: eine symbolische Größe verließ den Bereich, für den sie kompiliert wurde (0 und 1 tun das immer). torch._dynamo.mark_dynamic(x, dim, min=…, max=…) vor dem ersten Aufruf legt den Bereich fest; die Größe 1 braucht einen eigenen Eintrag.</translation>
     </message>
     <message>
         <source>dynamic=True makes every size symbolic at the first compile.</source>
-        <translation type="unfinished"></translation>
+        <translation>dynamic=True macht jede Größe beim ersten Kompilieren symbolisch.</translation>
     </message>
     <message>
         <source>as captured</source>
-        <translation type="unfinished"></translation>
+        <translation>wie erfasst</translation>
     </message>
     <message>
         <source>Raise the limit</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grenze anheben</translation>
     </message>
     <message>
         <source>The frame runs in eager from here on. A higher limit allows more entries; it does not make their number finite, and every entry is checked before a miss.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion läuft von hier an ohne Compiler. Eine höhere Grenze erlaubt mehr Einträge; endlich wird ihre Zahl davon nicht, und jeder Eintrag wird geprüft, ehe keiner passt.</translation>
     </message>
     <message>
         <source>Keep it as it was</source>
-        <translation type="unfinished"></translation>
+        <translation>Lassen, wie es war</translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. What changes between calls is best passed as a tensor argument; what does not change is best made once, before the first call.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: erwartet {}, gefunden {}. Was sich zwischen Aufrufen ändert, wird am besten als Tensor-Argument übergeben; was sich nicht ändert, am besten einmal gemacht, vor dem ersten Aufruf.</translation>
     </message>
     <message>
         <source>Replace the loop over a size by an operator</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Schleife über eine Größe durch einen Operator ersetzen</translation>
     </message>
     <message>
         <source>A loop over range() is unrolled into the graph, so every length is a graph of its own. An operator over the whole dimension (or torch.vmap) leaves the size symbolic; a loop that must stay can be left outside of the compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Schleife über range() wird in den Graphen ausgerollt, jede Länge ist also ein eigener Graph. Ein Operator über die ganze Dimension (oder torch.vmap) lässt die Größe symbolisch; eine Schleife, die bleiben muss, kann außerhalb der kompilierten Funktion stehen.</translation>
     </message>
     <message>
         <source>Look the value up before the call</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Wert vor dem Aufruf nachschlagen</translation>
     </message>
     <message>
         <source>A dict or set needs the number itself. Do the look-up outside of the compiled function and pass what it gave.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein dict oder set braucht die Zahl selbst. Außerhalb der kompilierten Funktion nachschlagen und übergeben, was es ergab.</translation>
     </message>
     <message>
         <source>Make the text outside of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Text außerhalb der kompilierten Funktion machen</translation>
     </message>
     <message>
         <source>A text that contains the number holds for that number only. Make it before or after the call.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Text, der die Zahl enthält, gilt nur für diese Zahl. Vor oder nach dem Aufruf machen.</translation>
     </message>
     <message>
         <source>Pick the element before the call</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Element vor dem Aufruf wählen</translation>
     </message>
     <message>
         <source>Indexing a Python list needs the number itself. Pick the element outside and pass it, or stack the elements into a tensor.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Index einer Python-Liste braucht die Zahl selbst. Das Element außerhalb wählen und übergeben, oder die Elemente in einen Tensor stapeln.</translation>
     </message>
     <message>
         <source>Move what needs the number out of the compiled function</source>
-        <translation type="unfinished"></translation>
+        <translation>Was die Zahl braucht, aus der kompilierten Funktion herausnehmen</translation>
     </message>
     <message>
         <source>This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Zeile braucht die Zahl, nicht ein Symbol dafür. Ihr Ergebnis vor dem Aufruf berechnen und übergeben, oder einen Operator auf Tensoren daraus machen.</translation>
     </message>
     <message>
         <source>Decide before the call</source>
-        <translation type="unfinished"></translation>
+        <translation>Vor dem Aufruf entscheiden</translation>
     </message>
     <message>
         <source>The branch holds for this one value. Decide outside of the compiled function, compare with &lt; or &gt;= where that is meant, or put both sides into one graph with torch.where or torch.cond.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Zweig gilt für diesen einen Wert. Außerhalb entscheiden, mit &lt; oder &gt;= vergleichen, wo das gemeint ist, oder beide Seiten mit torch.where oder torch.cond in einen Graphen bringen.</translation>
     </message>
     <message>
         <source>Give the operator a fixed size</source>
-        <translation type="unfinished"></translation>
+        <translation>Dem Operator eine feste Größe geben</translation>
     </message>
     <message>
         <source>There is no rule for symbolic sizes of this operator, so it is captured for one size. Pad its input to a few sizes, or call it outside of the compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für symbolische Größen dieses Operators gibt es keine Regel, er wird also für eine Größe erfasst. Seine Eingabe auf wenige Größen auffüllen, oder ihn außerhalb der kompilierten Funktion aufrufen.</translation>
     </message>
     <message>
         <source>Keep sizes 0 and 1 apart, or pad them</source>
-        <translation type="unfinished"></translation>
+        <translation>Größen 0 und 1 getrennt halten, oder auffüllen</translation>
     </message>
     <message>
         <source>0 and 1 mean something else to broadcasting and empty tensors, so they have entries of their own: one more compile, once. Where they are frequent and costly, pad to 2, or mark the dimension unbacked (torch._dynamo.decorators.mark_unbacked).</source>
-        <translation type="unfinished"></translation>
+        <translation>0 und 1 bedeuten für Broadcasting und leere Tensoren etwas anderes, sie haben also eigene Einträge: eine Kompilierung mehr, einmal. Wo sie häufig und teuer sind, auf 2 auffüllen, oder die Dimension als ungebunden markieren (torch._dynamo.decorators.mark_unbacked).</translation>
     </message>
     <message>
         <source>Let the size vary</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Größe sich ändern lassen</translation>
     </message>
     <message>
         <source>A setting or a mark keeps it a constant: dynamic=False, mark_static, assume_static_by_default or automatic_dynamic_shapes. Take it away, or mark this dimension with torch._dynamo.mark_dynamic.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Einstellung oder Markierung lässt sie eine Konstante sein: dynamic=False, mark_static, assume_static_by_default oder automatic_dynamic_shapes. Sie wegnehmen, oder diese Dimension mit torch._dynamo.mark_dynamic markieren.</translation>
     </message>
     <message>
         <source>Say how large the size becomes</source>
-        <translation type="unfinished"></translation>
+        <translation>Sagen, wie groß die Größe wird</translation>
     </message>
     <message>
         <source>The fastest kernel was chosen for this size. torch._dynamo.mark_dynamic(tensor, dim, min=…, max=…) says which sizes come, so that the choice fits all of them.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für diese Größe wurde der schnellste Kernel gewählt. torch._dynamo.mark_dynamic(tensor, dim, min=…, max=…) sagt, welche Größen kommen, damit die Wahl für alle passt.</translation>
     </message>
     <message>
         <source>See why symbols were given up</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachsehen, warum Symbole aufgegeben wurden</translation>
     </message>
     <message>
         <source>Compiling with symbols failed, so this entry has constants. The reason names what failed; without it the sizes vary freely.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit Symbolen misslang das Kompilieren, deshalb hat dieser Eintrag Konstanten. Der Grund nennt, was misslang; ohne das ändern sich die Größen frei.</translation>
     </message>
     <message>
         <source>Two sizes that were equal are not any more</source>
-        <translation type="unfinished"></translation>
+        <translation>Zwei Größen, die gleich waren, sind es nicht mehr</translation>
     </message>
     <message>
         <source>Equal sizes share one symbol until they differ: one recompile, none later. Where they are known to differ, call the function with different sizes first, or mark both dimensions.</source>
-        <translation type="unfinished"></translation>
+        <translation>Gleiche Größen teilen sich ein Symbol, bis sie sich unterscheiden: eine erneute Kompilierung, später keine. Wo bekannt ist, dass sie sich unterscheiden, die Funktion zuerst mit verschiedenen Größen aufrufen, oder beide Dimensionen markieren.</translation>
     </message>
     <message>
         <source>Kernels were made for sizes within this bound (index widths, vector lengths, tiles). torch._dynamo.mark_dynamic(tensor, dim, max=…) makes the choice fit all sizes at once.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel wurden für Größen innerhalb dieser Grenze gemacht (Breiten von Indizes, Längen von Vektoren, Kacheln). Mit torch._dynamo.mark_dynamic(tensor, dim, max=…) passt die Wahl von Anfang an für alle Größen.</translation>
     </message>
     <message>
         <source>Decide before the call, or put both sides into the graph</source>
-        <translation type="unfinished"></translation>
+        <translation>Vor dem Aufruf entscheiden, oder beide Seiten in den Graphen bringen</translation>
     </message>
     <message>
         <source>The branch depends on a size, so each side is an entry of its own. That is two compiles, once. Where it is one too many, decide outside of the compiled function, or use torch.where or torch.cond.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Zweig hängt von einer Größe ab, jede Seite ist also ein eigener Eintrag. Das sind zwei Kompilierungen, einmal. Wo das eine zu viel ist, außerhalb der kompilierten Funktion entscheiden, oder torch.where oder torch.cond verwenden.</translation>
     </message>
     <message>
         <source>Say what holds of the size</source>
-        <translation type="unfinished"></translation>
+        <translation>Sagen, was für die Größe gilt</translation>
     </message>
     <message>
         <source>An operator is made differently where this relation does not hold. If it always does, torch._check(…) before this line says so; else it is one more entry, once.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wo diese Beziehung nicht gilt, wird ein Operator anders gemacht. Gilt sie immer, sagt das torch._check(…) vor dieser Zeile; sonst ist es ein Eintrag mehr, einmal.</translation>
     </message>
     <message>
         <source>Register a fake implementation of the operator</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Fake-Implementierung des Operators anmelden</translation>
     </message>
     <message>
         <source>Compiling needs to know the shape and type of the operator&apos;s result without running it. A function under @my_operator.register_fake says so: it returns an empty tensor of that shape.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Kompilieren muss Form und Typ des Ergebnisses kennen, ohne den Operator auszuführen. Eine Funktion unter @my_operator.register_fake sagt das: sie gibt einen leeren Tensor dieser Form zurück.</translation>
     </message>
     <message>
         <source>Make the function run without data</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion ohne Daten lauffähig machen</translation>
     </message>
     <message>
         <source>The function was tried on tensors without data and raised. See whether it raises in eager too; an operator of your own needs a fake implementation (register_fake).</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion wurde an Tensoren ohne Daten versucht und löste eine Ausnahme aus. Nachsehen, ob sie es auch ohne Compiler tut; ein eigener Operator braucht eine Fake-Implementierung (register_fake).</translation>
     </message>
     <message>
         <source>Try another backend to find the part that fails</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein anderes Backend versuchen, um den Teil zu finden, der versagt</translation>
     </message>
     <message>
         <source>Capture went well and the backend raised. With backend=&quot;eager&quot; the captured graph runs as it is, with backend=&quot;aot_eager&quot; after autograd: what still fails says whose error it is.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Erfassen gelang, und das Backend löste eine Ausnahme aus. Mit backend=&quot;eager&quot; läuft der erfasste Graph, wie er ist, mit backend=&quot;aot_eager&quot; nach Autograd: was dann noch versagt, sagt, wessen Fehler es ist.</translation>
     </message>
     <message>
         <source>Keep the operator out of the generated code</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Operator aus dem erzeugten Code heraushalten</translation>
     </message>
     <message>
         <source>The backend has no way to generate code for this operator. An operator made with torch.library.custom_op is called as it is; else leave its call outside of the compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Backend kann für diesen Operator keinen Code erzeugen. Ein mit torch.library.custom_op gemachter Operator wird aufgerufen, wie er ist; sonst seinen Aufruf außerhalb der kompilierten Funktion lassen.</translation>
     </message>
     <message>
         <source>Find out what changes in every call</source>
-        <translation type="unfinished"></translation>
+        <translation>Herausfinden, was sich in jedem Aufruf ändert</translation>
     </message>
     <message>
         <source>The function was compiled for as many different inputs as the limit allows, and runs in Python for others. Recompiles says which guard failed each time and how to avoid it; torch._dynamo.config.recompile_limit raises the limit.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion wurde für so viele verschiedene Eingaben kompiliert, wie die Grenze erlaubt, und läuft für andere in Python. „Neukompilierungen“ sagt, welcher Guard jedes Mal fehlschlug und wie es zu vermeiden ist; torch._dynamo.config.recompile_limit hebt die Grenze an.</translation>
     </message>
     <message>
         <source>Allow a graph break, or move the line out</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen Graphbruch erlauben, oder die Zeile herausnehmen</translation>
     </message>
     <message>
         <source>With fullgraph=True a line that cannot be captured is an error. Without it the function is compiled in two pieces around the line; better still, the line moves out of the compiled function.</source>
-        <translation type="unfinished"></translation>
+        <translation>Mit fullgraph=True ist eine Zeile, die nicht erfasst werden kann, ein Fehler. Ohne es wird die Funktion in zwei Teilen um die Zeile herum kompiliert; besser noch, die Zeile kommt aus der kompilierten Funktion heraus.</translation>
     </message>
     <message>
         <source>See whether the function raises in eager</source>
-        <translation type="unfinished"></translation>
+        <translation>Nachsehen, ob die Funktion auch ohne Compiler eine Ausnahme auslöst</translation>
     </message>
     <message>
         <source>The compiled graph raised an error, so the program&apos;s own code ran instead, to raise it at its line.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der kompilierte Graph löste einen Fehler aus, also lief stattdessen der Code des Programms selbst, damit der Fehler in seiner Zeile entsteht.</translation>
     </message>
     <message>
         <source>What PyTorch suggests</source>
-        <translation type="unfinished"></translation>
+        <translation>Was PyTorch vorschlägt</translation>
     </message>
     <message>
         <source>Compile a smaller part</source>
-        <translation type="unfinished"></translation>
+        <translation>Einen kleineren Teil kompilieren</translation>
     </message>
     <message>
         <source>The function runs as plain Python: right, and no faster than eager. Compile the functions that it calls, one by one, to find the line; the message names what could not be compiled.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Funktion läuft als reines Python: richtig, und nicht schneller als ohne Compiler. Die Funktionen, die sie aufruft, eine nach der anderen kompilieren, um die Zeile zu finden; die Meldung nennt, was nicht kompiliert werden konnte.</translation>
     </message>
 </context>
 <context>
@@ -1393,7 +1393,7 @@
     </message>
     <message>
         <source>The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode=&quot;reduce-overhead&quot;), help.</source>
-        <translation>Der Host erteilt Arbeit langsamer, als das Gerät sie erledigt. Größere Kernel oder CUDA-Graphen (mode="reduce-overhead") helfen.</translation>
+        <translation>Der Host erteilt Arbeit langsamer, als das Gerät sie erledigt. Größere Kernel oder CUDA-Graphen (mode=&quot;reduce-overhead&quot;) helfen.</translation>
     </message>
     <message>
         <source>host</source>
@@ -2114,6 +2114,10 @@ gefunden {}</translation>
     <message>
         <source>{} (backward)</source>
         <translation>{} (rückwärts)</translation>
+    </message>
+    <message>
+        <source>program</source>
+        <translation>Programm</translation>
     </message>
 </context>
 <context>
@@ -5645,6 +5649,145 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>Overview</source>
         <translation>Übersicht</translation>
     </message>
+    <message>
+        <source>Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass.</source>
+        <translation>Funktionen, auf die der Compiler traf, mit dem, was sie nach Graphbrüchen fortsetzt. Kompilierungen: jeder Versuch an einer, und jeder Rückwärtsgang.</translation>
+    </message>
+    <message>
+        <source>Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran.</source>
+        <translation>Erfasste Graphen: jedes Eintrags, dessen, was nach Brüchen fortsetzt, und der Rückwärtsgänge. Aufrufe: wie oft kompilierter Code lief.</translation>
+    </message>
+    <message>
+        <source>How often compiling met a break; places: lines of the program at which it did.</source>
+        <translation>Wie oft das Kompilieren auf einen Bruch traf; Stellen: die Zeilen des Programms, an denen es geschah.</translation>
+    </message>
+    <message>
+        <source>Compilations because a guard of an earlier entry failed; backward passes count with their function.</source>
+        <translation>Kompilierungen, weil ein Guard eines früheren Eintrags fehlschlug; Rückwärtsgänge zählen mit ihrer Funktion.</translation>
+    </message>
+    <message>
+        <source>Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
+        <translation>Erzeugte Kernel; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
+    </message>
+    <message>
+        <source>Runs of kernels and library calls, those that replays of CUDA graphs contain among them.</source>
+        <translation>Läufe von Kerneln und Bibliotheksaufrufen, auch die, die in Wiederholungen von CUDA-Graphen enthalten sind.</translation>
+    </message>
+    <message>
+        <source>Of all compilations, backward passes within those of their functions.</source>
+        <translation>Aller Kompilierungen, Rückwärtsgänge innerhalb derer ihrer Funktionen.</translation>
+    </message>
+    <message>
+        <source>In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took.</source>
+        <translation>In Aufrufen kompilierten Codes; wo eine Sitzung keine Aufrufe hat: in Kerneln. Guards: was ihre Prüfung dauerte.</translation>
+    </message>
+    <message>
+        <source>Graphs that were found compiled in the cache, and those that were not.</source>
+        <translation>Graphen, die kompiliert im Cache lagen, und solche, die es nicht taten.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::QueryView</name>
+    <message>
+        <source>Kernels by time</source>
+        <translation>Kernel nach Zeit</translation>
+    </message>
+    <message>
+        <source>Lines of the program by kernel time</source>
+        <translation>Zeilen des Programms nach Kernelzeit</translation>
+    </message>
+    <message>
+        <source>Graph breaks by line</source>
+        <translation>Graphbrüche nach Zeile</translation>
+    </message>
+    <message>
+        <source>Guards that fail most</source>
+        <translation>Guards, die am häufigsten fehlschlagen</translation>
+    </message>
+    <message>
+        <source>Compile time by pass</source>
+        <translation>Kompilierzeit nach Pass</translation>
+    </message>
+    <message>
+        <source>Fusions that were refused, by reason</source>
+        <translation>Abgelehnte Fusionen nach Grund</translation>
+    </message>
+    <message>
+        <source>Filter views</source>
+        <translation>Ansichten filtern</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>Ansicht</translation>
+    </message>
+    <message>
+        <source>A row&apos;s double click asks for all of it</source>
+        <translation>Ein Doppelklick auf die Zeile fragt nach allem</translation>
+    </message>
+    <message>
+        <source>Columns</source>
+        <translation>Spalten</translation>
+    </message>
+    <message>
+        <source>No session is open</source>
+        <translation>Keine Sitzung ist offen</translation>
+    </message>
+    <message>
+        <source>Query</source>
+        <translation>Abfrage</translation>
+    </message>
+    <message>
+        <source>SELECT … FROM a view on the left; Ctrl+Return runs it. Nothing can be changed.</source>
+        <translation>SELECT … FROM einer Ansicht links; Strg+Eingabe führt sie aus. Geändert werden kann nichts.</translation>
+    </message>
+    <message>
+        <source>Examples</source>
+        <translation>Beispiele</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>Ausführen</translation>
+    </message>
+    <message>
+        <source>Run the query</source>
+        <translation>Die Abfrage ausführen</translation>
+    </message>
+    <message>
+        <source>Run the query (Ctrl+Return)</source>
+        <translation>Die Abfrage ausführen (Strg+Eingabe)</translation>
+    </message>
+    <message>
+        <source>The views cannot be listed</source>
+        <translation>Die Ansichten lassen sich nicht auflisten</translation>
+    </message>
+    <message>
+        <source>Reading…</source>
+        <translation>Wird gelesen …</translation>
+    </message>
+    <message>
+        <source>Filter rows</source>
+        <translation>Zeilen filtern</translation>
+    </message>
+    <message>
+        <source>No rows</source>
+        <translation>Keine Zeilen</translation>
+    </message>
+    <message>
+        <source>The query found nothing.</source>
+        <translation>Die Abfrage fand nichts.</translation>
+    </message>
+    <message>
+        <source>the first %1 rows; there are more</source>
+        <translation>die ersten %1 Zeilen; es gibt mehr</translation>
+    </message>
+    <message>
+        <source>row</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>rows</source>
+        <translation>Zeilen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::RecompilesView</name>
@@ -6303,6 +6446,22 @@ längstes %5: %6</translation>
         <source>%1 shown</source>
         <translation>%1 zu sehen</translation>
     </message>
+    <message>
+        <source>Open the group (G)</source>
+        <translation>Die Gruppe öffnen (G)</translation>
+    </message>
+    <message>
+        <source>Close the group (G)</source>
+        <translation>Die Gruppe schließen (G)</translation>
+    </message>
+    <message>
+        <source>Let the lane scroll (P)</source>
+        <translation>Die Spur mitrollen lassen (P)</translation>
+    </message>
+    <message>
+        <source>Pin the lane on top (P)</source>
+        <translation>Die Spur oben anheften (P)</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::TimelineView</name>
@@ -6633,6 +6792,14 @@ längstes %5: %6</translation>
     <message>
         <source>Timeline</source>
         <translation>Zeitachse</translation>
+    </message>
+    <message>
+        <source>its first run is marked</source>
+        <translation>sein erster Lauf ist markiert</translation>
+    </message>
+    <message>
+        <source>its compilation is marked</source>
+        <translation>ihre Kompilierung ist markiert</translation>
     </message>
 </context>
 <context>
@@ -7226,6 +7393,12 @@ längstes %5: %6</translation>
         <source>error: %1
 </source>
         <translation>Fehler: %1
+</translation>
+    </message>
+    <message>
+        <source>breakpoint: %1
+</source>
+        <translation>Haltepunkt: %1
 </translation>
     </message>
 </context>
@@ -7930,6 +8103,18 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>Deutsch</source>
         <translation>Deutsch</translation>
+    </message>
+    <message>
+        <source>Show the line</source>
+        <translation>Die Zeile zeigen</translation>
+    </message>
+    <message>
+        <source>&amp;Copy with the window&apos;s log</source>
+        <translation>Mit dem Protokoll des Fensters &amp;kopieren</translation>
+    </message>
+    <message>
+        <source>For a report of a fault: what is above, and what the window did lately</source>
+        <translation>Für die Meldung eines Fehlers: was oben steht, und was das Fenster zuletzt tat</translation>
     </message>
 </context>
 <context>

@@ -33,6 +33,19 @@ using session::Reader;
 constexpr size_t kMostOfEach = 4;  // graphs, kernels, files that are opened one by one
 constexpr int kColumns = 900;
 
+/// What a damaged session is answered with: rows, or an error in words. The first answer that is neither.
+class Answers {
+ public:
+  template <class T>
+  const Result<T>& take(const char* question, const Result<T>& answer) {
+    if (!answer && trouble.empty() && (answer.error().code == ErrorCode::Internal || answer.error().message.empty()))
+      trouble = std::string("no proper error of ") + question + ": " + answer.error().text();
+    return answer;
+  }
+  std::string trouble;
+};
+#define TAKE(answer) answers.take(#answer, answer)
+
 std::vector<fs::path> subjects(const fs::path&, const fs::path& scratch) {
   std::vector<fs::path> all;
   const fs::path synthetic = scratch / "synthetic.fusebox", model = scratch / "model.fusebox";
@@ -45,26 +58,26 @@ std::vector<fs::path> subjects(const fs::path&, const fs::path& scratch) {
   return all;
 }
 
-void readGraphs(const Reader& reader) {
+void readGraphs(const Reader& reader, Answers& answers) {
   const auto graphs = query::graphs(reader);
-  (void)views::loadGraphChoices(reader);
+  (void)TAKE(views::loadGraphChoices(reader));
   for (size_t i = 0; graphs && i < std::min(graphs->size(), kMostOfEach); ++i) {
     const int64_t id = (*graphs)[i].id;
     auto data = query::loadGraph(reader, id);
     if (!data) continue;
-    if (!data->nodes.empty()) (void)views::loadRelations(reader, data->nodes.front().id);
+    if (!data->nodes.empty()) (void)TAKE(views::loadRelations(reader, data->nodes.front().id));
     const auto options = views::defaultOptions(*data);
     const auto picture = views::makePicture(std::move(*data), options);
     (void)views::layoutCompound(picture->tree, views::defaultExpansion(picture->tree), picture->layout);
-    (void)query::lifetimesOf(reader, id);
-    (void)views::loadFusion(reader, id);
-    (void)query::savedGraph(reader, id);
+    (void)TAKE(query::lifetimesOf(reader, id));
+    (void)TAKE(views::loadFusion(reader, id));
+    (void)TAKE(query::savedGraph(reader, id));
   }
-  (void)views::loadFusionChoices(reader);
-  (void)query::memoryOf(reader);
+  (void)TAKE(views::loadFusionChoices(reader));
+  (void)TAKE(query::memoryOf(reader));
 }
 
-void readTimes(const Reader& reader) {
+void readTimes(const Reader& reader, Answers& answers) {
   const auto outline = views::loadTimelineOutline(reader);
   if (outline) {
     const auto keys = outline->laneKeys();
@@ -73,16 +86,16 @@ void readTimes(const Reader& reader) {
     (void)views::loadTimelineArrows(reader, keys, 1, 0);
     (void)views::loadTimelineArrows(reader, keys, 0, 1);
   }
-  (void)query::whySlow(reader);
-  (void)query::gpuIdle(reader, 50);
+  (void)TAKE(query::whySlow(reader));
+  (void)TAKE(query::gpuIdle(reader, 50));
   if (const auto lanes = query::lanes(reader); lanes && !lanes->empty()) (void)query::gpuGapAt(reader, lanes->back().thread, 1'000'000);
-  (void)views::loadKernels(reader);
-  (void)views::loadRoofline(reader);
-  (void)views::loadRoofs(reader);
-  for (int64_t kernel = 1; kernel <= static_cast<int64_t>(kMostOfEach); ++kernel) (void)views::loadKernel(reader, kernel);
+  (void)TAKE(views::loadKernels(reader));
+  (void)TAKE(views::loadRoofline(reader));
+  (void)TAKE(views::loadRoofs(reader));
+  for (int64_t kernel = 1; kernel <= static_cast<int64_t>(kMostOfEach); ++kernel) (void)TAKE(views::loadKernel(reader, kernel));
 }
 
-void readCapture(const Reader& reader) {
+void readCapture(const Reader& reader, Answers& answers) {
   if (const auto chains = query::recompileChains(reader, true)) {
     (void)query::toText(reader, *chains);
     (void)query::toJson(reader, *chains);
@@ -93,14 +106,14 @@ void readCapture(const Reader& reader) {
     (void)query::toText(reader, *breaks, coverage->uncompiled);
     (void)query::toJson(reader, *breaks, coverage->uncompiled);
   }
-  (void)query::compareGuards(reader, 1, 2);
-  (void)views::loadGuardedFrames(reader);
+  (void)TAKE(query::compareGuards(reader, 1, 2));
+  (void)TAKE(views::loadGuardedFrames(reader));
   for (int64_t id = 1; id <= static_cast<int64_t>(kMostOfEach); ++id) {
-    (void)views::loadGuards(reader, id);
-    (void)views::loadFailures(reader, id);
-    (void)views::loadArtifact(reader, id);
+    (void)TAKE(views::loadGuards(reader, id));
+    (void)TAKE(views::loadFailures(reader, id));
+    (void)TAKE(views::loadArtifact(reader, id));
   }
-  (void)views::listArtifacts(reader, {});
+  (void)TAKE(views::listArtifacts(reader, {}));
   const auto files = query::sourceFiles(reader);
   for (size_t i = 0; files && i < std::min(files->size(), kMostOfEach); ++i) {
     (void)views::loadSource(reader, (*files)[i].path);
@@ -117,13 +130,14 @@ std::string read(const fs::path& file, const fs::path&, Outcome& outcome) {
   outcome = opened ? Outcome::Read : Outcome::Refused;
   if (!opened) return opened.error().code == ErrorCode::Internal || opened.error().message.empty() ? "no proper error: " + opened.error().text() : "";
   const Reader& reader = **opened;
-  (void)query::summarize(reader);
-  (void)views::loadOverview(reader);
-  readGraphs(reader);
-  readTimes(reader);
-  readCapture(reader);
-  if (const auto sound = Reader::open(EXAMPLE_SESSION)) (void)compare::compareSessions(**sound, reader);
-  return {};
+  Answers answers;
+  (void)TAKE(query::summarize(reader));
+  (void)TAKE(views::loadOverview(reader));
+  readGraphs(reader, answers);
+  readTimes(reader, answers);
+  readCapture(reader, answers);
+  if (const auto sound = Reader::open(EXAMPLE_SESSION)) (void)TAKE(compare::compareSessions(**sound, reader));
+  return answers.trouble;
 }
 
 }  // namespace

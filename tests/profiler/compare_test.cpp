@@ -14,7 +14,7 @@
 using namespace fusebox;
 using namespace fusebox::compare;
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 
 namespace {
 
@@ -50,10 +50,13 @@ struct Program {
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
   const int64_t bytes = 4096 * static_cast<int64_t>(nodes.size() + 1);
-  w.post(RowKind::Kernel, {id, int64_t{1}, int64_t{1}, id, name, text("generated"), kNull, text("cpu"), kNull, kNull, int64_t{4096}, bytes - 4096, int64_t{0}, p.folder + "/" + p.name,
-                           int64_t{2}, kStart, kNull});
-  w.post(RowKind::FusionGroup, {id, int64_t{1}, int64_t{1}, id, name, text("pointwise"), id, int64_t{4096}, bytes - 4096, int64_t{0}, kNull, p.folder + "/" + p.name, int64_t{2}});
-  for (const int64_t node : nodes) w.post(RowKind::FusionMember, {id, node, int64_t{0}, text("result")});
+  w.post(rows::Kernel{.id = id, .compile_id = int64_t{1}, .graph_id = int64_t{1}, .group_id = id, .name = name, .kind = text("generated"),
+      .device = text("cpu"), .read_bytes = int64_t{4096}, .write_bytes = bytes - 4096, .flops = int64_t{0}, .file = p.folder + "/" + p.name,
+      .line = int64_t{2}, .time_ns = kStart});
+  w.post(rows::FusionGroup{.id = id, .compile_id = int64_t{1}, .graph_id = int64_t{1}, .position = id, .name = name, .kind = text("pointwise"),
+      .kernel_id = id, .read_bytes = int64_t{4096}, .write_bytes = bytes - 4096, .bytes_saved = int64_t{0}, .file = p.folder + "/" + p.name,
+      .line = int64_t{2}});
+  for (const int64_t node : nodes) w.post(rows::FusionMember{.group_id = id, .node_id = node, .position = int64_t{0}, .role = text("result")});
 }
 
 void writeProgram(const std::string& path, const Program& p) {
@@ -62,38 +65,52 @@ void writeProgram(const std::string& path, const Program& p) {
   session::Writer& w = **made;
   const std::string file = p.folder + "/" + p.name;
   const std::pair<const char*, std::string> facts[] = {{"engine", p.engine}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", p.name + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
-  w.post(RowKind::Info, {text("schema_version"), int64_t{session::kSchemaVersion}});
-  w.post(RowKind::Info, {text("start_ns"), kStart});
-  for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
-  w.post(RowKind::SourceFile, {int64_t{1}, file, p.script, static_cast<int64_t>(p.script.size()), kNull, int64_t{0}, kStart});
-  w.post(RowKind::SourceFile, {int64_t{2}, text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), text("pass\n"), int64_t{5}, kNull, int64_t{0}, kStart});
-  if (!p.host.empty()) w.post(RowKind::SourceFile, {int64_t{3}, text("/opt/build/python/fusebox/host.py"), p.host, static_cast<int64_t>(p.host.size()), kNull, int64_t{0}, kStart});
-  w.post(RowKind::Frame, {int64_t{1}, kNull, p.function.name, p.function.name, p.function.file.empty() ? file : p.function.file, p.function.line, kNull,
-                          text(p.error.empty() ? "compiled" : "failed"), kNull, kStart});
+  w.post(rows::Info{.key = text("schema_version"), .value = int64_t{session::kSchemaVersion}});
+  w.post(rows::Info{.key = text("start_ns"), .value = kStart});
+  for (const auto& [key, value] : facts) w.post(rows::Info{.key = text(key), .value = value});
+  w.post(rows::SourceFile{.id = int64_t{1}, .path = file, .text = p.script, .bytes = static_cast<int64_t>(p.script.size()),
+      .truncated = int64_t{0}, .time_ns = kStart});
+  w.post(rows::SourceFile{.id = int64_t{2}, .path = text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), .text = text("pass\n"),
+      .bytes = int64_t{5}, .truncated = int64_t{0}, .time_ns = kStart});
+  if (!p.host.empty()) w.post(rows::SourceFile{.id = int64_t{3}, .path = text("/opt/build/python/fusebox/host.py"), .text = p.host,
+      .bytes = static_cast<int64_t>(p.host.size()), .truncated = int64_t{0}, .time_ns = kStart});
+  w.post(rows::Frame{.id = int64_t{1}, .name = p.function.name, .qualname = p.function.name,
+      .file = p.function.file.empty() ? file : p.function.file, .line = p.function.line, .status = text(p.error.empty() ? "compiled" : "failed"),
+      .first_seen_ns = kStart});
   for (int64_t c = 1; c <= 1 + p.recompiles; ++c) {
-    w.post(RowKind::Compile, {c, int64_t{1}, kNull, c - 1, text("frame"), text("inductor"), text("default"), int64_t{0}, kStart, kStart + 1'000'000, text(p.error.empty() ? "ok" : "failed"), p.error.empty() ? Cell{kNull} : Cell{p.error}, kNull, kNull,
-                              c > 1 ? Cell{c - 1} : Cell{kNull}, int64_t{1}, file, int64_t{1}});
-    if (c > 1) w.post(RowKind::GuardFailure, {c - 1, int64_t{1}, c - 1, int64_t{1}, text("TENSOR_MATCH L['x']"), p.shape, text("[9, 64]"), text("recompile"), file, int64_t{2}, kStart + c});
+    w.post(rows::Compile{.id = c, .frame_id = int64_t{1}, .attempt = c - 1, .kind = text("frame"), .backend = text("inductor"),
+        .mode = text("default"), .dynamic = int64_t{0}, .start_ns = kStart, .end_ns = kStart + 1'000'000,
+        .status = text(p.error.empty() ? "ok" : "failed"), .error = p.error.empty() ? Cell{kNull} : Cell{p.error},
+        .failure_id = c > 1 ? Cell{c - 1} : Cell{kNull}, .thread = int64_t{1}, .file = file, .line = int64_t{1}});
+    if (c > 1) w.post(rows::GuardFailure{.id = c - 1, .frame_id = int64_t{1}, .compile_id = c - 1, .guard_id = int64_t{1},
+        .guard = text("TENSOR_MATCH L['x']"), .expected = p.shape, .found = text("[9, 64]"), .outcome = text("recompile"), .file = file,
+        .line = int64_t{2}, .time_ns = kStart + c});
   }
-  w.post(RowKind::Guard, {int64_t{1}, int64_t{1}, int64_t{0}, text("TENSOR_MATCH"), text("L['x']"), p.shape, kNull, kNull, file, int64_t{2}});
+  w.post(rows::Guard{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{0}, .kind = text("TENSOR_MATCH"), .source = text("L['x']"),
+      .expected = p.shape, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
-    w.post(RowKind::Symbol, {int64_t{1}, int64_t{1}, int64_t{1}, text("s0"), text("size"), text("L['x'].size()[0]"), int64_t{8}, int64_t{2}, p.symbolUpper, text("automatic"), kNull, kNull,
-                             kNull, file, int64_t{2}, kNull, kStart});
+    w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = text("s0"), .kind = text("size"),
+        .source = text("L['x'].size()[0]"), .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
+        .file = file, .line = int64_t{2}, .time_ns = kStart});
   if (p.constant > 0)
-    w.post(RowKind::Specialisation, {int64_t{1}, int64_t{1}, int64_t{2}, kNull, text("number"), text("s0"), text("[\"s0\"]"), text("L['x'].size()[0]"), p.constant, text("hash"), kNull, file,
-                                     int64_t{2}, kNull, kStart});
+    w.post(rows::Specialisation{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{2}, .kind = text("number"),
+        .expression = text("s0"), .symbols = text("[\"s0\"]"), .source = text("L['x'].size()[0]"), .value = p.constant, .operator_ = text("hash"),
+        .file = file, .line = int64_t{2}, .time_ns = kStart});
   if (p.breakLine > 0) {
     int64_t id = 0;
     for (const std::string& reason : p.breakReasons)
-      w.post(RowKind::GraphBreak, {++id, int64_t{1}, int64_t{1}, text("item"), reason, kNull, file, int64_t{p.breakLine}, kNull, kNull, kNull, kNull, kNull, kNull, kStart});
+      w.post(rows::GraphBreak{.id = ++id, .frame_id = int64_t{1}, .compile_id = int64_t{1}, .kind = text("item"), .reason = reason, .file = file,
+          .line = int64_t{p.breakLine}, .time_ns = kStart});
   }
   const auto count = static_cast<int64_t>(p.ops.size());
-  w.post(RowKind::Graph, {int64_t{1}, int64_t{1}, text("post_fusion"), text("inference"), text("f"), kNull, count, int64_t{0}, int64_t{1}, int64_t{1}, kNull, kStart});
+  w.post(rows::Graph{.id = int64_t{1}, .compile_id = int64_t{1}, .stage = text("post_fusion"), .direction = text("inference"), .name = text("f"),
+      .node_count = count, .edge_count = int64_t{0}, .input_count = int64_t{1}, .output_count = int64_t{1}, .time_ns = kStart});
   std::vector<int64_t> all;
   for (int64_t i = 0; i < count; ++i) {
     all.push_back(i + 1);
-    w.post(RowKind::Node, {i + 1, int64_t{1}, i, text("n"), text("call"), p.ops[static_cast<size_t>(i)], kNull, text("float32"), p.shape, kNull, text("cpu"), kNull, int64_t{2048}, int64_t{0}, kNull, file, int64_t{2},
-                           text("f"), kNull});
+    w.post(rows::Node{.id = i + 1, .graph_id = int64_t{1}, .position = i, .name = text("n"), .kind = text("call"),
+        .op = p.ops[static_cast<size_t>(i)], .dtype = text("float32"), .shape = p.shape, .device = text("cpu"), .bytes = int64_t{2048},
+        .is_backward = int64_t{0}, .file = file, .line = int64_t{2}, .function = text("f")});
   }
   int64_t kernels = 1;
   if (p.fused) {
@@ -104,9 +121,12 @@ void writeProgram(const std::string& path, const Program& p) {
   }
   constexpr int64_t kOutside = 90;
   if (!p.outside.empty())
-    w.post(RowKind::Kernel, {kOutside, int64_t{1}, kNull, kNull, text("aten::nonzero"), p.outside, text("aten::nonzero"), text("cpu"), kNull, kNull, int64_t{4096}, int64_t{0}, int64_t{0}, file,
-                             int64_t{2}, kStart, kNull});
-  if (!p.refusal.empty()) w.post(RowKind::FusionDecision, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{0}, text("a"), text("b"), int64_t{1}, int64_t{2}, kNull, text("vertical"), int64_t{0}, p.refusal, kNull, int64_t{0}});
+    w.post(rows::Kernel{.id = kOutside, .compile_id = int64_t{1}, .name = text("aten::nonzero"), .kind = p.outside,
+        .op = text("aten::nonzero"), .device = text("cpu"), .read_bytes = int64_t{4096}, .write_bytes = int64_t{0}, .flops = int64_t{0},
+        .file = file, .line = int64_t{2}, .time_ns = kStart});
+  if (!p.refusal.empty()) w.post(rows::FusionDecision{.id = int64_t{1}, .compile_id = int64_t{1}, .graph_id = int64_t{1}, .position = int64_t{0},
+      .a = text("a"), .b = text("b"), .a_node = int64_t{1}, .b_node = int64_t{2}, .kind = text("vertical"), .fused = int64_t{0},
+      .reason = p.refusal, .score_bytes = int64_t{0}});
   session::LaunchRing* ring = w.openRing(1);
   int64_t now = kStart + 2'000'000;
   for (int i = 0; i < 50; ++i) {

@@ -69,11 +69,40 @@ class ExportTest : public QObject {
     const QString html = QString::fromStdString(out.str());
     QVERIFY(html.contains("print of a traced tensor"));
     QVERIFY(html.contains("Graph breaks") && html.contains("Kernels"));
-    QVERIFY(!html.contains("<script") && !html.contains("http://") && !html.contains("src="));
     // As many opened as closed.
     for (const char* tag : {"table", "tr", "details", "pre"}) {
       QCOMPARE(html.count(QRegularExpression(QString("<%1[ >]").arg(tag))), html.count(QString("</%1>").arg(tag)));
     }
+  }
+
+  /// Names, paths, guards and sources may hold anything.
+  void whatIsMarkupInANameIsTextInTheReport() {
+    QVERIFY(exporting::copySession(*reader_, path("markup.fusebox")));
+    const std::string evil = R"(<script src="http://x">'a"&</pre></table>)";
+    {
+      auto database = Database::openForWriting(path("markup.fusebox"));
+      QVERIFY(database);
+      for (const char* column : {"t_frame SET name", "t_frame SET qualname", "t_frame SET file", "t_kernel SET name", "t_kernel SET op", "t_kernel SET loop_ir", "t_kernel SET file",
+                                 "t_graph_break SET reason", "t_graph_break SET hint", "t_graph_break SET kind", "t_guard_failure SET guard", "t_guard_failure SET found", "t_source_file SET text",
+                                 "t_compile SET error", "t_node SET op", "t_node SET name", "t_kernel_code SET assembly"}) {
+        auto update = database->prepare(std::string("UPDATE ") + column + " = ?");
+        QVERIFY2(update, column);
+        update->bind(1, evil);
+        QVERIFY(update->run());
+      }
+      auto info = database->prepare("INSERT OR REPLACE INTO t_info(key, value) VALUES('script', ?), ('device', ?)");
+      info->bind(1, evil);
+      info->bind(2, evil);
+      QVERIFY(info->run());
+    }
+    auto opened = Reader::open(path("markup.fusebox"));
+    QVERIFY(opened);
+    std::ostringstream out;
+    QVERIFY(exporting::writeHtmlReport(**opened, out));
+    const QString html = QString::fromStdString(out.str());
+    QVERIFY(html.count("&lt;script src=&quot;http://x&quot;&gt;") > 5);
+    QVERIFY(!html.contains("<script") && !html.contains("src=\""));
+    for (const char* tag : {"table", "tr", "details", "pre"}) QCOMPARE(html.count(QRegularExpression(QString("<%1[ >]").arg(tag))), html.count(QString("</%1>").arg(tag)));
   }
 
   void redactionKnowsEveryTextColumn() {

@@ -14,7 +14,7 @@ namespace fusebox::test {
 namespace {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::RowSink;
 
 constexpr int64_t kStartNs = 1'000'000'000, kPeriodNs = 2'000, kKernelNs = 6'000;  // a kernel starts each period, on the next stream
@@ -43,14 +43,15 @@ struct Writer {
 
 void Writer::frames() {
   for (int64_t f = 1; f <= kFrames; ++f) {
-    sink.put(RowKind::Frame, {f, Cell{}, std::string("forward"), fmt::format("Layer{}.forward", f), fileOf(f), lineOf(f), Cell{},
-                              std::string("compiled"), Cell{}, kStartNs});
+    sink.put(rows::Frame{.id = f, .name = std::string("forward"), .qualname = fmt::format("Layer{}.forward", f), .file = fileOf(f),
+        .line = lineOf(f), .status = std::string("compiled"), .first_seen_ns = kStartNs});
   }
   for (int64_t file = 0; file < 100; ++file) {
     std::string text;
     for (int line = 1; line <= 440; ++line) text += fmt::format("    x{} = torch.relu(self.linear_{}(x{}))\n", line, line % 7, line - 1);
     const auto bytes = static_cast<int64_t>(text.size());
-    sink.put(RowKind::SourceFile, {file + 1, fileOf(file), std::move(text), bytes, Cell{}, int64_t{0}, kStartNs});
+    sink.put(rows::SourceFile{.id = file + 1, .path = fileOf(file), .text = std::move(text), .bytes = bytes, .truncated = int64_t{0},
+        .time_ns = kStartNs});
   }
 }
 
@@ -59,36 +60,48 @@ void Writer::compileRows(int64_t c, int64_t each) {
   const std::string file = fileOf(frame);
   const int64_t line = lineOf(frame), first = (c - 1) * each;
   const int64_t began = kStartNs + (endNs() - kStartNs) / 50 * c / kCompiles;
-  sink.put(RowKind::Compile, {c, frame, Cell{}, attempt, std::string("forward"), std::string("inductor"), Cell{}, Cell{}, began, began + 30'000,
-                              std::string("ok"), Cell{}, std::string("miss"), Cell{}, attempt > 0 ? Cell{first - 1} : Cell{}, int64_t{kThread}, file, line});
-  sink.put(RowKind::Graph, {c, c, std::string("post_grad"), std::string("forward"), fmt::format("forward_{}", c), Cell{}, each, each - 1,
-                            int64_t{1}, int64_t{1}, Cell{}, began});
+  sink.put(rows::Compile{.id = c, .frame_id = frame, .attempt = attempt, .kind = std::string("forward"), .backend = std::string("inductor"),
+      .start_ns = began, .end_ns = began + 30'000, .status = std::string("ok"), .cache = std::string("miss"),
+      .failure_id = attempt > 0 ? Cell{first - 1} : Cell{}, .thread = int64_t{kThread}, .file = file, .line = line});
+  sink.put(rows::Graph{.id = c, .compile_id = c, .stage = std::string("post_grad"), .direction = std::string("forward"),
+      .name = fmt::format("forward_{}", c), .node_count = each, .edge_count = each - 1, .input_count = int64_t{1}, .output_count = int64_t{1},
+      .time_ns = began});
   for (int64_t i = 1; i <= each; ++i) {
     const int64_t id = first + i, at = line + i % 30;
-    sink.put(RowKind::Stage, {id, c, Cell{}, int64_t{0}, std::string("inductor"), fmt::format("pass_{}", i % 60), began + i * 100, began + i * 100 + 90,
-                              int64_t{kThread}, int64_t{i % 9 == 0}, each, each, Cell{}, Cell{}});
-    sink.put(RowKind::Guard, {id, c, i, std::string(i % 3 ? "TENSOR_MATCH" : "EQUALS_MATCH"), fmt::format("L['self'].layers[{}].weight", i),
-                              std::string("float32[64, 64]"), fmt::format("check_tensor(L['self'].layers[{}].weight)", i), Cell{}, file, at, Cell{}});
-    sink.put(RowKind::GuardFailure, {id, frame, c, id, std::string("TENSOR_MATCH L['x']"), fmt::format("float32[{}, 64]", attempt + 1),
-                                     fmt::format("float32[{}, 64]", attempt + 2), std::string(i == each ? "recompile" : "next entry"), file, at, began, Cell{}});
-    sink.put(RowKind::GraphBreak, {id, frame, c, std::string("unsupported call"), fmt::format("print of a traced tensor, the {}th", i % 30),
-                                   std::string("move the print out of the compiled code"), file, at, at, int64_t{4}, int64_t{20},
-                                   std::string("CALL"), int64_t{34}, Cell{}, began, Cell{}});
-    sink.put(RowKind::Node, {id, c, i - 1, fmt::format("relu_{}", i), std::string("call"), std::string(i % 4 ? "aten::relu" : "aten::mm"), Cell{},
-                             std::string("float32"), std::string("[64, 64]"), std::string("[64, 1]"), std::string("cuda:0"), Cell{}, int64_t{16384},
-                             int64_t{0}, fmt::format("layers.{}", i), file, at, std::string("forward"), Cell{}});
-    if (i > 1) sink.putIntegers(RowKind::Edge, {c, id - 1, id, 0, 0});
-    sink.put(RowKind::Kernel, {id, c, c, id, fmt::format("fused_relu_{}_{}", c, i), std::string("generated"), Cell{}, std::string("cuda:0"), Cell{},
-                               Cell{}, int64_t{16384}, int64_t{16384}, int64_t{4096}, file, at, began, Cell{}});
-    sink.put(RowKind::FusionGroup, {id, c, c, i - 1, fmt::format("fused_relu_{}_{}", c, i), std::string("pointwise"), id, int64_t{16384}, int64_t{16384},
-                                    int64_t{8192}, Cell{}, file, at});
-    sink.putIntegers(RowKind::FusionMember, {id, id, 0, 0});
-    sink.put(RowKind::FusionDecision, {id, c, c, i - 1, fmt::format("relu_{}", i), fmt::format("relu_{}", i + 1), id, id + 1, id, std::string("vertical"),
-                                       i % 2, std::string("the consumer reads what the producer writes"), Cell{}, int64_t{8192}});
-    sink.put(RowKind::Buffer, {id, c, c, fmt::format("buf{}", i), std::string("planned"), id, std::string("float32"), std::string("[64, 64]"),
-                               std::string("cuda:0"), int64_t{16384}, i - 1, i, i % 4 * 16384, Cell{}});
-    sink.put(RowKind::Artifact, {id, c, c, std::string("inductor_output_code"), fmt::format("code_{}", id), std::string("text"),
-                                 fmt::format("def call(args):\n    return args[{}]\n", i), Cell{}, Cell{}, began, int64_t{kThread}});
+    sink.put(rows::Stage{.id = id, .compile_id = c, .depth = int64_t{0}, .phase = std::string("inductor"), .name = fmt::format("pass_{}", i % 60),
+        .start_ns = began + i * 100, .end_ns = began + i * 100 + 90, .thread = int64_t{kThread}, .changed = int64_t{i % 9 == 0},
+        .nodes_before = each, .nodes_after = each});
+    sink.put(rows::Guard{.id = id, .compile_id = c, .position = i, .kind = std::string(i % 3 ? "TENSOR_MATCH" : "EQUALS_MATCH"),
+        .source = fmt::format("L['self'].layers[{}].weight", i), .expected = std::string("float32[64, 64]"),
+        .code = fmt::format("check_tensor(L['self'].layers[{}].weight)", i), .file = file, .line = at});
+    sink.put(rows::GuardFailure{.id = id, .frame_id = frame, .compile_id = c, .guard_id = id, .guard = std::string("TENSOR_MATCH L['x']"),
+        .expected = fmt::format("float32[{}, 64]", attempt + 1), .found = fmt::format("float32[{}, 64]", attempt + 2),
+        .outcome = std::string(i == each ? "recompile" : "next entry"), .file = file, .line = at, .time_ns = began});
+    sink.put(rows::GraphBreak{.id = id, .frame_id = frame, .compile_id = c, .kind = std::string("unsupported call"),
+        .reason = fmt::format("print of a traced tensor, the {}th", i % 30), .hint = std::string("move the print out of the compiled code"),
+        .file = file, .line = at, .end_line = at, .col = int64_t{4}, .end_col = int64_t{20}, .opcode = std::string("CALL"), .offset = int64_t{34},
+        .time_ns = began});
+    sink.put(rows::Node{.id = id, .graph_id = c, .position = i - 1, .name = fmt::format("relu_{}", i), .kind = std::string("call"),
+        .op = std::string(i % 4 ? "aten::relu" : "aten::mm"), .dtype = std::string("float32"), .shape = std::string("[64, 64]"),
+        .stride = std::string("[64, 1]"), .device = std::string("cuda:0"), .bytes = int64_t{16384}, .is_backward = int64_t{0},
+        .module_path = fmt::format("layers.{}", i), .file = file, .line = at, .function = std::string("forward")});
+    if (i > 1) sink.put(rows::Edge{.graph_id = int64_t{c}, .src = int64_t{id - 1}, .dst = int64_t{id}, .output = int64_t{0}, .arg = int64_t{0}});
+    sink.put(rows::Kernel{.id = id, .compile_id = c, .graph_id = c, .group_id = id, .name = fmt::format("fused_relu_{}_{}", c, i),
+        .kind = std::string("generated"), .device = std::string("cuda:0"), .read_bytes = int64_t{16384}, .write_bytes = int64_t{16384},
+        .flops = int64_t{4096}, .file = file, .line = at, .time_ns = began});
+    sink.put(rows::FusionGroup{.id = id, .compile_id = c, .graph_id = c, .position = i - 1, .name = fmt::format("fused_relu_{}_{}", c, i),
+        .kind = std::string("pointwise"), .kernel_id = id, .read_bytes = int64_t{16384}, .write_bytes = int64_t{16384},
+        .bytes_saved = int64_t{8192}, .file = file, .line = at});
+    sink.put(rows::FusionMember{.group_id = int64_t{id}, .node_id = int64_t{id}, .position = int64_t{0}, .role = int64_t{0}});
+    sink.put(rows::FusionDecision{.id = id, .compile_id = c, .graph_id = c, .position = i - 1, .a = fmt::format("relu_{}", i),
+        .b = fmt::format("relu_{}", i + 1), .a_node = id, .b_node = id + 1, .group_id = id, .kind = std::string("vertical"), .fused = i % 2,
+        .reason = std::string("the consumer reads what the producer writes"), .score_bytes = int64_t{8192}});
+    sink.put(rows::Buffer{.id = id, .compile_id = c, .graph_id = c, .name = fmt::format("buf{}", i), .kind = std::string("planned"),
+        .node_id = id, .dtype = std::string("float32"), .shape = std::string("[64, 64]"), .device = std::string("cuda:0"),
+        .bytes = int64_t{16384}, .first_use = i - 1, .last_use = i, .pool_offset = i % 4 * 16384});
+    sink.put(rows::Artifact{.id = id, .compile_id = c, .graph_id = c, .kind = std::string("inductor_output_code"),
+        .name = fmt::format("code_{}", id), .format = std::string("text"), .text = fmt::format("def call(args):\n return args[{}]\n", i),
+        .time_ns = began, .thread = int64_t{kThread}});
   }
 }
 
@@ -109,12 +122,13 @@ Result<void> Writer::events() {
     int64_t firstId = 0, startNs = 0, rows = 0;
   };
   std::vector<Lane> lanes;
-  sink.put(RowKind::Thread, {int64_t{kThread}, int64_t{4711}, std::string("python")});
-  sink.put(RowKind::GpuShape, {int64_t{1}, std::string("fused_relu"), Cell{}, int64_t{0}, std::string("32"), std::string("256"), int64_t{256},
-                               int64_t{32}, int64_t{0}, int64_t{0}, int64_t{0}, 0.5, std::string("registers")});
+  sink.put(rows::Thread{.id = int64_t{kThread}, .os_tid = int64_t{4711}, .name = std::string("python")});
+  sink.put(rows::GpuShape{.id = int64_t{1}, .name = std::string("fused_relu"), .device = int64_t{0}, .grid = std::string("32"),
+      .block = std::string("256"), .threads = int64_t{256}, .registers = int64_t{32}, .static_shared = int64_t{0}, .dynamic_shared = int64_t{0},
+      .local_bytes = int64_t{0}, .occupancy = 0.5, .occupancy_limit = std::string("registers")});
   for (int s = 0; s < kStreams; ++s) {
     lanes.push_back({session::PyramidBuilder(2, kFirstLane + s)});
-    sink.put(RowKind::Thread, {int64_t{kFirstLane + s}, Cell{}, fmt::format("GPU 0, stream {}", 7 + s)});
+    sink.put(rows::Thread{.id = int64_t{kFirstLane + s}, .name = fmt::format("GPU 0, stream {}", 7 + s)});
   }
   session::LaunchStore store(sink, options.events);
   session::LaunchRing ring(kThread);
@@ -132,11 +146,13 @@ Result<void> Writer::events() {
     if (i % 50'000 == 0) store.drain(ring);
     Lane& lane = lanes[static_cast<size_t>(i % kStreams)];
     const int64_t dur = kKernelNs - i * 31 % 1500;
-    sink.put(RowKind::GpuEvent, {id, std::string("kernel"), Cell{}, int64_t{0}, 7 + i % kStreams, start, dur, id, kernel + 1, id, Cell{}, int64_t{1},
-                                 kFirstLane + i % kStreams, int64_t{kThread}, start - 800, int64_t{600}, Cell{}, Cell{}, Cell{}});
+    sink.put(rows::GpuEvent{.id = id, .kind = std::string("kernel"), .device = int64_t{0}, .stream = 7 + i % kStreams, .start_ns = start,
+        .dur_ns = dur, .correlation = id, .kernel_id = kernel + 1, .launch_id = id, .shape_id = int64_t{1}, .lane = kFirstLane + i % kStreams,
+        .thread = int64_t{kThread}, .called_ns = start - 800, .call_dur_ns = int64_t{600}});
     if (lane.rows == 0) lane.firstId = id, lane.startNs = start;
     if (++lane.rows == 4096 || i + kStreams >= options.events) {
-      sink.putIntegers(RowKind::Block, {2, lane.firstId, id, kFirstLane + i % kStreams, lane.startNs, start + dur});
+      sink.put(rows::Block{.track = int64_t{2}, .first_id = int64_t{lane.firstId}, .last_id = int64_t{id},
+          .thread = int64_t{kFirstLane + i % kStreams}, .start_ns = int64_t{lane.startNs}, .end_ns = int64_t{start + dur}});
       lane.rows = 0;
     }
     lane.pyramid.add(id, start, dur, sink);
@@ -150,8 +166,9 @@ Result<void> Writer::events() {
   for (int64_t k = 0; k < used; ++k) {
     const int64_t n = runs[static_cast<size_t>(k)];
     if (n == 0) continue;
-    sink.putIntegers(RowKind::GpuStats, {k + 1, n, n, n * 5'250, 4'500, kKernelNs, kStartNs, endNs()});
-    sink.putIntegers(RowKind::GpuShapeStats, {k + 1, 1, n, n * 5'250});
+    sink.put(rows::GpuStats{.kernel_id = int64_t{k + 1}, .launches = int64_t{n}, .events = int64_t{n}, .total_ns = int64_t{n * 5'250},
+        .min_ns = int64_t{4'500}, .max_ns = int64_t{kKernelNs}, .first_ns = int64_t{kStartNs}, .last_ns = int64_t{endNs()}});
+    sink.put(rows::GpuShapeStats{.kernel_id = int64_t{k + 1}, .shape_id = int64_t{1}, .events = int64_t{n}, .total_ns = int64_t{n * 5'250}});
   }
   return {};
 }
@@ -164,10 +181,10 @@ Result<void> Writer::spans() {
     for (int64_t d = 0; d < options.depth; ++d) {
       const int64_t inset = width * d / (2 * options.depth + 2);
       const bool isOperator = d * 3 > options.depth * 2;
-      sink.put(RowKind::CpuEvent, {++id, std::string(isOperator ? "cpu_op" : "python_function"),
-                                   isOperator ? fmt::format("aten::op_{}", (s + d) % 300) : fmt::format("part_{:02}.py({}): forward", (s + d) % 100, d + 1),
-                                   kStartNs + s * width + inset, width - 2 * inset - 100, int64_t{kThread}, d, Cell{},
-                                   isOperator ? Cell{fmt::format(R"({{"Input Dims":[[{},64]]}})", s % 50)} : Cell{}, Cell{}, Cell{}});
+      sink.put(rows::CpuEvent{.id = ++id, .kind = std::string(isOperator ? "cpu_op" : "python_function"),
+          .name = isOperator ? fmt::format("aten::op_{}", (s + d) % 300) : fmt::format("part_{:02}.py({}): forward", (s + d) % 100, d + 1),
+          .start_ns = kStartNs + s * width + inset, .dur_ns = width - 2 * inset - 100, .thread = int64_t{kThread}, .depth = d,
+          .detail = isOperator ? Cell{fmt::format(R"({{"Input Dims":[[{},64]]}})", s % 50)} : Cell{}});
       if (auto good = commitNowAndThen(); !good) return good;
     }
   }
@@ -193,7 +210,7 @@ Result<void> writeLargeSession(const std::string& path, const LargeOptions& opti
       {"script", fileOf(0)}, {"fusebox_version", std::string("0.1.0")}, {"schema_version", int64_t{session::kSchemaVersion}},
       {"clock", std::string("monotonic")}, {"start_ns", kStartNs}, {"end_ns", writer.endNs()}, {"start_unix_ns", int64_t{1'700'000'000'000'000'000}},
       {"state", std::string("finished")}};
-  for (const auto& [key, value] : facts) sink.put(RowKind::Info, {std::string(key), value});
+  for (const auto& [key, value] : facts) sink.put(rows::Info{.key = std::string(key), .value = value});
   if (sink.error()) return tl::unexpected(*sink.error());
   sink.reset();
   return database->execute("COMMIT");

@@ -89,18 +89,23 @@ class QueriesTest : public QObject {
     constexpr std::monostate null;
     constexpr int64_t us = 1000, start = 1'000'000'000;
     const auto text = [](const char* s) { return std::string(s); };
-    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
-    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, start});
+    w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});
+    w.post(rows::Frame{.id = int64_t{1}, .name = text("f"), .qualname = text("f"), .file = text("/m.py"), .line = int64_t{1},
+        .status = text("compiled"), .first_seen_ns = start});
     const auto compile = [&](int64_t id, Cell parent, const char* kind, int64_t from, int64_t to, Cell failure) {
-      w.post(RowKind::Compile, {id, parent.index() ? Cell{null} : Cell{int64_t{1}}, parent, int64_t{0}, text(kind), null, null, int64_t{0}, from, to, text("ok"), null, null, null, failure, int64_t{1}, text("/m.py"), int64_t{1}});
+      w.post(rows::Compile{.id = id, .frame_id = parent.index() ? Cell{null} : Cell{int64_t{1}}, .parent_id = parent, .attempt = int64_t{0},
+          .kind = text(kind), .dynamic = int64_t{0}, .start_ns = from, .end_ns = to, .status = text("ok"), .failure_id = failure,
+          .thread = int64_t{1}, .file = text("/m.py"), .line = int64_t{1}});
     };
     compile(1, null, "frame", start - 900 * us, start - 800 * us, null);
     compile(2, int64_t{1}, "backward", start - 800 * us, start - 700 * us, null);
     compile(3, null, "frame", start + 5 * 1000 * us + 650 * us, start + 5 * 1000 * us + 750 * us, int64_t{1});  // in a pause of step 5
-    w.post(RowKind::GuardFailure, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, text("L['x']"), text("8"), text("9"), text("recompile"), text("/m.py"), int64_t{1}, start});
+    w.post(rows::GuardFailure{.id = int64_t{1}, .frame_id = int64_t{1}, .compile_id = int64_t{1}, .guard_id = int64_t{1}, .guard = text("L['x']"),
+        .expected = text("8"), .found = text("9"), .outcome = text("recompile"), .file = text("/m.py"), .line = int64_t{1}, .time_ns = start});
     for (int64_t k = 1; k <= 4; ++k) {
-      w.post(RowKind::Kernel, {k, int64_t{1}, null, null, "kernel" + std::to_string(k), text(k == 4 ? "extern" : "generated"), k == 4 ? Cell{text("aten::copy_")} : Cell{null}, text("cpu"), null, null, int64_t{0}, int64_t{0}, int64_t{0},
-                               text("/m.py"), int64_t{2}, start, null});
+      w.post(rows::Kernel{.id = k, .compile_id = int64_t{1}, .name = "kernel" + std::to_string(k), .kind = text(k == 4 ? "extern" : "generated"),
+          .op = k == 4 ? Cell{text("aten::copy_")} : Cell{null}, .device = text("cpu"), .read_bytes = int64_t{0}, .write_bytes = int64_t{0},
+          .flops = int64_t{0}, .file = text("/m.py"), .line = int64_t{2}, .time_ns = start});
     }
     LaunchRing* ring = w.openRing(1);
     for (int64_t i = 0; i < 10; ++i) {
@@ -167,10 +172,14 @@ class QueriesTest : public QObject {
     constexpr std::monostate null;
     constexpr int64_t us = 1000, start = 1'000'000'000;
     const auto text = [](const char* s) { return std::string(s); };
-    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
-    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, start});
-    w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, null, int64_t{0}, text("frame"), null, null, int64_t{0}, start + 100 * us, start + 30'000 * us, text("ok"), null, null, null, null, int64_t{1}, text("/m.py"), int64_t{1}});
-    w.post(RowKind::Kernel, {int64_t{1}, int64_t{1}, null, null, text("k"), text("generated"), null, text("cpu"), null, null, int64_t{0}, int64_t{0}, int64_t{0}, text("/m.py"), int64_t{2}, start, null});
+    w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});
+    w.post(rows::Frame{.id = int64_t{1}, .name = text("f"), .qualname = text("f"), .file = text("/m.py"), .line = int64_t{1},
+        .status = text("compiled"), .first_seen_ns = start});
+    w.post(rows::Compile{.id = int64_t{1}, .frame_id = int64_t{1}, .attempt = int64_t{0}, .kind = text("frame"), .dynamic = int64_t{0},
+        .start_ns = start + 100 * us, .end_ns = start + 30'000 * us, .status = text("ok"), .thread = int64_t{1}, .file = text("/m.py"),
+        .line = int64_t{1}});
+    w.post(rows::Kernel{.id = int64_t{1}, .compile_id = int64_t{1}, .name = text("k"), .kind = text("generated"), .device = text("cpu"),
+        .read_bytes = int64_t{0}, .write_bytes = int64_t{0}, .flops = int64_t{0}, .file = text("/m.py"), .line = int64_t{2}, .time_ns = start});
     LaunchRing* ring = w.openRing(1);
     int64_t now = start;
     for (int64_t i = 0; i < 2000; ++i) {
@@ -200,7 +209,7 @@ class QueriesTest : public QObject {
     const std::string path = dir_.filePath("empty.fusebox").toStdString();
     auto made = Writer::create(path);
     QVERIFY(made);
-    (*made)->post(RowKind::Info, {std::string("schema_version"), int64_t{kSchemaVersion}});
+    (*made)->post(rows::Info{.key = std::string("schema_version"), .value = int64_t{kSchemaVersion}});
     (*made)->finish();
     auto reader = Reader::open(path);
     QVERIFY(reader);
@@ -217,29 +226,37 @@ class QueriesTest : public QObject {
     Writer& w = **made;
     constexpr std::monostate null;
     const auto text = [](const char* s) { return std::string(s); };
-    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
-    w.post(RowKind::Info, {text("memory.peak_rss_bytes"), int64_t{123456}});
-    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, int64_t{1}});
+    w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});
+    w.post(rows::Info{.key = text("memory.peak_rss_bytes"), .value = int64_t{123456}});
+    w.post(rows::Frame{.id = int64_t{1}, .name = text("f"), .qualname = text("f"), .file = text("/m.py"), .line = int64_t{1},
+        .status = text("compiled"), .first_seen_ns = int64_t{1}});
     for (int64_t c : {1, 2}) {
-      w.post(RowKind::Compile, {c, c == 1 ? Cell{int64_t{1}} : Cell{null}, c == 1 ? Cell{null} : Cell{int64_t{1}}, int64_t{0}, text(c == 1 ? "frame" : "backward"), null, null, int64_t{0}, c, c + 1, text("ok"), null, null, null, null,
-                                int64_t{1}, text("/m.py"), int64_t{1}});
+      w.post(rows::Compile{.id = c, .frame_id = c == 1 ? Cell{int64_t{1}} : Cell{null}, .parent_id = c == 1 ? Cell{null} : Cell{int64_t{1}},
+          .attempt = int64_t{0}, .kind = text(c == 1 ? "frame" : "backward"), .dynamic = int64_t{0}, .start_ns = c, .end_ns = c + 1,
+          .status = text("ok"), .thread = int64_t{1}, .file = text("/m.py"), .line = int64_t{1}});
     }
     const auto graph = [&](int64_t id, int64_t compile, const char* stage, const char* direction) {
-      w.post(RowKind::Graph, {id, compile, text(stage), text(direction), text("f"), null, int64_t{3}, int64_t{0}, int64_t{1}, int64_t{1}, null, int64_t{1}});
+      w.post(rows::Graph{.id = id, .compile_id = compile, .stage = text(stage), .direction = text(direction), .name = text("f"),
+          .node_count = int64_t{3}, .edge_count = int64_t{0}, .input_count = int64_t{1}, .output_count = int64_t{1}, .time_ns = int64_t{1}});
     };
     graph(1, 1, "forward", "forward");
     graph(2, 1, "post_fusion", "forward");
     graph(3, 2, "post_fusion", "backward");
     const auto placeholder = [&](int64_t id, int64_t in, const char* name, int64_t bytes) {
-      w.post(RowKind::Node, {id, in, id, text(name), text("placeholder"), text(""), null, text("float32"), text("[8]"), null, text("cpu"), null, bytes, int64_t{0}, null, null, null, null, null});
+      w.post(rows::Node{.id = id, .graph_id = in, .position = id, .name = text(name), .kind = text("placeholder"), .op = text(""),
+          .dtype = text("float32"), .shape = text("[8]"), .device = text("cpu"), .bytes = bytes, .is_backward = int64_t{0}});
     };
     placeholder(1, 1, "weight", 64);
     placeholder(2, 3, "saved_weight", 64);
     placeholder(3, 3, "saved_relu", 256);
     placeholder(4, 3, "tangent_0", 32);
-    for (int64_t g = 0; g < 4; ++g) w.post(RowKind::FusionGroup, {g + 1, int64_t{1}, int64_t{2}, g, "step" + std::to_string(g), text("pointwise"), null, int64_t{0}, int64_t{0}, int64_t{0}, null, null, null});
+    for (int64_t g = 0; g < 4; ++g) w.post(rows::FusionGroup{.id = g + 1, .compile_id = int64_t{1}, .graph_id = int64_t{2}, .position = g,
+        .name = "step" + std::to_string(g), .kind = text("pointwise"), .read_bytes = int64_t{0}, .write_bytes = int64_t{0},
+        .bytes_saved = int64_t{0}});
     const auto buffer = [&](int64_t id, int64_t in, const char* name, const char* kind, int64_t bytes, int64_t first, int64_t last, Cell offset, Cell reuses) {
-      w.post(RowKind::Buffer, {id, int64_t{1}, in, text(name), text(kind), null, text("float32"), text("[8]"), text("cpu"), bytes, first, last, offset, reuses});
+      w.post(rows::Buffer{.id = id, .compile_id = int64_t{1}, .graph_id = in, .name = text(name), .kind = text(kind), .dtype = text("float32"),
+          .shape = text("[8]"), .device = text("cpu"), .bytes = bytes, .first_use = first, .last_use = last, .pool_offset = offset,
+          .reuses_id = reuses});
     };
     buffer(1, 2, "x", "input", 1000, 0, 3, null, null);
     buffer(2, 2, "a", "planned", 100, 0, 1, int64_t{0}, null);

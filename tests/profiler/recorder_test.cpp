@@ -56,7 +56,7 @@ class RecorderTest : public QObject {
     QVERIFY(writer);
     (*writer)->post([](RowSink&) { throw std::bad_alloc(); }, 1);
     (*writer)->post([](RowSink&) { throw 7; }, 1);
-    (*writer)->post(RowKind::Info, {std::string("after"), std::string("here")});
+    (*writer)->post(rows::Info{.key = std::string("after"), .value = std::string("here")});
     QVERIFY((*writer)->flush());
     (*writer)->finish();
     QCOMPARE(one(file("throws"), "SELECT count FROM losses WHERE what = 'rows'"), int64_t{2});
@@ -74,7 +74,7 @@ class RecorderTest : public QObject {
     auto writer = Writer::create(file("listener"));
     QVERIFY(writer);
     (*writer)->setListener(std::make_shared<Thrower>());
-    (*writer)->post(RowKind::Info, {std::string("after"), std::string("here")});
+    (*writer)->post(rows::Info{.key = std::string("after"), .value = std::string("here")});
     QVERIFY((*writer)->flush());
     (*writer)->finish();
     QVERIFY(one(file("listener"), "SELECT count FROM losses WHERE what = 'gpu_events'") > 0);
@@ -129,8 +129,8 @@ class RecorderTest : public QObject {
   void sessionsOfOtherMachinesAreNotCalledDead() {
     auto writer = Writer::create(file("far"));
     QVERIFY(writer);
-    (*writer)->post(RowKind::Info, {std::string("hostname"), std::string("another-machine")});
-    (*writer)->post(RowKind::Info, {std::string("boot_id"), std::string("another-boot")});
+    (*writer)->post(rows::Info{.key = std::string("hostname"), .value = std::string("another-machine")});
+    (*writer)->post(rows::Info{.key = std::string("boot_id"), .value = std::string("another-boot")});
     QVERIFY((*writer)->flush());
     std::filesystem::copy_file(file("far"), file("still_far"));
     std::filesystem::copy_file(file("far-wal"), file("still_far-wal"));
@@ -306,8 +306,7 @@ class RecorderTest : public QObject {
       LaunchRing* ring = (*writer)->openRing(1);
       for (int i = 0; i < 50'000; ++i) ring->push({i * 1000, 10, 0, 1, 1});
       for (int i = 1; i <= 100; ++i) {
-        (*writer)->post(RowKind::Frame, {int64_t{i}, Cell{}, std::string(5000, 'x'), Cell{}, Cell{}, Cell{}, Cell{}, Cell{},
-                                         Cell{}, int64_t{0}});
+        (*writer)->post(rows::Frame{.id = int64_t{i}, .name = std::string(5000, 'x'), .first_seen_ns = int64_t{0}});
       }
       if ((*writer)->flush()) _exit(2);
       setrlimit(RLIMIT_FSIZE, &limit);

@@ -8,6 +8,7 @@
 
 #include "profiler/session/migrations.h"
 #include "profiler/session/reader.h"
+#include "profiler/session/row_sink.h"
 #include "profiler/session/schema.h"
 
 using namespace fusebox::session;
@@ -74,6 +75,31 @@ class SchemaTest : public QObject {
       QVERIFY2(it != documented.end(), view.name.data());
       QCOMPARE(it->second, columns);
     }
+  }
+
+  /// Rows are written by the names of their columns: each names those that its table has, and goes in as it was meant.
+  void rowsNameTheColumnsOfTheirTables() {
+    Database database = freshSchema();
+    for (int kind = 0; kind < static_cast<int>(RowKind::Count); ++kind) {
+      if (static_cast<RowKind>(kind) == RowKind::Launch || static_cast<RowKind>(kind) == RowKind::Call) continue;  // of a virtual table
+      const std::string sql = rowSql(static_cast<RowKind>(kind));
+      QVERIFY2(database.prepare(sql).has_value(), sql.c_str());
+      const size_t open = sql.find('('), into = sql.find("INTO ");
+      if (into == std::string::npos) continue;
+      auto columns = database.prepare("SELECT * FROM " + sql.substr(into + 5, open - into - 5));
+      QVERIFY(columns.has_value());
+      std::set<std::string> wanted, named;
+      for (int c = 0; c < columns->columns(); ++c) wanted.insert(columns->columnName(c));
+      std::istringstream list(sql.substr(open + 1, sql.find(')') - open - 1));
+      for (std::string name; std::getline(list >> std::ws, name, ',');) named.insert(name);
+      QCOMPARE(named, wanted);
+    }
+    RowSink sink(database);
+    sink.put(rows::Specialisation{.id = int64_t{7}, .operator_ = std::string("aten::view"), .line = int64_t{12}});
+    QVERIFY(!sink.error());
+    auto row = database.prepare("SELECT id || ' ' || operator || ' ' || line || ' ' || (source IS NULL) FROM t_specialisation");
+    QVERIFY(row.has_value() && row->step().value_or(false));
+    QCOMPARE(row->string(0), std::string("7 aten::view 12 1"));
   }
 
   void versionAndIdAreSet() {

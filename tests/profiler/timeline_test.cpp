@@ -6,6 +6,7 @@
 #include "engine/support/clock.h"
 #include "profiler/query/timeline.h"
 #include "profiler/session/writer.h"
+#include "tests/profiler/large_session.h"
 #include "tests/profiler/synthetic_session.h"
 
 using namespace fusebox;
@@ -73,25 +74,32 @@ class TimelineTest : public QObject {
     }
   }
 
-  void theFirstTimelineDoesNotReadEveryLaunch() {
-    const double few = firstTimelineMs("few", 20'000), many = firstTimelineMs("many", 1'000'000);
-    const QString said = QStringLiteral("50 times the launches: %1 ms, %2 ms").arg(few).arg(many);
+  void theFirstTimelineDoesNotReadEveryEvent_data() {
+    QTest::addColumn<bool>("isGpu");
+    QTest::newRow("launches") << false;
+    QTest::newRow("events of a GPU") << true;
+  }
+  void theFirstTimelineDoesNotReadEveryEvent() {
+    QFETCH(bool, isGpu);
+    const double few = firstTimelineMs(isGpu, 20'000), many = firstTimelineMs(isGpu, isGpu ? 400'000 : 1'000'000);
+    const QString said = QStringLiteral("20 or 50 times the events: %1 ms, %2 ms").arg(few).arg(many);
     qInfo().noquote() << said;
-    QVERIFY2(few > 0 && many > 0 && many < 15 * few, qPrintable(said));
+    QVERIFY2(few > 0 && many > 0 && many < (isGpu ? 6 : 15) * few, qPrintable(said));
   }
 
  private:
   /// From opening to the bars of every lane, the least of a few times; negative: it did not work.
-  double firstTimelineMs(const char* name, int64_t launches) {
-    if (!test::writeSyntheticSession(file(name), {.launches = launches})) return -1;
+  double firstTimelineMs(bool isGpu, int64_t events) {
+    const std::string path = file(("events" + std::to_string(isGpu) + std::to_string(events)).c_str());
+    if (isGpu ? !test::writeLargeSession(path, {.events = events, .rows = 2}) : !test::writeSyntheticSession(path, {.launches = events})) return -1;
     int64_t best = std::numeric_limits<int64_t>::max();
     for (int round = 0; round < 5; ++round) {
       const int64_t start = nowNs();
-      auto reader = Reader::open(file(name));
+      auto reader = Reader::open(path);
       if (!reader) return -1;
       const auto range = query::timeRange(**reader);
       const auto lanes = query::lanes(**reader);
-      if (!range || !lanes || lanes->size() != 2) return -1;
+      if (!range || !lanes || lanes->size() != (isGpu ? 6U : 2U)) return -1;
       for (const auto& lane : *lanes) {
         const auto bars = query::bars(**reader, lane.track, lane.thread, range->startNs, range->endNs, 1500);
         if (!bars || bars->empty()) return -1;

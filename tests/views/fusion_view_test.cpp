@@ -23,38 +23,46 @@ namespace {
 
 /// A scheduled graph of three operations with two decisions, kept so that it can be compiled again, and with measured errors.
 void writeFusionSession(const std::string& path, const char* refusal = "different iteration spaces") {
-  using session::RowKind;
+  namespace rows = session::rows;
   auto made = session::Writer::create(path);
   if (!made) qFatal("%s", made.error().text().c_str());
   session::Writer& w = **made;
   const session::Cell null;
   const auto text = [](const char* t) { return session::Cell{std::string(t)}; };
-  w.post(RowKind::Frame, {int64_t{1}, null, text("step"), text("step"), text("a.py"), int64_t{3}, null, text("compiled"), null, int64_t{1}});
-  w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, null, int64_t{0}, text("frame"), text("inductor"), null, int64_t{0}, int64_t{1}, int64_t{2},
-                            text("ok"), null, null, null, null, int64_t{1}, text("a.py"), int64_t{3}});
+  w.post(rows::Frame{.id = int64_t{1}, .name = text("step"), .qualname = text("step"), .file = text("a.py"), .line = int64_t{3},
+      .status = text("compiled"), .first_seen_ns = int64_t{1}});
+  w.post(rows::Compile{.id = int64_t{1}, .frame_id = int64_t{1}, .attempt = int64_t{0}, .kind = text("frame"), .backend = text("inductor"),
+      .dynamic = int64_t{0}, .start_ns = int64_t{1}, .end_ns = int64_t{2}, .status = text("ok"), .thread = int64_t{1}, .file = text("a.py"),
+      .line = int64_t{3}});
   for (int64_t g = 1; g <= 2; ++g) {
-    w.post(RowKind::Graph, {g, int64_t{1}, text(g == 1 ? "forward" : "post_fusion"), text("inference"), text("step"), g == 2 ? session::Cell{int64_t{1}} : null,
-                            int64_t{4}, int64_t{3}, int64_t{1}, int64_t{1}, null, int64_t{1}});
+    w.post(rows::Graph{.id = g, .compile_id = int64_t{1}, .stage = text(g == 1 ? "forward" : "post_fusion"), .direction = text("inference"),
+        .name = text("step"), .parent_id = g == 2 ? session::Cell{int64_t{1}} : null, .node_count = int64_t{4}, .edge_count = int64_t{3},
+        .input_count = int64_t{1}, .output_count = int64_t{1}, .time_ns = int64_t{1}});
     int64_t position = 0;
     for (const char* name : {"x", "exp", "neg", "sum"}) {
       const int64_t node = (g - 1) * 4 + ++position;
-      w.post(RowKind::Node, {node, g, position - 1, text(name), text(position == 1 ? "placeholder" : "call"), text(position == 1 ? "" : "aten::op"), null,
-                             text("float32"), text("[64]"), text("[1]"), text("cpu"), null, int64_t{256}, int64_t{0}, null, text("a.py"), 3 + position, null, null});
-      if (position > 1) w.post(RowKind::Edge, {g, node - 1, node, int64_t{0}, int64_t{0}});
+      w.post(rows::Node{.id = node, .graph_id = g, .position = position - 1, .name = text(name),
+          .kind = text(position == 1 ? "placeholder" : "call"), .op = text(position == 1 ? "" : "aten::op"), .dtype = text("float32"),
+          .shape = text("[64]"), .stride = text("[1]"), .device = text("cpu"), .bytes = int64_t{256}, .is_backward = int64_t{0},
+          .file = text("a.py"), .line = 3 + position});
+      if (position > 1) w.post(rows::Edge{.graph_id = g, .src = node - 1, .dst = node, .output = int64_t{0}, .arg = int64_t{0}});
       if (g == 1 && position > 1)
-        w.post(RowKind::Numerics, {g, node, int64_t{0}, text("float32"), int64_t{64}, 1e-7, 1e-8, position == 4 ? 0.5 : 2e-7, position == 4 ? 0.05 : 2e-8, 1e-7,
-                                   2.0, null, 10.0, int64_t{0}, int64_t{position == 4}, null});
+        w.post(rows::Numerics{.graph_id = g, .node_id = node, .output = int64_t{0}, .dtype = text("float32"), .elements = int64_t{64},
+            .eager_abs = 1e-7, .eager_rel = 1e-8, .compiled_abs = position == 4 ? 0.5 : 2e-7, .compiled_rel = position == 4 ? 0.05 : 2e-8,
+            .difference_abs = 1e-7, .difference_ulp = 2.0, .magnitude = 10.0, .mismatches = int64_t{0}, .is_divergent = int64_t{position == 4}});
     }
   }
-  w.post(RowKind::SavedGraph, {int64_t{1}, int64_t{1}, text("{}")});
+  w.post(rows::SavedGraph{.graph_id = int64_t{1}, .format = int64_t{1}, .text = text("{}")});
   const auto decision = [&](int64_t id, const char* a, const char* b, int64_t fused, const char* why) {
-    w.post(RowKind::FusionDecision, {id, int64_t{1}, int64_t{2}, id - 1, text(a), text(b), int64_t{6}, int64_t{7}, fused ? session::Cell{int64_t{1}} : null,
-                                     text("vertical"), fused, text(why), null, int64_t{512}});
+    w.post(rows::FusionDecision{.id = id, .compile_id = int64_t{1}, .graph_id = int64_t{2}, .position = id - 1, .a = text(a), .b = text(b),
+        .a_node = int64_t{6}, .b_node = int64_t{7}, .group_id = fused ? session::Cell{int64_t{1}} : null, .kind = text("vertical"),
+        .fused = fused, .reason = text(why), .score_bytes = int64_t{512}});
   };
   decision(1, "exp_0", "neg_1", 1, "saves 512 bytes of memory traffic");
   decision(2, "exp_0", "sum_2", 0, refusal);
-  w.post(RowKind::FusionGroup, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{0}, text("fused_exp_neg"), text("pointwise"), null, int64_t{256}, int64_t{256},
-                                int64_t{512}, null, null, null});
+  w.post(rows::FusionGroup{.id = int64_t{1}, .compile_id = int64_t{1}, .graph_id = int64_t{2}, .position = int64_t{0},
+      .name = text("fused_exp_neg"), .kind = text("pointwise"), .read_bytes = int64_t{256}, .write_bytes = int64_t{256},
+      .bytes_saved = int64_t{512}});
   w.finish();
 }
 
@@ -78,17 +86,20 @@ class FusionViewTest : public QObject, private test::ShownView {
   QTemporaryDir folder_;
 
  private slots:
-  void initTestCase() { Theme::instance().apply(Theme::Mode::Light); }
+  void initTestCase() {
+    Theme::instance().apply(Theme::Mode::Light);
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+  }
 
   void fusionsCanBeForbiddenAndCompared() {
     const QString path = folder_.filePath("fusion.fusebox");
     writeFusionSession(path.toStdString());
-    qApp->setProperty("fusebox.program", standIn(folder_, R"({"graph": "step", "session": "/tmp/what-if.fusebox",
+    program_ = standIn(folder_, R"({"graph": "step", "session": "/tmp/what-if.fusebox",
       "against_eager": {"original": {"max_relative": 1e-7, "agrees": true}, "what-if": {"max_relative": 0.5, "agrees": false}},
       "runs": [{"label": "original", "times_ms": {"median": 1.0, "min": 0.9}, "launches": 2, "extern_calls": 0, "bytes": 1000},
                {"label": "what-if", "times_ms": {"median": 1.5, "min": 1.4}, "launches": 3, "extern_calls": 0, "bytes": 3000,
                 "decisions": [{"a": "exp_0", "b": "neg_1", "reason": "forbidden by user"}]}],
-      "change": {"time_percent": 50.0, "time_percent_from": 41.0, "time_percent_to": 55.5, "bytes": 2000, "launches": 1}})"));
+      "change": {"time_percent": 50.0, "time_percent_from": 41.0, "time_percent_to": 55.5, "bytes": 2000, "launches": 1}})");
     auto view = show<FusionView>(path);
     auto* decisions = view->findChild<QTableView*>("fusion.decisions");
     QTRY_COMPARE(decisions->model()->rowCount(), 2);
@@ -117,6 +128,7 @@ class FusionViewTest : public QObject, private test::ShownView {
     QVERIFY(words.open(QIODevice::ReadOnly));
     const QString said = QString::fromUtf8(words.readAll());
     QVERIFY2(said.startsWith("replay " + path + " --graph 2 --json") && said.contains("--forbid exp_0,neg_1"), qPrintable(said));
+    QVERIFY2(said.contains("/cache/fusebox/replayed/fusion-replay-"), qPrintable(said));  // not beside the person's file
     const QString verdict = view->findChild<QLabel*>("fusion.verdict")->text();
     QVERIFY2(verdict.contains("50.0 % slower (41.0 to 55.5 %)") && verdict.contains("forbidden by user"), qPrintable(verdict));
     // The window clears this view before it opens what it was asked to.
@@ -152,8 +164,7 @@ class FusionViewTest : public QObject, private test::ShownView {
   }
 
   void aProgramFromOutsideIsLoadedOnlyWithConsent() {
-    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
-    qApp->setProperty("fusebox.program", standIn(folder_, "{}"));
+    program_ = standIn(folder_, "{}");
     const QString words = folder_.filePath("words");
     QFile::remove(words);
     auto view = show<FusionView>(QString::fromUtf8(IMPORTER_DATA "/exported.pt2"));
@@ -220,9 +231,9 @@ class FusionViewTest : public QObject, private test::ShownView {
   void measuredErrorsAreListedAtOnce() {
     const QString path = folder_.filePath("fusion.fusebox");
     writeFusionSession(path.toStdString());
-    qApp->setProperty("fusebox.program", standIn(folder_, R"({"session": "/tmp/n.fusebox", "divergent": 1, "first_divergence": {"name": "exp", "op": "aten::exp"},
+    program_ = standIn(folder_, R"({"session": "/tmp/n.fusebox", "divergent": 1, "first_divergence": {"name": "exp", "op": "aten::exp"},
       "rows": [{"name": "exp", "op": "aten::exp", "dtype": "float32", "compiled_rel": 0.5, "eager_rel": null, "local_abs": 1.0, "magnitude": 2.0,
-                "difference_ulp": 7, "mismatches": 2, "is_divergent": true, "note": "", "output": 0}, "damaged"]})"));
+                "difference_ulp": 7, "mismatches": 2, "is_divergent": true, "note": "", "output": 0}, "damaged"]})");
     auto view = show<FusionView>(path);
     QTRY_COMPARE(view->findChild<QTableView*>("fusion.decisions")->model()->rowCount(), 2);
     for (QAction* a : view->viewActions())
@@ -256,13 +267,13 @@ class FusionViewTest : public QObject, private test::ShownView {
     const QString path = folder_.filePath("fusion.fusebox");
     writeFusionSession(path.toStdString());
     {
+      program_ = folder_.filePath("nothing");
       auto view = show<FusionView>(path);
       auto* errors = view->findChild<QTableView*>("fusion.numerics");
       QTRY_COMPARE(errors->model()->rowCount(), 3);
       int divergent = 0;
       for (int row = 0; row < 3; ++row) divergent += errors->model()->index(row, kNumericsNote).data().toString().startsWith("divergent");
       QCOMPARE(divergent, 1);
-      qApp->setProperty("fusebox.program", folder_.filePath("nothing"));
       view->findChild<QTableView*>("fusion.decisions");
       for (QAction* a : view->viewActions())
         if (a->objectName().endsWith("numerics")) a->trigger();

@@ -17,7 +17,7 @@
 
 using namespace fusebox;
 using namespace fusebox::views;
-using session::RowKind;
+namespace rows = session::rows;
 
 namespace {
 
@@ -30,24 +30,26 @@ void writeSession(const std::string& path) {
   auto made = session::Writer::create(path);
   if (!made) qFatal("%s", made.error().text().c_str());
   session::Writer& w = **made;
-  const auto info = [&](const char* key, session::Cell value) { w.post(RowKind::Info, {std::string(key), std::move(value)}); };
+  const auto info = [&](const char* key, session::Cell value) { w.post(rows::Info{.key = std::string(key), .value = std::move(value)}); };
   info("start_ns", kStart);
   info("end_ns", kStart + kKernels * kTurn);
   info("gpu_sampling", std::string("of device 0 every 50 us: three"));
-  w.post(RowKind::Thread, {int64_t{9}, session::Cell{}, std::string("GPU 0, stream 7")});
-  w.post(RowKind::Kernel, {int64_t{1}, session::Cell{}, session::Cell{}, session::Cell{}, std::string("matmul"), std::string("eager"), session::Cell{}, std::string("cuda:0")});
-  w.post(RowKind::GpuStats, {int64_t{1}, kKernels, kKernels, kKernels * kKernelNs, kKernelNs, kKernelNs, kStart, kStart + kKernels * kTurn});
+  w.post(rows::Thread{.id = int64_t{9}, .name = std::string("GPU 0, stream 7")});
+  w.post(rows::Kernel{.id = int64_t{1}, .name = std::string("matmul"), .kind = std::string("eager"), .device = std::string("cuda:0")});
+  w.post(rows::GpuStats{.kernel_id = int64_t{1}, .launches = kKernels, .events = kKernels, .total_ns = kKernels * kKernelNs, .min_ns = kKernelNs,
+      .max_ns = kKernelNs, .first_ns = kStart, .last_ns = kStart + kKernels * kTurn});
   w.post(
       [](session::RowSink& sink) {
         session::PyramidBuilder pyramid(2, 9);
         for (int64_t i = 0; i < kKernels; ++i) {
           const int64_t start = kStart + i * kTurn + 1'000'000;
-          sink.put(RowKind::GpuEvent, {i + 1, std::string("kernel"), std::string("matmul"), int64_t{0}, int64_t{7}, start, kKernelNs, session::Cell{}, int64_t{1},
-                                       session::Cell{}, session::Cell{}, session::Cell{}, int64_t{9}});
+          sink.put(rows::GpuEvent{.id = i + 1, .kind = std::string("kernel"), .name = std::string("matmul"), .device = int64_t{0},
+              .stream = int64_t{7}, .start_ns = start, .dur_ns = kKernelNs, .kernel_id = int64_t{1}, .lane = int64_t{9}});
           pyramid.add(i + 1, start, kKernelNs, sink);
         }
         pyramid.flush(sink);
-        sink.putIntegers(RowKind::Block, {2, 1, kKernels, 9, kStart + 1'000'000, kStart + kKernels * kTurn});
+        sink.put(rows::Block{.track = int64_t{2}, .first_id = int64_t{1}, .last_id = int64_t{kKernels}, .thread = int64_t{9},
+            .start_ns = int64_t{kStart + 1'000'000}, .end_ns = int64_t{kStart + kKernels * kTurn}});
       },
       1 << 20);
   cupti::SampleRows rows(

@@ -9,7 +9,7 @@ namespace fusebox::test {
 namespace {
 
 using session::Cell;
-using session::RowKind;
+namespace rows = session::rows;
 using session::Writer;
 
 constexpr std::monostate kNull;
@@ -26,11 +26,12 @@ class GraphWriter {
     const std::string name = kind == "call" ? fmt::format("{}_{}", op.substr(5, op.find('.', 5) - 5), count_) : fmt::format("arg{}", count_);
     std::string args = "(";
     for (int64_t input : inputs) args += fmt::format("%{}, ", input);
-    writer_.post(RowKind::Node, {id, graph_, count_++, name, kind, op, args + ")", std::string("float32"), shape, std::string("[1]"),
-                                 std::string("cpu"), kNull, int64_t{4096}, int64_t{0}, module, std::string("/home/u/gpt.py"),
-                                 int64_t{line}, std::string("forward"), kNull});
+    writer_.post(rows::Node{.id = id, .graph_id = graph_, .position = count_++, .name = name, .kind = kind, .op = op, .args = args + ")",
+        .dtype = std::string("float32"), .shape = shape, .stride = std::string("[1]"), .device = std::string("cpu"), .bytes = int64_t{4096},
+        .is_backward = int64_t{0}, .module_path = module, .file = std::string("/home/u/gpt.py"), .line = int64_t{line},
+        .function = std::string("forward")});
     for (size_t a = 0; a < inputs.size(); ++a) {
-      writer_.post(RowKind::Edge, {graph_, inputs[a], id, int64_t{0}, static_cast<int64_t>(a)});
+      writer_.post(rows::Edge{.graph_id = graph_, .src = inputs[a], .dst = id, .output = int64_t{0}, .arg = static_cast<int64_t>(a)});
       ++edges_;
     }
     return id;
@@ -78,8 +79,9 @@ int64_t writeGraph(Writer& writer, int64_t graph, const std::string& stage, int6
   for (int i = 0; i < layers; ++i) x = layer(g, x, i);
   x = g.node("call", "aten.layer_norm.default", {x}, "[1, 128, 768]", "transformer.ln_f", 70);
   g.node("output", "", {x}, "", "", 71);
-  writer.post(RowKind::Graph, {graph, int64_t{1}, stage, std::string("inference"), std::string("forward"), kNull, g.count(), g.edges(),
-                               int64_t{1}, int64_t{1}, kNull, kStart});
+  writer.post(rows::Graph{.id = graph, .compile_id = int64_t{1}, .stage = stage, .direction = std::string("inference"),
+      .name = std::string("forward"), .node_count = g.count(), .edge_count = g.edges(), .input_count = int64_t{1}, .output_count = int64_t{1},
+      .time_ns = kStart});
   return g.nextId();
 }
 
@@ -89,31 +91,38 @@ Result<void> writeModelSession(const std::string& path, int layers, int recompil
   auto made = Writer::create(path);
   if (!made) return tl::unexpected(made.error());
   Writer& w = **made;
-  w.post(RowKind::Info, {std::string("schema_version"), int64_t{session::kSchemaVersion}});
-  w.post(RowKind::Info, {std::string("script"), std::string("/home/u/gpt.py")});
-  w.post(RowKind::Info, {std::string("engine"), std::string("fusebox")});
-  w.post(RowKind::Info, {std::string("torch"), std::string("2.11.0")});
-  w.post(RowKind::Info, {std::string("start_ns"), kStart});
-  w.post(RowKind::Frame, {int64_t{1}, kNull, std::string("forward"), std::string("GPT.forward"), std::string("/home/u/gpt.py"), int64_t{30},
-                          kNull, std::string("compiled"), kNull, kStart});
-  w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, kNull, int64_t{1}, std::string("frame"), std::string("inductor"), std::string("default"),
-                            int64_t{0}, kStart, kStart + 90'000'000, std::string("ok"), kNull, std::string("miss"), kNull, kNull, int64_t{1},
-                            std::string("/home/u/gpt.py"), int64_t{30}});
+  w.post(rows::Info{.key = std::string("schema_version"), .value = int64_t{session::kSchemaVersion}});
+  w.post(rows::Info{.key = std::string("script"), .value = std::string("/home/u/gpt.py")});
+  w.post(rows::Info{.key = std::string("engine"), .value = std::string("fusebox")});
+  w.post(rows::Info{.key = std::string("torch"), .value = std::string("2.11.0")});
+  w.post(rows::Info{.key = std::string("start_ns"), .value = kStart});
+  w.post(rows::Frame{.id = int64_t{1}, .name = std::string("forward"), .qualname = std::string("GPT.forward"),
+      .file = std::string("/home/u/gpt.py"), .line = int64_t{30}, .status = std::string("compiled"), .first_seen_ns = kStart});
+  w.post(rows::Compile{.id = int64_t{1}, .frame_id = int64_t{1}, .attempt = int64_t{1}, .kind = std::string("frame"),
+      .backend = std::string("inductor"), .mode = std::string("default"), .dynamic = int64_t{0}, .start_ns = kStart,
+      .end_ns = kStart + 90'000'000, .status = std::string("ok"), .cache = std::string("miss"), .thread = int64_t{1},
+      .file = std::string("/home/u/gpt.py"), .line = int64_t{30}});
   for (int64_t g = 1; g <= 20; ++g) {
-    w.post(RowKind::Guard, {g, int64_t{1}, g - 1, std::string(g == 1 ? "shape" : "identity"), fmt::format("L['self'].h[{}]", g),
-                            fmt::format("object {:#x}", g * 4096), kNull, kNull, std::string("/home/u/gpt.py"), 30 + g});
+    w.post(rows::Guard{.id = g, .compile_id = int64_t{1}, .position = g - 1, .kind = std::string(g == 1 ? "shape" : "identity"),
+        .source = fmt::format("L['self'].h[{}]", g), .expected = fmt::format("object {:#x}", g * 4096), .file = std::string("/home/u/gpt.py"),
+        .line = 30 + g});
   }
   const std::string file = "/home/u/gpt.py";
-  w.post(RowKind::Symbol, {int64_t{1}, int64_t{1}, int64_t{1}, std::string("s0"), std::string("size"), std::string("L['x'].size()[1]"), int64_t{128},
-                           int64_t{2}, int64_t{1024}, std::string("automatic"), std::string("it differed between calls"), std::string("64"), std::string("128"),
-                           file, int64_t{31}, kNull, kStart});
-  w.post(RowKind::Relation, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{1}, std::string("guard"), std::string("<="), std::string("s0"), std::string("1024"),
-                             std::string("[\"s0\"]"), std::string("aten::slice"), file, int64_t{33}, kNull, kStart});
-  w.post(RowKind::Specialisation, {int64_t{1}, int64_t{1}, int64_t{3}, int64_t{3}, std::string("number"), std::string("s1"), std::string("[\"s1\"]"),
-                                   std::string("L['x'].size()[0]"), int64_t{4}, std::string("range()"), kNull, file, int64_t{34}, kNull, kStart});
+  w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = std::string("s0"), .kind = std::string("size"),
+      .source = std::string("L['x'].size()[1]"), .hint = int64_t{128}, .lower = int64_t{2}, .upper = int64_t{1024},
+      .policy = std::string("automatic"), .reason = std::string("it differed between calls"), .before = std::string("64"),
+      .after = std::string("128"), .file = file, .line = int64_t{31}, .time_ns = kStart});
+  w.post(rows::Relation{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{2}, .guard_id = int64_t{1}, .kind = std::string("guard"),
+      .op = std::string("<="), .left = std::string("s0"), .right = std::string("1024"), .symbols = std::string("[\"s0\"]"),
+      .reason = std::string("aten::slice"), .file = file, .line = int64_t{33}, .time_ns = kStart});
+  w.post(rows::Specialisation{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{3}, .guard_id = int64_t{3},
+      .kind = std::string("number"), .expression = std::string("s1"), .symbols = std::string("[\"s1\"]"),
+      .source = std::string("L['x'].size()[0]"), .value = int64_t{4}, .operator_ = std::string("range()"), .file = file, .line = int64_t{34},
+      .time_ns = kStart});
   for (int64_t f = 1; f <= recompiles; ++f) {
-    w.post(RowKind::GuardFailure, {f, int64_t{1}, int64_t{1}, int64_t{1}, std::string("L['x'].size()"), std::string("[1, 128]"),
-                                   fmt::format("[1, {}]", 128 + f), std::string("recompile"), std::string("/home/u/gpt.py"), int64_t{31}, kStart + f});
+    w.post(rows::GuardFailure{.id = f, .frame_id = int64_t{1}, .compile_id = int64_t{1}, .guard_id = int64_t{1},
+        .guard = std::string("L['x'].size()"), .expected = std::string("[1, 128]"), .found = fmt::format("[1, {}]", 128 + f),
+        .outcome = std::string("recompile"), .file = std::string("/home/u/gpt.py"), .line = int64_t{31}, .time_ns = kStart + f});
   }
   const int64_t next = writeGraph(w, 1, "captured", 1, layers);
   writeGraph(w, 2, "post_grad", next, layers);

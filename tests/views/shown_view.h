@@ -15,7 +15,7 @@ class ShownView {
   template <class T>
   std::unique_ptr<T> show(const QString& path) {
     bus_ = std::make_unique<views::SelectionBus>();
-    auto view = std::make_unique<T>(views::ViewContext{bus_.get()});
+    auto view = std::make_unique<T>(views::ViewContext{bus_.get(), program_});
     view->resize(1200, 700);
     view->show();
     link_ = std::make_unique<views::SessionLink>(path);
@@ -37,6 +37,7 @@ class ShownView {
   }
 
   static constexpr int kLongMs = 30'000;
+  QString program_;  ///< what views start to compile a graph again
   std::unique_ptr<views::SessionLink> link_;
   std::unique_ptr<views::SelectionBus> bus_;
 };

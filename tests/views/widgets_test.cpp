@@ -268,6 +268,25 @@ class WidgetsTest : public QObject {
     QToolTip::hideText();
   }
 
+  /// Of machine code with a million lines those are coloured that are on the screen.
+  void longCodeIsColouredWhereItIsSeen() {
+    CodePane pane("code", Language::Assembly);
+    pane.resize(500, 300);
+    pane.show();
+    QString code;
+    for (int i = 0; i < 20'000; ++i) code += QStringLiteral("\tvaddps %ymm0, %ymm1, %ymm2\n");
+    pane.setCode(code);
+    const auto coloured = [&pane](int line) { return !pane.document()->findBlockByNumber(line).layout()->formats().isEmpty(); };
+    QVERIFY(coloured(0) && coloured(5) && !coloured(9'000) && !coloured(15'000));
+    pane.goToLine(15'000);
+    QVERIFY(coloured(14'999) && !coloured(9'000));
+    Theme::instance().apply(Theme::Mode::Dark);
+    QVERIFY(coloured(14'999));
+    Theme::instance().apply(Theme::Mode::Light);
+    pane.verticalScrollBar()->setValue(0);
+    QVERIFY(coloured(0));
+  }
+
   void highlighterColoursEachLanguage() {
     const struct {
       Language language;

@@ -20,7 +20,7 @@
 
 namespace fusebox::views {
 
-FusionView::FusionView(const ViewContext& context) : View(context), compiler_(new GraphCompiler(this)) {
+FusionView::FusionView(const ViewContext& context) : View(context), compiler_(new GraphCompiler(context.program, this)) {
   auto* bar = new QToolBar;
   buildToolbar(bar);
   const auto table = [](const char* name, const QString& hint, std::vector<TableColumn> columns) {

@@ -1,13 +1,13 @@
 #include "views/fusion/graph_compiler.h"
 
-#include <QCoreApplication>
 #include <QDateTime>
 #include <QDir>
 #include <QFileInfo>
+#include <QStandardPaths>
 
 namespace fusebox::views {
 
-GraphCompiler::GraphCompiler(QObject* parent) : QObject(parent) {
+GraphCompiler::GraphCompiler(QString program, QObject* parent) : QObject(parent), program_(std::move(program)) {
   connect(&process_, &QProcess::stateChanged, this, [this](QProcess::ProcessState state) {
     emit runningChanged(state != QProcess::NotRunning);  // from the start: a second press must not be lost meanwhile
   });
@@ -30,23 +30,20 @@ GraphCompiler::~GraphCompiler() {
   process_.waitForFinished(1000);
 }
 
-QString GraphCompiler::program() {
-  const QString set = qApp->property("fusebox.program").toString();
-  return set.isEmpty() ? QCoreApplication::applicationFilePath() : set;
-}
-
 QString GraphCompiler::newSession(const QString& session, const QString& what) {
-  const QFileInfo file(session);
-  const QString folder = QFileInfo(file.absolutePath()).isWritable() ? file.absolutePath() : QDir::tempPath();
-  return QStringLiteral("%1/%2-%3-%4.fusebox")
-      .arg(folder, file.completeBaseName(), what,
-           QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss-zzz")));
+  constexpr qsizetype kKept = 30;
+  QDir folder(QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation) + QStringLiteral("/fusebox/replayed"));
+  if (!folder.mkpath(QStringLiteral("."))) folder = QDir::temp();
+  else
+    for (const QString& old : folder.entryList({QStringLiteral("*.fusebox")}, QDir::Files, QDir::Time).mid(kKept)) folder.remove(old);
+  return folder.filePath(QStringLiteral("%1-%2-%3.fusebox")
+                             .arg(QFileInfo(session).completeBaseName(), what, QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss-zzz"))));
 }
 
 void GraphCompiler::start(const QStringList& words) {
   if (running()) return;
   cancelled_ = false;
-  process_.start(program(), words, QIODevice::ReadOnly);
+  process_.start(program_, words, QIODevice::ReadOnly);
 }
 
 void GraphCompiler::cancel() {

@@ -10,13 +10,11 @@ namespace fusebox::views {
 class GraphCompiler : public QObject {
   Q_OBJECT
  public:
-  explicit GraphCompiler(QObject* parent = nullptr);
+  /// `program`: the fusebox executable.
+  explicit GraphCompiler(QString program, QObject* parent = nullptr);
   ~GraphCompiler() override;
 
-  /// The fusebox executable: the application's property "fusebox.program", else the running program.
-  static QString program();
-  /// Where the session of a graph of `session` goes: beside it, or in the temporary folder where that cannot be
-  /// written.
+  /// Where the session of a graph of `session` goes: the cache folder, where the newest few are kept.
   static QString newSession(const QString& session, const QString& what);
 
   void start(const QStringList& words);
@@ -29,6 +27,7 @@ class GraphCompiler : public QObject {
   void finished(const QByteArray& report, const QString& complaint);
 
  private:
+  QString program_;
   QProcess process_;
   bool cancelled_ = false;
 };

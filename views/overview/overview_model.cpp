@@ -140,9 +140,10 @@ class Collector {
 
 }  // namespace
 
-Result<OverviewModel> loadOverview(const session::Reader& reader) {
+namespace {
+
+Result<OverviewModel> beginOverview(const session::Reader& reader, Result<query::Summary> summary) {
   OverviewModel model;
-  auto summary = query::summarize(reader);
   if (!summary) return tl::unexpected(summary.error());
   model.summary = std::move(*summary);
   model.holdings = query::holdingsOf(reader);
@@ -151,6 +152,17 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   for (const char* key : kFactKeys) {
     if (std::string value = reader.info(key); !value.empty()) model.facts.emplace_back(key, std::move(value));
   }
+  return model;
+}
+
+}  // namespace
+
+Result<OverviewModel> loadOverviewStart(const session::Reader& reader) { return beginOverview(reader, query::summarizeCounts(reader)); }
+
+Result<OverviewModel> loadOverview(const session::Reader& reader) {
+  auto begun = beginOverview(reader, query::summarize(reader));
+  if (!begun) return begun;
+  OverviewModel model = std::move(*begun);
   Collector collect(reader);
   collect.rows(hottestKernels().c_str(), model.kernels, kernelRow);
   for (const auto& f : model.summary.coverage.functions) model.functions.push_back(functionRow(f, model.summary.coverage));

@@ -10,6 +10,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/overview/number_card.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
@@ -51,15 +52,21 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   numbersGrid_ = new QGridLayout;
   numbersGrid_->setSpacing(8);
   column->addLayout(numbersGrid_);
-  frames_ = addNumber(QStringLiteral("frames"), tr("Frames"));
-  graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"));
-  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"));
-  recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"));
-  kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"));
-  launches_ = addNumber(QStringLiteral("launches"), tr("Launches"));
-  compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"));
-  runTime_ = addNumber(QStringLiteral("run"), tr("Run time"));
-  cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"));
+  const auto toList = [this](DataTable* OverviewView::*list) { return [this, list] { tabs_->setCurrentWidget(this->*list); }; };
+  const auto toView = [this](const char* view) { return [this, view] { bus()->open(Location::ofView(view)); }; };
+  frames_ = addNumber(QStringLiteral("frames"), tr("Frames"),
+                      tr("Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass."), toList(&OverviewView::functions_));
+  graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"), tr("Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran."),
+                      toView("graph"));
+  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("How often compiling met a break; places: lines of the program at which it did."), toView("breaks"));
+  recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
+                                toView("recompiles"));
+  kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
+                       tr("Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
+  launches_ = addNumber(QStringLiteral("launches"), tr("Launches"), tr("Runs of kernels and library calls, those that replays of CUDA graphs contain among them."), toView("timeline"));
+  compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"), tr("Of all compilations, backward passes within those of their functions."), toList(&OverviewView::stages_));
+  runTime_ = addNumber(QStringLiteral("run"), tr("Run time"), tr("In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took."), toView("slowness"));
+  cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"), tr("Graphs that were found compiled in the cache, and those that were not."), toView("graph"));
 
   arrangeCards();
 
@@ -86,7 +93,6 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                          {tr("Recompiles"), tr("Compilations after a guard failed"), true}, {tr("What stands in the way")}, {tr("What to do")}, {tr("Line")}});
   failures_ = addTable(QStringLiteral("overview.failures"), tr("Not compiled"), tr("Filter failures"),
                        {{tr("Function")}, {tr("What")}, {tr("Reason")}, {tr("What to do")}, {tr("Times"), {}, true}, {tr("Line")}});
-  failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
   hottest_ = addTable(QStringLiteral("overview.kernels"), tr("Hottest kernels"), tr("Filter kernels"),
                       {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), tr("With those that replays of CUDA graphs contain"), true}, {tr("Total"), {}, true},
                        {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
@@ -105,10 +111,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                      {{tr("Stage or pass")}, {tr("Phase")}, {tr("Runs"), {}, true}, {tr("Total"), tr("With the stages and passes inside of it"), true},
                       {tr("Own"), tr("Without the stages and passes inside of it"), true}, {tr("Share"), tr("Own time as a share of all compile time"), true}});
   facts_ = addTable(QStringLiteral("overview.facts"), tr("Run and versions"), tr("Filter facts"), {{tr("Fact")}, {tr("Value")}});
-  facts_->setEmptyText(tr("Nothing recorded about the run"), {});
   losses_ = addTable(QStringLiteral("overview.losses"), tr("Losses"), tr("Filter losses"),
                      {{tr("What is missing")}, {tr("Times"), {}, true}, {tr("Detail")}});
-  losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
 
   auto* scroll = new QScrollArea;  // where there is no room, what is on the page stays as high as its words
   scroll->setObjectName(QStringLiteral("overview.page"));
@@ -125,29 +129,11 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   clear();
 }
 
-OverviewView::Number OverviewView::addNumber(const QString& name, const QString& title) {
-  auto* card = new QFrame;
-  card->setObjectName(QStringLiteral("card"));
-  auto* column = new QVBoxLayout(card);
-  column->setContentsMargins(10, 7, 10, 7);
-  column->setSpacing(1);
-  auto* caption = new QLabel(title);
-  caption->setProperty("role", QStringLiteral("muted"));
-  auto* value = new QLabel(QStringLiteral("–"));
-  value->setObjectName(QStringLiteral("overview.number.") + name);
-  value->setAccessibleName(title);
-  QFont big = value->font();
-  big.setPointSizeF(big.pointSizeF() * 1.45);
-  value->setFont(big);
-  auto* note = new QLabel;
-  note->setObjectName(QStringLiteral("overview.note.") + name);
-  note->setProperty("role", QStringLiteral("muted"));
-  for (QLabel* label : {caption, value, note}) {
-    label->setMinimumWidth(1);
-    column->addWidget(label);
-  }
+OverviewView::Number OverviewView::addNumber(const QString& name, const QString& title, const QString& counts, std::function<void()> open) {
+  auto* card = new NumberCard(name, title, counts);
+  connect(card, &QAbstractButton::clicked, this, std::move(open));
   cards_.push_back(card);
-  return {value, note};
+  return {card->value(), card->note()};
 }
 
 void OverviewView::arrangeCards() {
@@ -187,14 +173,20 @@ void OverviewView::find() {
 }
 
 void OverviewView::load() {
+  if (!announced_) {
+    session()->ask<OverviewModel>(
+        this, "start", [](session::Reader& reader) { return loadOverviewStart(reader); },
+        [this](Result<OverviewModel>& result) {
+          if (result && !announced_) fillStart(*result);
+        });
+  }
   session()->ask<OverviewModel>(
       this, "overview", [](session::Reader& reader) { return loadOverview(reader); },
       [this](Result<OverviewModel>& result) {
         if (!result) return empty_->showReason(tr("The overview cannot be read"), str(result.error().text()));
         fill(*result);
         empty_->showContent();
-        if (!announced_) emit firstPicture();
-        announced_ = true;
+        if (!std::exchange(announced_, true)) emit firstPicture();
       });
 }
 
@@ -214,7 +206,29 @@ void OverviewView::setTabCount(DataTable* table, const QString& title, int count
   tabs_->setTabText(tabs_->indexOf(table), count > 0 ? QStringLiteral("%1 (%2)").arg(title).arg(count) : title);
 }
 
-void OverviewView::fill(OverviewModel& model) {
+void OverviewView::fillStart(const OverviewModel& model) {
+  showHead(model);
+  verdict_->hide();
+  stageBar_->hide();
+  for (const Number& number : {frames_, graphs_, breaksNumber_, recompilesNumber_, kernels_, launches_, compileTime_, runTime_, cache_}) {
+    number.value->setText(QStringLiteral("…"));
+    number.note->setText(QStringLiteral(" "));
+  }
+  const auto& s = model.summary;
+  using query::Holding;
+  const std::tuple<Number, int64_t, Holding> known[] = {
+      {frames_, s.frames, Holding::Graphs}, {graphs_, s.graphs, Holding::Graphs}, {kernels_, s.kernels, Holding::Graphs}, {launches_, s.launches, Holding::RunTimes}};
+  for (const auto& [number, count, from] : known) number.value->setText(count > 0 || model.holdings.has(from) ? str(formatCount(count)) : QStringLiteral("–"));
+  for (DataTable* list : {functions_, failures_, hottest_, breaks_, recompiles_, stages_, facts_, losses_}) {
+    list->setRows({});
+    list->setEmptyText(tr("Reading the session…"), {});
+  }
+  empty_->showContent();
+  announced_ = true;
+  emit firstPicture();
+}
+
+void OverviewView::showHead(const OverviewModel& model) {
   QString script;
   bool hasFailed = false;
   for (const auto& [key, value] : model.facts) {
@@ -229,6 +243,13 @@ void OverviewView::fill(OverviewModel& model) {
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                   : hasFailed                  ? tr("finished: the program failed")
                                                : tr("finished"));
+}
+
+void OverviewView::fill(OverviewModel& model) {
+  showHead(model);
+  failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
+  facts_->setEmptyText(tr("Nothing recorded about the run"), {});
+  losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
   askOperators();

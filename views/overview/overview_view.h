@@ -37,11 +37,15 @@ class OverviewView : public View {
     QLabel* value;
     QLabel* note;
   };
-  Number addNumber(const QString& name, const QString& title);
+  /// `counts` says what the number is of; `open` shows those.
+  Number addNumber(const QString& name, const QString& title, const QString& counts, std::function<void()> open);
   DataTable* addTable(const QString& name, const QString& title, const QString& filter, std::vector<TableColumn> columns);
   /// Cards side by side, in as many rows as leave their texts whole.
   void arrangeCards();
   void fill(OverviewModel& model);
+  /// The numbers that are known before the lists are read.
+  void fillStart(const OverviewModel& model);
+  void showHead(const OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void showVerdict(const query::Coverage& coverage);
   void sayNone(const query::Holdings& holdings, bool isOver);

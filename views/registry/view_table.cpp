@@ -10,6 +10,7 @@
 #include "views/kernels/kernels_view.h"
 #include "views/memory/memory_view.h"
 #include "views/overview/overview_view.h"
+#include "views/query/query_view.h"
 #include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
@@ -27,7 +28,7 @@ constexpr ViewEntry kViews[] = {{make<OverviewView>}, {make<SourceView>},  {make
                                 {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>},
                                 {make<RecompilesView>}, {make<BreaksView>}, {make<SlownessView>},
                                 {make<MemoryView>},   {make<CudaGraphsView>}, {make<FusionView>},
-                                {make<ArtifactsView>}, {make<FindView>}};
+                                {make<ArtifactsView>}, {make<FindView>}, {make<QueryView>}};
 
 }  // namespace
 

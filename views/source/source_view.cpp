@@ -179,8 +179,7 @@ void SourceView::explainLine(int line) {
   }
   query::LineNotes notes;
   if (const auto found = source_.notes.find(line); found != source_.notes.end()) notes = found->second;
-  const QStringList shown = code_->toPlainText().split(QLatin1Char('\n'));
-  const bool isGap = source_.isQuoted && shown.value(line - 1) == QStringLiteral("⋯");
+  const bool isGap = source_.isQuoted && code_->document()->findBlockByNumber(line - 1).text() == QStringLiteral("⋯");
   details_->showPage([here, notes, line, isGap, path = source_.path, cuts = source_.cuts](DetailsPanel& page) {
     page.heading(str(shortPlace(path, line)));
     if (isGap) page.paragraph(tr("The text of this line is not in the imported file: it holds only the lines that it quotes."), true);

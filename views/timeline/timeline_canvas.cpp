@@ -18,6 +18,7 @@ namespace fusebox::views {
 namespace {
 
 constexpr double kStep = 1.25;
+constexpr int kNarrowestLabels = 60, kEdge = 4;
 constexpr int64_t kShortestWindow = 200;  // ns
 
 /// The samples that hold `time`: their index, -1 for none.
@@ -53,6 +54,7 @@ int TimelineCanvas::rowHeight() const {
 int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
 int TimelineCanvas::labelWidth() const {
+  if (chosenLabelWidth_ > 0) return std::min(chosenLabelWidth_, std::max(kNarrowestLabels, width() / 2));
   if (labelWidth_ == 0) labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
   return labelWidth_;
 }
@@ -63,19 +65,55 @@ int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
   return lane.kind == TimelineLane::Kind::Stages ? (isClosed(lane) ? 1 : lane.depth) * rowHeight() + 6 : barHeight() + 10;
 }
 
-double TimelineCanvas::lanesHeight() const {
-  double total = 0;
-  for (const auto& lane : outline_.lanes) total += laneHeight(lane);
-  return total;
+void TimelineCanvas::placeLanes() {
+  places_.clear();
+  pinnedHeight_ = scrolledHeight_ = 0;
+  const auto& lanes = outline_.lanes;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (!isPinned(lanes[i]) || isHidden(lanes[i])) continue;
+    places_.push_back({static_cast<int>(i), {}, pinnedHeight_, static_cast<double>(laneHeight(lanes[i])), true});
+    pinnedHeight_ += places_.back().height;
+  }
+  const bool hasGroups = !lanes.empty() && lanes.front().group != lanes.back().group;
+  const auto put = [this](int lane, const std::string& group, double height) {
+    places_.push_back({lane, group, scrolledHeight_, height, false});
+    scrolledHeight_ += height;
+  };
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const std::string& group = lanes[i].group;
+    if (hasGroups && (i == 0 || lanes[i - 1].group != group)) put(-1, group, headingHeight());
+    if (isPinned(lanes[i]) || isHidden(lanes[i]) || (hasGroups && isGroupClosed(group))) continue;
+    put(static_cast<int>(i), group, laneHeight(lanes[i]));
+  }
+}
+
+double TimelineCanvas::topOf(const Place& place) const { return rulerHeight() + place.top + (place.isPinned ? 0 : pinnedHeight_ - scroll_); }
+
+const TimelineCanvas::Place* TimelineCanvas::placeAt(double y) const {
+  const bool pinned = y < rulerHeight() + pinnedHeight_;
+  for (const Place& place : places_) {
+    if (place.isPinned != pinned) continue;
+    const double top = topOf(place);
+    if (y >= top && y < top + place.height) return &place;
+  }
+  return nullptr;
+}
+
+std::optional<double> TimelineCanvas::laneMiddle(size_t lane) const {
+  for (const Place& place : places_)
+    if (place.lane == static_cast<int>(lane)) return topOf(place) + place.height / 2;
+  return std::nullopt;
 }
 
 void TimelineCanvas::scrollTo(double top) { bar_->setValue(static_cast<int>(std::clamp(top, 0.0, static_cast<double>(bar_->maximum())))); }
 
 /// The scroll bar is there where lanes lie below.
 void TimelineCanvas::lanesChanged() {
-  const int room = std::max(1, height() - rulerHeight()), below = std::max(0, static_cast<int>(std::ceil(lanesHeight())) - room);
+  placeLanes();
+  const int top = rulerHeight() + static_cast<int>(pinnedHeight_);
+  const int room = std::max(1, height() - top), below = std::max(0, static_cast<int>(std::ceil(scrolledHeight_)) - room);
   const int wide = bar_->sizeHint().width();
-  bar_->setGeometry(width() - wide, rulerHeight(), wide, room);
+  bar_->setGeometry(width() - wide, top, wide, room);
   bar_->setPageStep(room);
   bar_->setSingleStep(rowHeight());
   bar_->setRange(0, below);
@@ -97,18 +135,27 @@ void TimelineCanvas::setHidden(const TimelineLane& lane, bool hidden) {
   lanesChanged();
 }
 
+void TimelineCanvas::setPinned(const TimelineLane& lane, bool pinned) {
+  if (pinned) pinned_.insert(keyOf(lane));
+  else pinned_.erase(keyOf(lane));
+  lanesChanged();
+}
+
+void TimelineCanvas::setGroupClosed(const std::string& group, bool closed) {
+  if (closed) closedGroups_.insert(group);
+  else closedGroups_.erase(group);
+  lanesChanged();
+}
+
 void TimelineCanvas::showAllLanes() {
   hidden_.clear();
   lanesChanged();
 }
 
-int TimelineCanvas::labelAt(const QPointF& position) const {
-  if (position.x() >= labelWidth() || position.y() < rulerHeight()) return -1;
-  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-    const double top = laneTop(i);
-    if (position.y() >= top && position.y() < top + laneHeight(outline_.lanes[i])) return static_cast<int>(i);
-  }
-  return -1;
+const TimelineCanvas::Place* TimelineCanvas::labelAt(const QPointF& position) const {
+  if (position.y() < rulerHeight()) return nullptr;
+  const Place* place = placeAt(position.y());
+  return place && (place->lane < 0 || position.x() < labelWidth()) ? place : nullptr;
 }
 
 QString TimelineCanvas::labelText(const TimelineLane& lane) const {
@@ -120,22 +167,27 @@ void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
   if (outline_.lanes.empty()) return;
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  const int at = labelAt(QPointF(std::min<double>(event->pos().x(), labelWidth() - 1), event->pos().y()));
-  if (at >= 0) {
+  const Place* at = event->pos().y() < rulerHeight() ? nullptr : placeAt(event->pos().y());
+  if (at && at->lane < 0) {
+    menu->addAction(isGroupClosed(at->group) ? tr("Open the group (G)") : tr("Close the group (G)"), this, [this, group = at->group] { setGroupClosed(group, !isGroupClosed(group)); });
+    menu->addSeparator();
+  } else if (at) {
     const TimelineLane lane = [&] {  // without its spans
       TimelineLane key;
-      const TimelineLane& here = outline_.lanes[static_cast<size_t>(at)];
+      const TimelineLane& here = outline_.lanes[static_cast<size_t>(at->lane)];
       key.kind = here.kind, key.thread = here.thread, key.sampled.position = here.sampled.position;
       return key;
     }();
     if (lane.kind == TimelineLane::Kind::Stages) {
       menu->addAction(isClosed(lane) ? tr("Open the lane") : tr("Close the lane"), this, [this, lane] { setClosed(lane, !isClosed(lane)); });
     }
+    menu->addAction(isPinned(lane) ? tr("Let the lane scroll (P)") : tr("Pin the lane on top (P)"), this, [this, lane] { setPinned(lane, !isPinned(lane)); });
     menu->addAction(tr("Hide the lane"), this, [this, lane] { setHidden(lane, true); });
     menu->addSeparator();
   }
   menu->addAction(tr("Open all lanes"), this, [this] {
     closed_.clear();
+    closedGroups_.clear();
     lanesChanged();
   });
   menu->addAction(tr("Close all lanes"), this, [this] {
@@ -222,12 +274,6 @@ void TimelineCanvas::mark(int64_t start, int64_t end) {
   markStart_ = start;
   markEnd_ = end;
   update();
-}
-
-double TimelineCanvas::laneTop(size_t lane) const {
-  double top = rulerHeight() - scroll_;
-  for (size_t i = 0; i < lane && i < outline_.lanes.size(); ++i) top += laneHeight(outline_.lanes[i]);
-  return top;
 }
 
 void TimelineCanvas::fit() {
@@ -332,41 +378,34 @@ int64_t TimelineCanvas::ownerOf(const Hit& hit) const {
 
 TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
   Hit hit;
-  double top = rulerHeight() - scroll_;
   if (position.x() < labelWidth() || position.y() < rulerHeight()) return hit;
   const int64_t time = timeAt(position.x());
   hit.timeNs = time;
   const int64_t slack = (to_ - from_) / columns() * 2;
-  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-    const TimelineLane& lane = outline_.lanes[i];
-    const double bottom = top + laneHeight(lane);
-    if (position.y() < top || position.y() >= bottom) {
-      top = bottom;
-      continue;
+  const Place* place = placeAt(position.y());
+  if (!place || place->lane < 0) return hit;
+  const TimelineLane& lane = outline_.lanes[static_cast<size_t>(place->lane)];
+  hit.lane = place->lane;
+  if (lane.kind == TimelineLane::Kind::Stages) {
+    const int depth = static_cast<int>((position.y() - topOf(*place) - 3) / rowHeight());
+    if (depth < 0 || depth >= static_cast<int>(lane.rows.size())) return hit;
+    const SpanRow& row = lane.rows[static_cast<size_t>(depth)];
+    for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
+      const NamedSpan& span = lane.spans[row.spans[at]];
+      if (span.startNs - slack > time) break;
+      if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
     }
-    hit.lane = static_cast<int>(i);
-    if (lane.kind == TimelineLane::Kind::Stages) {
-      const int depth = static_cast<int>((position.y() - top - 3) / rowHeight());
-      if (depth < 0 || depth >= static_cast<int>(lane.rows.size())) break;
-      const SpanRow& row = lane.rows[static_cast<size_t>(depth)];
-      for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
-        const NamedSpan& span = lane.spans[row.spans[at]];
-        if (span.startNs - slack > time) break;
-        if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
-      }
-    } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
-      hit.sample = sampleAt(*bars, time);
-    } else if (bars) {
-      int64_t best = slack + 1;
-      for (size_t b = 0; b < bars->bars.size(); ++b) {
-        const auto& bar = bars->bars[b];
-        const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
-        if (gap >= best) continue;
-        best = gap;
-        hit.bar = static_cast<int>(b);
-      }
+  } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
+    hit.sample = sampleAt(*bars, time);
+  } else if (bars) {
+    int64_t best = slack + 1;
+    for (size_t b = 0; b < bars->bars.size(); ++b) {
+      const auto& bar = bars->bars[b];
+      const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
+      if (gap >= best) continue;
+      best = gap;
+      hit.bar = static_cast<int>(b);
     }
-    break;
   }
   return hit;
 }
@@ -387,6 +426,7 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   setFocus(Qt::MouseFocusReason);
   pressed_ = last_ = event->position();
   pointer_ = event->position().x();
+  resizingLabels_ = std::abs(pointer_ - labelWidth()) < kEdge;
   dragging_ = false;
   measuring_ = event->modifiers() & Qt::ShiftModifier;
 }
@@ -394,11 +434,16 @@ void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
 void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   pointer_ = event->position().x();
   if (!(event->buttons() & (Qt::LeftButton | Qt::MiddleButton))) {
-    setCursor(hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
+    const bool isEdge = std::abs(pointer_ - labelWidth()) < kEdge;
+    setCursor(isEdge ? Qt::SplitHCursor : hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
     return;
   }
   if (!dragging_ && (event->position() - pressed_).manhattanLength() < 5) return;
   dragging_ = true;
+  if (resizingLabels_) {
+    chosenLabelWidth_ = std::max(kNarrowestLabels, static_cast<int>(event->position().x()));
+    return lanesChanged();
+  }
   if (measuring_) {
     markStart_ = std::min(timeAt(pressed_.x()), timeAt(event->position().x()));
     markEnd_ = std::max(timeAt(pressed_.x()), timeAt(event->position().x()));
@@ -413,8 +458,10 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
-  if (const int lane = labelAt(event->position()); !dragging_ && event->button() == Qt::LeftButton && lane >= 0) {
-    const TimelineLane& at = outline_.lanes[static_cast<size_t>(lane)];
+  if (const Place* place = labelAt(event->position()); place && place->lane < 0 && !dragging_ && event->button() == Qt::LeftButton) {
+    setGroupClosed(std::string(place->group), !isGroupClosed(place->group));
+  } else if (place && !dragging_ && event->button() == Qt::LeftButton) {
+    const TimelineLane& at = outline_.lanes[static_cast<size_t>(place->lane)];
     if (at.kind == TimelineLane::Kind::Stages && at.depth > 1) setClosed(at, !isClosed(at));
   } else if (!dragging_ && event->button() == Qt::LeftButton) {
     selected_ = hitAt(event->position());
@@ -426,7 +473,7 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
     emit selected(selected_);
     update();
   }
-  dragging_ = measuring_ = false;
+  dragging_ = measuring_ = resizingLabels_ = false;
 }
 
 void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
@@ -492,10 +539,14 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_PageUp: return scrollTo(scroll_ - bar_->pageStep());
     case Qt::Key_PageDown: return scrollTo(scroll_ + bar_->pageStep());
     case Qt::Key_O:
-      for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-        if (selected_.lane == static_cast<int>(i)) return setClosed(outline_.lanes[i], !isClosed(outline_.lanes[i]));
-      }
-      return;
+    case Qt::Key_P:
+    case Qt::Key_G: {
+      if (selected_.lane < 0 || selected_.lane >= static_cast<int>(outline_.lanes.size())) return;
+      const TimelineLane& lane = outline_.lanes[static_cast<size_t>(selected_.lane)];
+      if (event->key() == Qt::Key_P) return setPinned(lane, !isPinned(lane));
+      if (event->key() == Qt::Key_G) return setGroupClosed(lane.group, !isGroupClosed(lane.group));
+      return setClosed(lane, !isClosed(lane));
+    }
     case Qt::Key_Return:
     case Qt::Key_Enter:
       if (selected_.valid()) emit activated(selected_);
@@ -510,8 +561,8 @@ bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) labelWidth_ = rowHeight_ = 0;
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const int label = labelAt(help->pos());
-    const QString text = label >= 0 ? labelText(outline_.lanes[static_cast<size_t>(label)]) : describe(hitAt(help->pos()));
+    const Place* label = labelAt(help->pos());
+    const QString text = !label ? describe(hitAt(help->pos())) : label->lane < 0 ? str(label->group) : labelText(outline_.lanes[static_cast<size_t>(label->lane)]);
     text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
     return true;
   }

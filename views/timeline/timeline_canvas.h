@@ -3,6 +3,7 @@
 #include <QScrollBar>
 #include <QTimer>
 #include <QWidget>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -15,7 +16,8 @@ namespace fusebox::views {
 QString preciseTime(int64_t ns);
 
 /// Lanes over time. W/S and the wheel zoom, A/D and dragging pan, Shift+drag measures, F fits, Left and Right go from bar to
-/// bar, Up and Down scroll, O opens and closes lanes. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
+/// bar, Up and Down scroll, O opens and closes lanes, P pins them above the others, G closes their group. Lanes of a process or device are a group under a
+/// heading, where there are several. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
 class TimelineCanvas : public QWidget {
   Q_OBJECT
  public:
@@ -45,6 +47,12 @@ class TimelineCanvas : public QWidget {
   void setHidden(const TimelineLane& lane, bool hidden);
   bool isHidden(const TimelineLane& lane) const { return hidden_.contains(keyOf(lane)); }
   void showAllLanes();
+  /// A pinned lane stays below the ruler while the others scroll.
+  void setPinned(const TimelineLane& lane, bool pinned);
+  bool isPinned(const TimelineLane& lane) const { return pinned_.contains(keyOf(lane)); }
+  /// Of a closed group the heading is left.
+  void setGroupClosed(const std::string& group, bool closed);
+  bool isGroupClosed(const std::string& group) const { return closedGroups_.contains(group); }
   /// Marks a span of time and brings it into view.
   void showRange(int64_t start, int64_t end);
   int laneHeight(const TimelineLane& lane) const;
@@ -95,16 +103,29 @@ class TimelineCanvas : public QWidget {
   void pan(int64_t by);
   void paintAll(QPainter& painter, const QRectF& area) const;
   void paintArrows(QPainter& painter, const QRectF& area) const;
-  double laneTop(size_t lane) const;
+  /// Where a lane or the heading of a group lies: pinned ones below the ruler, the others below those, before scrolling.
+  struct Place {
+    int lane = -1;  ///< -1: the heading
+    std::string group;
+    double top = 0, height = 0;
+    bool isPinned = false;
+  };
+  void placeLanes();
+  double topOf(const Place& place) const;
+  const Place* placeAt(double y) const;
+  /// The middle of a lane; nothing where it is hidden.
+  std::optional<double> laneMiddle(size_t lane) const;
+  int headingHeight() const { return rowHeight() + 4; }
   using LaneKey = std::tuple<int, int64_t, int64_t>;
   static LaneKey keyOf(const TimelineLane& lane) { return {static_cast<int>(lane.kind), lane.thread, lane.sampled.position}; }
-  /// The lane whose label is at a place; -1 for none.
-  int labelAt(const QPointF& position) const;
+  /// The lane or heading whose label is at a place.
+  const Place* labelAt(const QPointF& position) const;
   QString labelText(const TimelineLane& lane) const;
-  double lanesHeight() const;
   void scrollTo(double top);
   void lanesChanged();
   void paintRuler(QPainter& painter, const QRectF& area) const;
+  void paintPlaces(QPainter& painter, bool pinned, const QRectF& area) const;
+  void paintHeading(QPainter& painter, const Place& place, double top, const QRectF& area) const;
   void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
   void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
   void paintSamples(QPainter& painter, const TimelineLane& lane, const LaneBars& bars, double top, const QRectF& area) const;
@@ -127,10 +148,15 @@ class TimelineCanvas : public QWidget {
   int64_t selectedStart_ = -1;   ///< start of the selected bar or sample: bars are replaced when the window moves
   double scroll_ = 0;            ///< vertical
   QScrollBar* bar_;
-  std::set<LaneKey> closed_, hidden_;
+  std::set<LaneKey> closed_, hidden_, pinned_;
+  std::set<std::string> closedGroups_;
+  std::vector<Place> places_;
+  double pinnedHeight_ = 0, scrolledHeight_ = 0;
   double pointer_ = -1;          ///< x of the mouse, -1 where it is elsewhere
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;
+  bool resizingLabels_ = false;
+  int chosenLabelWidth_ = 0;     ///< of the column of labels, as its edge was dragged
   mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font; asked for with every bar, while shaping text takes longer than painting one
 };
 

@@ -27,6 +27,12 @@ constexpr const char* kSpanCounts = R"(SELECT thread, count(*) FROM (SELECT thre
 /// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
 constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
 
+/// Of a kernel: on its device, by index, else the launch of which the sums know when it began.
+constexpr const char* kFirstRun = R"(SELECT * FROM (SELECT start_ns, start_ns + dur_ns FROM t_gpu_event WHERE kernel_id = ?1 ORDER BY start_ns LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT l.start_ns, l.start_ns + l.dur_ns FROM (SELECT min(first_ns) AS ns FROM t_launch_stats WHERE kernel_id = ?1) f
+    JOIN t_block b ON b.track = 0 AND b.start_ns <= f.ns AND b.end_ns >= f.ns JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id
+    WHERE l.kernel_id = ?1 AND l.start_ns = f.ns LIMIT 1) LIMIT 1)";
+
 constexpr int kMostRows = 512;  // more are no stack of calls but a file that wants to be large
 constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
 
@@ -75,6 +81,21 @@ void joinNarrow(std::vector<query::Bar>& bars, int64_t nsPerPixel) {
   bars.resize(kept);
 }
 
+/// A device by its number, a process by what stands before its threads' names in imported traces.
+std::string groupOf(const TimelineLane& lane, const std::string& thread) {
+  if (lane.kind == TimelineLane::Kind::Samples) return "GPU " + std::to_string(lane.thread);
+  if (thread.starts_with("GPU ")) return thread.substr(0, std::min(thread.find_first_not_of("0123456789", 4), thread.size()));
+  if (const size_t end = thread.find(" · "); end != std::string::npos) return thread.substr(0, end);
+  return say(FUSEBOX_TEXT("Timeline", "program"));
+}
+
+/// Groups in the order of their first lanes.
+void joinGroups(std::vector<TimelineLane>& lanes) {
+  std::map<std::string, size_t> order;
+  for (const auto& lane : lanes) order.try_emplace(lane.group, order.size());
+  std::stable_sort(lanes.begin(), lanes.end(), [&](const TimelineLane& a, const TimelineLane& b) { return order[a.group] < order[b.group]; });
+}
+
 Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outline) {
   auto metrics = query::sampledMetrics(reader);
   if (!metrics) return tl::unexpected(metrics.error());
@@ -86,6 +107,7 @@ Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outl
     const bool isPercent = metric.unit == query::KernelCounter::Unit::Percent;
     lane.name = isPercent ? say(FUSEBOX_TEXT("Timeline", "{}, %"), metric.device) : std::to_string(metric.device);
     lane.count = metric.samples;
+    lane.group = groupOf(lane, {});
     lane.sampled = std::move(metric);
     outline.lanes.push_back(std::move(lane));
   }
@@ -143,6 +165,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     lane.thread = thread;
     const auto name = threads.find(thread);
     lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
+    lane.group = groupOf(lane, name == threads.end() ? std::string() : name->second);
     lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
     stackSpans(lane);
     if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
@@ -161,6 +184,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     const bool isDevice = made.kind == Kind::Gpu || (isImported && made.kind == Kind::Launches);
     made.title = say(isDevice ? FUSEBOX_TEXT("Timeline", "GPU") : made.kind == Kind::Calls ? FUSEBOX_TEXT("Timeline", "calls") : FUSEBOX_TEXT("Timeline", "launches"));
     made.thread = lane.thread;
+    made.group = groupOf(made, lane.name);
     made.name = lane.name.rfind("GPU ", 0) == 0 ? lane.name.substr(4) : lane.name;
     made.count = lane.count;
     outline.lanes.push_back(std::move(made));
@@ -172,6 +196,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     if (place(a) != place(b)) return place(a) < place(b);
     return a.thread != b.thread ? a.thread < b.thread : a.kind < b.kind;
   });
+  joinGroups(outline.lanes);
   int64_t owner = kFirstMemoryOwner;
   for (const char* name : kMemoryNames) outline.names[owner++] = name;
   outcome = reader.each("SELECT kernel_id, name FROM kernels WHERE " + query::ranKernels(), {},
@@ -258,7 +283,7 @@ Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& l
   const char* sql = nullptr;
   switch (location.kind) {
     case ObjectKind::Launch: sql = "SELECT start_ns, end_ns FROM launches WHERE launch_id = ?"; break;
-    case ObjectKind::Kernel: sql = "SELECT first_ns, last_ns FROM kernels WHERE kernel_id = ?"; break;
+    case ObjectKind::Kernel: sql = kFirstRun; break;
     case ObjectKind::Compile: sql = "SELECT start_ns, end_ns FROM compiles WHERE compile_id = ?"; break;
     default: break;
   }

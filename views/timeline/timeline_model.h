@@ -40,6 +40,7 @@ struct TimelineLane {
   int64_t thread = 0;
   std::string title;                ///< what its rows are: "compiler", "launches"
   std::string name;                 ///< whose: the thread's
+  std::string group;                ///< what it is part of: a process, a device
   int64_t count = 0;
   int depth = 1;                    ///< rows needed
   std::vector<NamedSpan> spans;     ///< for Stages, by start
@@ -54,7 +55,7 @@ struct TimelineLane {
 
 struct TimelineOutline {
   query::TimeRange range;
-  std::vector<TimelineLane> lanes;
+  std::vector<TimelineLane> lanes;  ///< those of a group one after the other
   std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
   /// Kind, thread and metric of each lane: what there is to ask for, without the spans.
   std::vector<TimelineLane> laneKeys() const;
@@ -90,7 +91,7 @@ struct TimelineArrow {
 Result<std::vector<TimelineArrow>> loadTimelineArrows(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t launch,
                                                       int64_t event);
 
-/// Where a launch, kernel, compile is in time (a kernel: its first launch); 0, 0 if unknown.
+/// Where a launch, kernel (its first run) or compile is in time; 0, 0 if unknown.
 Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& location);
 
 }  // namespace fusebox::views

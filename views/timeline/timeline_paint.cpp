@@ -85,17 +85,9 @@ void TimelineCanvas::paintEvent(QPaintEvent*) {
 }
 
 void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
-  painter.save();
-  painter.setClipRect(QRectF(area.left(), rulerHeight(), area.width(), area.height() - rulerHeight()));
-  double top = rulerHeight() - scroll_;
-  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
-    if (isHidden(outline_.lanes[i])) continue;
-    const double height = laneHeight(outline_.lanes[i]);
-    if (top < area.bottom() && top + height > rulerHeight()) paintLane(painter, outline_.lanes[i], i, top, area);
-    top += height;
-  }
+  paintPlaces(painter, false, area);
+  paintPlaces(painter, true, area);
   paintArrows(painter, area);
-  painter.restore();
   paintRuler(painter, area);
   if (markEnd_ <= markStart_) return;
   QColor veil = themed(Token::Accent);
@@ -104,8 +96,40 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
   if (right < left) return;
   painter.fillRect(QRectF(left, rulerHeight(), right - left, area.height()), veil);
   painter.setPen(themed(Token::Accent));
-  painter.drawLine(QPointF(left, 0), QPointF(left, area.bottom()));
-  painter.drawLine(QPointF(right, 0), QPointF(right, area.bottom()));
+  for (const double x : {left, right}) painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, area.bottom()));
+}
+
+/// The pinned places below the ruler, or those that scroll, below them.
+void TimelineCanvas::paintPlaces(QPainter& painter, bool pinned, const QRectF& area) const {
+  const double first = rulerHeight() + (pinned ? 0 : pinnedHeight_), end = pinned ? std::min(rulerHeight() + pinnedHeight_, area.bottom()) : area.bottom();
+  if (end <= first) return;
+  const QRectF part(area.left(), first, area.width(), end - first);
+  painter.save();
+  painter.setClipRect(part);
+  for (const Place& place : places_) {
+    const double top = topOf(place);
+    if (place.isPinned != pinned || top >= end || top + place.height <= first) continue;
+    if (place.lane < 0) paintHeading(painter, place, top, area);
+    else paintLane(painter, outline_.lanes[static_cast<size_t>(place.lane)], static_cast<size_t>(place.lane), top, area);
+  }
+  painter.restore();
+  if (!pinned) return;
+  painter.setPen(QPen(themed(Token::BorderStrong), 2));
+  painter.drawLine(part.bottomLeft(), part.bottomRight());
+}
+
+void TimelineCanvas::paintHeading(QPainter& painter, const Place& place, double top, const QRectF& area) const {
+  const QRectF row(area.left(), top, area.width(), place.height);
+  painter.fillRect(row, themed(Token::Window));
+  painter.setPen(themed(Token::Border));
+  painter.drawLine(QPointF(area.left(), top + place.height - 0.5), QPointF(area.right(), top + place.height - 0.5));
+  painter.setPen(themed(Token::Text));
+  painter.save();
+  QFont bold = painter.font();
+  bold.setBold(true);
+  painter.setFont(bold);
+  painter.drawText(row.adjusted(8, 0, -8, 0), Qt::AlignVCenter | Qt::AlignLeft, (isGroupClosed(place.group) ? QStringLiteral("▸ ") : QStringLiteral("▾ ")) + str(place.group));
+  painter.restore();
 }
 
 /// From the middle of the lane that asked to the middle of the one that did it, curved so that many stay apart.
@@ -117,8 +141,9 @@ void TimelineCanvas::paintArrows(QPainter& painter, const QRectF& area) const {
   const QColor colour = themed(Token::Accent);
   for (const TimelineArrow& arrow : arrows_) {
     if (arrow.fromLane >= outline_.lanes.size() || arrow.toLane >= outline_.lanes.size()) continue;
-    const auto middle = [&](size_t lane) { return laneTop(lane) + laneHeight(outline_.lanes[lane]) / 2.0; };
-    const QPointF from(xOf(arrow.fromNs), middle(arrow.fromLane)), to(xOf(arrow.toNs), middle(arrow.toLane));
+    const auto above = laneMiddle(arrow.fromLane), below = laneMiddle(arrow.toLane);
+    if (!above || !below) continue;
+    const QPointF from(xOf(arrow.fromNs), *above), to(xOf(arrow.toNs), *below);
     const double bend = std::max(18.0, std::abs(to.x() - from.x()) / 2);
     QPainterPath path(from);
     path.cubicTo(from + QPointF(from == to || from.x() == to.x() ? 0 : bend, 0), to - QPointF(from.x() == to.x() ? 0 : bend, 0), to);

@@ -99,7 +99,7 @@ void TimelineView::load() {
         empty_->showContent();
         canvas_->setOutline(std::move(*outline), loaded_);
         loaded_ = true;
-        if (wanted_.kind != ObjectKind::None) showLocation(std::exchange(wanted_, {}));
+        if (wanted_.kind != ObjectKind::None) showTimeOf(std::exchange(wanted_, {}), wantedShow_);
       });
 }
 
@@ -324,20 +324,33 @@ void TimelineView::showSums(int64_t from, int64_t to) {
       });
 }
 
+/// What another view selects is marked; the place and the zoom are the person's.
 void TimelineView::follow(const Location& location) {
-  if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Compile) showLocation(location);
+  if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Compile) showTimeOf(location, &TimelineCanvas::mark);
 }
 
-void TimelineView::showLocation(const Location& location) {
+void TimelineView::showLocation(const Location& location) { showTimeOf(location, &TimelineCanvas::showRange); }
+
+void TimelineView::showTimeOf(const Location& location, ShowTime show) {
   if (!session()) return;
   if (!loaded_) {
     wanted_ = location;
+    wantedShow_ = show;
     return refresh();
   }
   session()->ask<query::TimeRange>(
       this, "time", [location](session::Reader& reader) { return timeOf(reader, location); },
-      [this](Result<query::TimeRange>& range) {
-        if (range && range->endNs > 0) canvas_->showRange(range->startNs, range->endNs);
+      [this, location, show, selection = ++selection_](Result<query::TimeRange>& range) {
+        if (!range || range->endNs <= 0 || selection != selection_) return;
+        (canvas_->*show)(range->startNs, range->endNs);
+        const auto name = canvas_->outline().names.find(location.kind == ObjectKind::Compile ? -location.id : location.id);
+        if (name == canvas_->outline().names.end() || (location.kind != ObjectKind::Kernel && location.kind != ObjectKind::Compile)) return;
+        makeRoomForDetails();
+        details_->showPage([location, name = str(name->second), r = *range, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+          page.heading(name, location.kind == ObjectKind::Kernel ? tr("its first run is marked") : tr("its compilation is marked"));
+          page.pair(tr("duration"), duration(r.endNs - r.startNs));
+          page.pair(tr("start"), preciseTime(r.startNs - start));
+        });
       });
 }
 

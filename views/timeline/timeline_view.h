@@ -55,7 +55,10 @@ class TimelineView : public View {
   QString searched_;
   bool loaded_ = false;
   uint64_t selection_ = 0;  ///< counts what was selected or measured: answers about an earlier one come too late
+  using ShowTime = void (TimelineCanvas::*)(int64_t from, int64_t to);
+  void showTimeOf(const Location& location, ShowTime show);
   Location wanted_;
+  ShowTime wantedShow_ = nullptr;
 };
 
 }  // namespace fusebox::views

@@ -56,6 +56,7 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
     }
   });
   connect(verticalScrollBar(), &QScrollBar::valueChanged, this, [this] {
+    colourShownLines();
     if (!search_.isEmpty()) highlightLine();
   });
   connect(this, &QPlainTextEdit::cursorPositionChanged, this, [this] {
@@ -81,6 +82,7 @@ void CodePane::setCode(const QString& code) {
   stopLine_ = 0;
   hasNotes_ = false;
   setPlainText(code);
+  colourShownLines();
   layoutMargins();
   highlightLine();
 }
@@ -147,9 +149,15 @@ void CodePane::layoutMargins() {
   right_->setVisible(hasNotes_);
 }
 
+void CodePane::colourShownLines() {
+  const int first = firstVisibleBlock().blockNumber();
+  highlighter_->showLines(first, first + viewport()->height() / std::max(1, fontMetrics().lineSpacing()) + 2);
+}
+
 void CodePane::resizeEvent(QResizeEvent* event) {
   QPlainTextEdit::resizeEvent(event);
   layoutMargins();
+  colourShownLines();
 }
 
 void CodePane::changeEvent(QEvent* event) {

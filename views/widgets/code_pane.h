@@ -53,6 +53,7 @@ class CodePane : public QPlainTextEdit {
   void paintLeft(QPaintEvent* event);
   void paintRight(QPaintEvent* event);
   void highlightLine();
+  void colourShownLines();
   void addHits(QList<QTextEdit::ExtraSelection>& selections) const;
   int lineAt(int y) const;
   const LineMark* markAt(int line) const;

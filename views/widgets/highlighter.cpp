@@ -1,5 +1,7 @@
 #include "views/widgets/highlighter.h"
 
+#include <QTextDocument>
+
 #include <span>
 
 namespace fusebox::views {
@@ -72,6 +74,8 @@ std::span<const RuleText> rulesOf(Language language) {
   return {};
 }
 
+constexpr int kLongText = 3000;  // lines
+constexpr int kNotShown = 4;    // state of a line that is coloured once it is seen
 constexpr int kLongestLine = 4000;  // beyond this a line is machine output that nobody reads coloured
 
 }  // namespace
@@ -92,8 +96,22 @@ void Highlighter::setLanguage(Language language) {
   rehighlight();
 }
 
+bool Highlighter::isLong() const { return language_ != Language::Python && document()->blockCount() > kLongText; }
+
+void Highlighter::showLines(int first, int last) {
+  first_ = first;
+  last_ = last;
+  if (!isLong()) return;
+  for (QTextBlock line = document()->findBlockByNumber(first); line.isValid() && line.blockNumber() <= last; line = line.next()) {
+    if (line.userState() == kNotShown) rehighlightBlock(line);
+  }
+}
+
 void Highlighter::highlightBlock(const QString& text) {
-  setCurrentBlockState(0);
+  const int line = currentBlock().blockNumber();
+  const bool isSeen = (line >= first_ && line <= last_) || !isLong();
+  setCurrentBlockState(isSeen ? 0 : kNotShown);
+  if (!isSeen) return;
   if (text.size() > kLongestLine) return;
   for (const Rule& rule : rules_) {
     for (auto it = rule.pattern.globalMatch(text); it.hasNext();) {

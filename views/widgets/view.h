@@ -15,6 +15,7 @@ namespace fusebox::views {
 /// What a view gets from the window.
 struct ViewContext {
   SelectionBus* bus = nullptr;
+  QString program{};  ///< the fusebox executable, which compiles a graph again
 };
 
 /// The contract of every view. A view reads only the session, follows the selection bus and shows what it is asked to; the

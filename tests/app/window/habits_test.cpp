@@ -28,6 +28,7 @@
 #include "app/window/crash_guard.h"
 #include "app/window/main_window.h"
 #include "app/window/manual_window.h"
+#include "app/window/window_log.h"
 #include "app/window/run_dialog.h"
 #include "engine/support/text.h"
 #include "profiler/compare/comparison.h"
@@ -322,6 +323,38 @@ class HabitsTest : public QObject {
     }
   }
 
+  /// Words of labels, buttons and boxes have the room that they need, or a tooltip has them whole.
+  void noWordsAreCut_data() {
+    QTest::addColumn<QSize>("size");
+    QTest::newRow("small") << QSize(900, 560);
+    QTest::newRow("usual") << QSize(1280, 800);
+    QTest::newRow("large") << QSize(3840, 2160);
+  }
+  void noWordsAreCut() {
+    QFETCH(QSize, size);
+    find<QAction>("layout.tabs")->trigger();
+    window_->resize(size);
+    open(session_);
+    QStringList cut;
+    for (views::View* view : window_->docks()->views()) {
+      window_->goTo(Location::ofView(view->id().toStdString()));
+      QVERIFY2(settles(), qPrintable(view->id()));
+      QTest::qWait(50);
+      QVERIFY2(window_->size() == size, qPrintable(view->id()));
+      for (const QLabel* label : view->findChildren<QLabel*>()) {
+        if (!label->isVisible() || label->wordWrap() || label->text().isEmpty() || !label->toolTip().isEmpty() || label->textFormat() == Qt::RichText) continue;
+        if (label->contentsRect().width() + 1 < label->fontMetrics().size(0, label->text()).width()) cut << view->id() + ": " + label->text();
+      }
+      for (const QAbstractButton* button : view->findChildren<QAbstractButton*>()) {
+        if (button->isVisible() && !button->text().isEmpty() && button->width() < button->fontMetrics().horizontalAdvance(button->text())) cut << view->id() + ": " + button->text();
+      }
+      for (const QComboBox* box : view->findChildren<QComboBox*>()) {
+        if (box->isVisible() && box->toolTip().isEmpty() && box->width() < box->fontMetrics().horizontalAdvance(box->currentText()) + 8) cut << view->id() + ": " + box->currentText();
+      }
+    }
+    QVERIFY2(cut.isEmpty(), qPrintable(cut.join(QLatin1Char('\n'))));
+  }
+
   void findInEverythingLeadsToTheThing() {
     open(session_);
     QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier | Qt::ShiftModifier);
@@ -433,12 +466,36 @@ class HabitsTest : public QObject {
     QTRY_VERIFY(find<QTextBrowser>("recompiles.details")->toPlainText().contains("The call that did not fit"));
   }
 
+  void theWindowKeepsALog() {
+    const QString state = folder_.filePath("log");
+    qputenv("FUSEBOX_LOG", "warning");
+    installLog(state);
+    qCInfo(windowLog) << "news";
+    qCWarning(windowLog) << "trouble";
+    QFile log(QDir(state).filePath("window.log"));
+    QVERIFY(log.open(QIODevice::ReadOnly));
+    const QByteArray text = log.readAll();
+    QVERIFY2(text.contains("warning fusebox.window: trouble") && !text.contains("news"), text.constData());
+    QVERIFY(lastLogLines().contains("trouble"));
+    // The window that comes next keeps this one's.
+    qputenv("FUSEBOX_LOG", "info");
+    installLog(state);
+    open(session_);
+    QVERIFY2(lastLogLines(1).contains("opened " + session_), qPrintable(lastLogLines()));
+    QVERIFY(QFile::exists(QDir(state).filePath("window.log.old")));
+    qunsetenv("FUSEBOX_LOG");
+  }
+
   void aCrashIsReportedAndTheSessionOfferedAgain() {
     const QString state = folder_.filePath("state");
     const pid_t child = fork();
     if (child == 0) {
       crash_guard::install(state);
-      crash_guard::noteOpen(session_);
+      const int windows[] = {0, 1, 2};
+      crash_guard::noteOpen(&windows[0], session_);
+      crash_guard::noteOpen(&windows[1], folder_.filePath("other.fusebox"));
+      crash_guard::noteOpen(&windows[2], folder_.filePath("closed.fusebox"));
+      crash_guard::noteOpen(&windows[2], {});
       qInfo("the last words");
       std::abort();
     }
@@ -447,7 +504,7 @@ class HabitsTest : public QObject {
     QVERIFY(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     const auto leftovers = crash_guard::takeLeftovers(state);
     QCOMPARE(leftovers.size(), 1);
-    QCOMPARE(leftovers[0].session, session_);
+    QCOMPARE(leftovers[0].sessions, QStringList({session_, folder_.filePath("other.fusebox")}));
     QFile report(leftovers[0].report);
     QVERIFY(report.open(QIODevice::ReadOnly));
     const QByteArray text = report.readAll();

@@ -105,16 +105,10 @@ class LanguageTest : public QObject {
     QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
   }
 
-  /// The window's frame, its dialogs and messages, the overview, the debugger, fusions, CUDA graphs, comparing, source,
-  /// finding, guards, shapes and GPU numbers are wholly translated.
-  void whatMustBeThereIs() {
-    static const QStringList kWhole{"MainWindow", "SessionTabs", "StartPage", "RunDialog", "ScriptRunner", "OutputPanel", "ManualWindow", "DebugPanel", "TensorPane", "HistogramPlot", "DiffPane",
-                                    "CompareWindow", "DebugController", "OverviewView", "MessageBar", "DataTable", "FilterBox", "FindBar", "CommandPalette", "SessionLink", "Absence", "StageBar",
-                                    "CompareView", "Compare", "FusionView", "Fusion", "CudaGraphsView", "CUDA graphs", "GraphCompiler", "SizePlot", "SourceView", "FindView",
-                                    "Find", "CodeColumns", "RooflinePlot", "GPU counters", "GPU gaps", "Guards", "Shapes", "GraphCanvas", "DetailsPanel"};
+  void everySentenceIsTranslated() {
     QStringList missing;
     for (const Message& m : messagesOf(TRANSLATION))
-      if (m.translations.isEmpty() && kWhole.contains(m.context.section("::", -1))) missing << m.context + ": " + m.source;
+      if (m.translations.isEmpty()) missing << m.context + ": " + m.source;
     QVERIFY2(missing.isEmpty(), qPrintable(missing.join('\n')));
   }
 

@@ -85,6 +85,8 @@ class ScriptRunnerTest : public QObject {
     QVERIFY(outcome.failed);
     QVERIFY(outcome.what.contains("train.py") && outcome.what.contains("No module named 'nothere'"));
     QVERIFY(outcome.details.contains("/a/train.py:3"));
+    QCOMPARE(outcome.file, QString("/a/train.py"));
+    QCOMPARE(outcome.line, 3);
   }
   void explainsSyntaxErrors() {
     const QString errors = QStringLiteral("  File \"/a/train.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n");

@@ -229,6 +229,17 @@ class WindowFlowTest : public QObject {
     QVERIFY(box);
     box->findChild<QPushButton*>("endProgram.end")->click();
     QTRY_VERIFY(!window.isVisible());
+    // A window that compares two runs asks too.
+    CompareWindow compare(nullptr, program);
+    compare.setAttribute(Qt::WA_DeleteOnClose, false);
+    compare.show();
+    compare.runAndCompare(request, "fusebox,stock");
+    compare.close();
+    QVERIFY(compare.isVisible());
+    box = compare.findChild<QMessageBox*>("endProgram");
+    QVERIFY(box && box->isVisible());
+    box->findChild<QPushButton*>("endProgram.end")->click();
+    QTRY_VERIFY(!compare.isVisible());
   }
 
   /// Sessions of `fusebox run` are listed before any was opened, and a menu has them all.
@@ -417,8 +428,8 @@ class WindowFlowTest : public QObject {
     auto writer = session::Writer::create(path.toStdString());
     QVERIFY(writer.has_value());
     const auto kernel = [&](int64_t id) {
-      (*writer)->post(session::RowKind::Kernel, {id, int64_t{1}, int64_t{1}, {}, "kernel_" + std::to_string(id), std::string("generated"),
-                                                 {}, std::string("cpu"), {}, {}, {}, {}, {}, {}, {}, int64_t{1000}});
+      (*writer)->post(session::rows::Kernel{.id = id, .compile_id = int64_t{1}, .graph_id = int64_t{1}, .name = "kernel_" + std::to_string(id),
+          .kind = std::string("generated"), .device = std::string("cpu"), .time_ns = int64_t{1000}});
     };
     kernel(1);
     QVERIFY((*writer)->flush());
