@@ -19,7 +19,7 @@ record::KernelRecord recordOf(const graph::Node& node, record::Id compile) {
 }  // namespace
 
 void AskedKernels::ran(const graph::Node& node, int64_t startNs, int64_t durNs) {
-  record::Recorder* recorder = record::Recorder::active();
+  record::Recorder* recorder = record::Recorder::session();
   if (!recorder) return;
   record::Id kernel = 0;
   {

@@ -13,9 +13,9 @@ namespace fusebox {
 class AskedKernels {
  public:
   /// `compile`: of the recording that is active when the graph is compiled; 0 for none.
-  explicit AskedKernels(record::Id compile) : recorder_(record::Recorder::active()), compile_(compile) {}
+  explicit AskedKernels(record::Id compile) : recorder_(record::Recorder::session()), compile_(compile) {}
 
-  static bool isListening() { return record::Recorder::active() != nullptr; }
+  static bool isListening() { return record::Recorder::session() != nullptr; }
   /// Of whichever recording is active now. By any thread.
   void ran(const graph::Node& node, int64_t startNs, int64_t durNs);
 

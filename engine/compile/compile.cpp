@@ -132,7 +132,7 @@ Result<ProgramCode> generateCode(const inductor::Program& program, std::map<int3
   auto jit = processJit();
   if (!jit) return tl::unexpected(jit.error());
   auto& gpu = runtime::gpu::GpuCompiler::instance();
-  (*jit)->keepsText = gpu.keepsIr = Recorder::active() != nullptr || debug::armed(debug::Kind::KernelCompile);
+  (*jit)->keepsText = gpu.keepsIr = (Recorder::active() && Recorder::active()->keepsCode()) || debug::armed(debug::Kind::KernelCompile);
   const size_t count = program.kernels.size();
   ProgramCode code{std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>(count),
                    std::vector<std::shared_ptr<runtime::gpu::GpuKernel>>(count)};
@@ -592,6 +592,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
     if (recorder) {
       record::CompileRecord row;
       row.kind = "backward";
+      row.logs = options.logs;
       if (recorder == traced.recorder) row.parent = options.compile;
       static constexpr const char* kNames[] = {"inductor", "cudagraphs", "aot_eager"};
       row.backend = kNames[static_cast<size_t>(options.backend)];

@@ -50,6 +50,7 @@ struct CompileOptions {
   std::shared_ptr<StoredGraphs> stored;  ///< of a function that is compiled ahead of time: in the cache's place
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
+  int logs = 0;            ///< record::CompileRecord::logs
 };
 
 /// Rows of an entry that was compiled before the active recording started: its traced graphs. Returns the forward one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/compile/kernel_code.h"
+#include "engine/compile/pipeline_stops.h"
 #include "engine/record/gpu_recording.h"
 
 namespace fusebox {
@@ -69,13 +70,14 @@ std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs, st
   Recorder* recorder = Recorder::active();
   if (recorder != described_.load(std::memory_order_acquire)) [[unlikely]] {
     const auto& caller = Recorder::caller();
+    const Recorder::Quiet quiet;
     describe(recorder, caller.compile, caller.forward);
   }
   struct Inside {
     Inside() { ++GpuRecording::compiledDepth(); }
     ~Inside() { --GpuRecording::compiledDepth(); }
   } inside;
-  if (!recorder || !isBackward_) return program_->run(inputs, symbolValues);
+  if (!recorder || !recorder->isSession() || !isBackward_) return program_->run(inputs, symbolValues);
   // A forward graph is timed by the frame that calls it; a backward one is called by autograd.
   const int64_t start = nowNs();
   auto results = program_->run(inputs, symbolValues);
@@ -100,13 +102,13 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
     if (read) recordForms(recorder, compile, source, facts);
     const auto& gpu = program_->gpuKernels();
     if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; });
-        count > 0 && !(GpuRecording::active() && GpuRecording::active()->isOn()))
+        count > 0 && recorder->isSession() && !(GpuRecording::active() && GpuRecording::active()->isOn()))
       recorder->loss("device times", count, "launches of GPU kernels show the host's time for the call, not the device's for the kernel");
     if (own) recorder->endCompile(compile);
     compile_.store(compile, std::memory_order_relaxed);
     // The previous sink may still be in use by a run on another thread; it is kept until the region goes.
     auto sink = std::make_unique<Sink>(recorder, compile, groupIds_, kernelIds_, facts);
-    program_->setSink(sink.get());
+    program_->setSink(recorder->isSession() ? sink.get() : nullptr);
     auto log = std::make_unique<CudaGraphLog>(recorder, compile, snapshot_, *program_, name_, groupIds_, kernelIds_);
     program_->setGraphListener(log.get());
     graphLog_.swap(log);
@@ -122,6 +124,10 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
 
 void CompiledRegion::recordForms(Recorder* recorder, record::Id compile, const record::GraphSnapshot& source, const ProgramFacts& facts) {
   recordGraphs(recorder, compile, source);
+  if (const record::Listener* hears = Recorder::listener(); hears && hears->wantsCode) {
+    recorder->ir({compile, "pre_fusion", direction_, irText(forms_->lowered)});
+    recorder->ir({compile, "post_fusion", direction_, irText(forms_->schedule)});
+  }
   recordGroups(recorder, compile, facts);
   recordDecisions(recorder, compile);
   recordBuffers(recorder, compile, facts);

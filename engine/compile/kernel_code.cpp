@@ -63,7 +63,7 @@ void postCode(Recorder* recorder, const Owners::Owner& owner) {
 }
 
 void recordBetterTier(const CompiledKernel& kernel) {
-  Recorder* recorder = Recorder::active();
+  Recorder* recorder = Recorder::session();
   if (!recorder) return;
   Owners& all = owners();
   std::lock_guard lock(all.mutex);

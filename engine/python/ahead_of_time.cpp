@@ -6,6 +6,7 @@
 #include "engine/cache/cache_settings.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -55,6 +56,7 @@ Ahead makeAhead(const py::object& function, const py::list& locals, const Region
   bool failed = false;
   const Region region(options, state.code);
   Ahead made;
+  const CompilingTold told;
   made.entry = makeEntry(scratch, scratch.point(0, 0), state, now, options, PyFunction_GET_GLOBALS(function.ptr()), &failed, made.graphs);
   if (failed) throw py::error_already_set();
   if (!made.entry) throw std::runtime_error("the function cannot be captured");

@@ -17,6 +17,7 @@
 #include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
 #include "engine/python/operator_trace.h"
+#include "engine/python/record_queue.h"
 #include "engine/python/torch_graph_capture.h"
 #include "engine/record/gpu_recording.h"
 
@@ -55,6 +56,7 @@ const RegionOptions* optionsFrom(const py::dict& d) {
                                                                  {"fx_graph_remote_cache", &o.caches.isShared}};
   for (const auto& [name, value] : caches)
     if (d.contains(name)) *value = py::cast<bool>(d[name]);
+  if (d.contains("logs")) o.logs = py::cast<int>(d["logs"]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
   // Entries refer to their options for as long as the process lives.
   if (d.contains("function") && !d["function"].is_none()) o.function = py::object(d["function"]).release().ptr();
@@ -222,8 +224,10 @@ void bindCapture(py::module_& m) {
 void bindReports(py::module_& m) {
   m.def("counters", &counters);
   m.def("latest_event", &capture::latestEvent);
-  m.def("set_compile_listener", [](const py::object& listener) {
-    capture::compileListener() = listener.is_none() ? capture::PyRef() : capture::PyRef::borrow(listener.ptr());
+  m.def("listen_to_compiling", [](const py::object& listener, bool on) {
+    auto& all = capture::compileListeners();
+    std::erase_if(all, [&](const capture::PyRef& one) { return one.get() == listener.ptr(); });
+    if (on) all.push_back(capture::PyRef::borrow(listener.ptr()));
   });
   m.def("events_since", [](int64_t since) {
     py::list list;
@@ -252,7 +256,7 @@ void bindReports(py::module_& m) {
     return on;
   });
   m.def("record_operators", [] {
-    if (record::Recorder::active()) startOperatorTrace(OperatorTrace::Launches);
+    if (record::Recorder::session()) startOperatorTrace(OperatorTrace::Launches);
   });
   // The reason why not; empty: they are read.
   m.def("start_gpu_counters", [](int device, const std::string& metrics, size_t launches) {
@@ -278,7 +282,7 @@ void bindReports(py::module_& m) {
     auto* gpu = record::GpuRecording::active();
     return gpu && gpu->isOn();
   });
-  m.def("is_recording", [] { return record::Recorder::active() != nullptr; });
+  m.def("is_recording", [] { return record::Recorder::session() != nullptr; });
   m.def("record_fact", [](const std::string& key, const std::string& value) {
     if (auto* r = record::Recorder::active()) r->fact(key, value);
   });
@@ -290,7 +294,7 @@ void bindReports(py::module_& m) {
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     capture::flushProfile();
     py::gil_scoped_release release;
-    if (record::Recorder::active()) drainCompiler();
+    if (record::Recorder::session()) drainCompiler();
     stopCompiler();
   }));
 }
@@ -304,6 +308,7 @@ void bindEngine(py::module_& m) {
   bindGraphs(m);
   bindGuardProbe(m);
   bindCache(m);
+  bindRecordQueue(m);
   bindAheadOfTime(m, optionsFrom);
   m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }

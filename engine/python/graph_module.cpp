@@ -129,7 +129,7 @@ struct GraphHandle {
     auto results = runtime::runEager(saved.graph, inputs, constants, {},
                                      values.empty() ? graph::SymbolValues() : graph::SymbolValues(symbols, values));
     if (!results) raise(results.error());
-    if (Recorder* recorder = Recorder::active(); recorder && compile) recorder->call(compile, start, nowNs() - start);
+    if (Recorder* recorder = Recorder::session(); recorder && compile) recorder->call(compile, start, nowNs() - start);
     return std::move(*results);
   }
 };
@@ -155,7 +155,7 @@ struct RegionHandle {
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const std::map<std::string, int64_t>& sizes) const {
     py::gil_scoped_release release;
     aot::ExecutorScope scope;
-    Recorder* recorder = Recorder::active();
+    Recorder* recorder = Recorder::session();
     const int64_t start = nowNs();
     auto results = region->run(inputs, valuesOf(symbols, sizes));
     if (recorder && compile && !isBackward)
@@ -264,7 +264,7 @@ void bindGraphs(py::module_& m) {
     if (Recorder* recorder = Recorder::active()) recorder->loss(what, count, detail);
   });
   m.def("record_call", [](int32_t compile, int64_t startNs, int64_t durNs) {
-    if (Recorder* recorder = Recorder::active()) recorder->call(compile, startNs, durNs);
+    if (Recorder* recorder = Recorder::session()) recorder->call(compile, startNs, durNs);
   });
 }
 

@@ -171,7 +171,7 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
     const uint64_t thread = at::RecordFunction::currentThreadId();
     for (int64_t s = span->firstSequence; s < std::min(end, span->firstSequence + kMostBackward); ++s) forwardPlaces().put(thread, s, span->number);
   }
-  Recorder* recorder = Recorder::active();
+  Recorder* recorder = Recorder::session();
   if (!recorder || span->number == 0) return;
   const int64_t took = nowNs() - span->startNs;
   if (mode.load(std::memory_order_relaxed) == OperatorTrace::Spans) return recorder->launch(span->number, record::kOperatorTag, span->startNs, took, 0);

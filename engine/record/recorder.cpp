@@ -12,6 +12,8 @@
 namespace fusebox::record {
 
 std::atomic<Recorder*> Recorder::active_{nullptr};
+std::atomic<Listener*> Recorder::listener_{nullptr};
+thread_local int Recorder::quiet_ = 0;
 thread_local Recorder::Thread Recorder::thread_;
 thread_local Recorder::Caller Recorder::caller_;
 
@@ -30,11 +32,31 @@ std::string threadName() {
 
 }  // namespace
 
-Recorder::Recorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Recorder::Recorder(std::unique_ptr<Impl> impl, bool isSession) : impl_(std::move(impl)), isSession_(isSession) {}
+
+Recorder* Recorder::withoutSession() {
+  static Recorder* recorder = [] {
+    auto impl = std::make_unique<Impl>();
+    for (auto* id : {&impl->ids.frame, &impl->ids.compile, &impl->ids.graph, &impl->ids.kernel}) *id = kFirstIdWithoutSession;
+    return new Recorder(std::move(impl), false);
+  }();
+  return recorder;
+}
+
+void Recorder::listen(Listener* listener) {
+  std::lock_guard lock(startMutex);
+  listener_.store(listener, std::memory_order_release);
+  if (!session()) active_.store(listener ? withoutSession() : nullptr, std::memory_order_release);
+}
+
+bool Recorder::keepsCode() const noexcept {
+  const Listener* hears = listener();
+  return isSession_ || (hears && hears->wantsCode);
+}
 
 Result<Recorder*> Recorder::start(RecorderOptions options) {
   std::lock_guard lock(startMutex);
-  if (active()) {
+  if (session()) {
     return fail(ErrorCode::InvalidArgument, "a session is being recorded already; stop it first", active()->path());
   }
   auto writer = Writer::create(options.path);
@@ -46,7 +68,8 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
       *i.writer, i.sources,
       GpuRecording::Numbers{[&i] { return i.ids.thread.fetch_add(1); }, [&i] { return i.ids.kernel.fetch_add(1); },
                             [&i] { return i.ids.span.fetch_add(1); }});
-  auto* recorder = new Recorder(std::move(impl));
+  auto* recorder = new Recorder(std::move(impl), true);
+  recorder->impl_->guarded([&] { recorder->impl_->tell(0, SessionBegins()); });
   for (auto& [key, value] : options.facts) recorder->fact(key, value);
   recorder->flush();  // a session says whose it is, however soon its process dies
   static const bool once = [] {
@@ -54,7 +77,7 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
     pthread_atfork([] { startMutex.lock(); }, [] { startMutex.unlock(); },
                    [] {
                      startMutex.unlock();
-                     active_.store(nullptr, std::memory_order_release);
+                     active_.store(listener_.load() ? withoutSession() : nullptr, std::memory_order_release);
                      GpuRecording::active_.store(nullptr, std::memory_order_release);
                    });
     std::atexit([] { stop(); });
@@ -68,8 +91,9 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
 
 void Recorder::stop() {
   std::lock_guard lock(startMutex);
-  Recorder* recorder = active_.exchange(nullptr, std::memory_order_acq_rel);
+  Recorder* recorder = session();
   if (!recorder) return;
+  active_.store(listener_.load() ? withoutSession() : nullptr, std::memory_order_release);
   GpuRecording::active_.store(nullptr, std::memory_order_release);
   recorder->impl_->gpu->stop();
   recorder->impl_->writer->finish();
@@ -79,8 +103,14 @@ void Recorder::fact(std::string key, std::string value) {
   impl_->guarded([&] { impl_->put(rows::Info{.key = std::move(key), .value = std::move(value)}); });
 }
 
-void Recorder::flush() { impl_->writer->flush(); }
-const std::string& Recorder::path() const { return impl_->writer->path(); }
+void Recorder::flush() {
+  if (impl_->writer) impl_->writer->flush();
+}
+
+const std::string& Recorder::path() const {
+  static const std::string none;
+  return impl_->writer ? impl_->writer->path() : none;
+}
 
 void Recorder::attachThread() noexcept {
   Thread& t = thread_;
@@ -88,6 +118,7 @@ void Recorder::attachThread() noexcept {
   t = Thread{};
   t.owner = this;
   t.id = impl_->ids.thread.fetch_add(1);
+  if (!isSession_) return;
   t.ring = impl_->writer->openRing(t.id);
   impl_->guarded([&] {
     impl_->gpu->noteThread(t.id);
@@ -101,10 +132,13 @@ Recorder::Thread::~Thread() {
   ring = nullptr;
 }
 
-void Recorder::loss(std::string what, int64_t count, std::string detail) { impl_->writer->loss(what, count, detail); }
+void Recorder::loss(std::string what, int64_t count, std::string detail) {
+  if (impl_->writer) impl_->writer->loss(what, count, detail);
+  impl_->guarded([&] { impl_->tell(0, LossRecord{std::move(what), std::move(detail), count}); });
+}
 
 void Recorder::sourceFile(std::string path) {
-  impl_->guarded([&] { impl_->sources.add(*impl_->writer, path); });
+  impl_->guarded([&] { impl_->noteFile({std::move(path), 0, {}}); });
 }
 
 namespace {
@@ -135,6 +169,7 @@ StageTimer::~StageTimer() {
   }
   auto& impl = *recorder_->impl_;
   impl.guarded([&] {
+    impl.tell(id_, StageRecord{compile_, kPhaseNames[static_cast<size_t>(phase_)], name_, startNs_, end, changed_, before_, after_, detail_});
     impl.put(rows::Stage{.id = int64_t{id_}, .compile_id = idCell(compile_), .parent_id = idCell(parent_), .depth = int64_t{depth_},
         .phase = std::string(kPhaseNames[static_cast<size_t>(phase_)]), .name = textCell(std::move(name_)), .start_ns = startNs_, .end_ns = end,
         .thread = int64_t{thread.id}, .changed = positiveCell(changed_), .nodes_before = positiveCell(before_),

@@ -11,6 +11,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/serialize.h"
+#include "engine/record/listener.h"
 #include "engine/record/records.h"
 #include "engine/support/clock.h"
 #include "engine/support/result.h"
@@ -26,11 +27,31 @@ struct RecorderOptions {
 
 /// The engine's side of a session. Every method may be called from any thread, returns at once (a background thread writes),
 /// and never throws: what cannot be recorded is counted in the session's losses. A null Recorder* means that nothing is
-/// recorded; callers ask `Recorder::active()` once per launch, call or stage.
+/// recorded; callers ask `Recorder::active()` once per stage of a compilation, `Recorder::session()` once per launch or call.
+/// A recorder without a session tells a listener of what is compiled, and that is all.
 class Recorder {
  public:
   /// The recorder that is on, or null. A pointer stays valid for the life of the process, also after stop().
   static Recorder* active() noexcept { return active_.load(std::memory_order_acquire); }
+  /// The same, if it writes a session: what happens in every call is of no use to a listener alone.
+  static Recorder* session() noexcept {
+    Recorder* recorder = active();
+    return recorder && recorder->isSession() ? recorder : nullptr;
+  }
+  bool isSession() const noexcept { return isSession_; }
+  /// From now on `listener` hears of what is compiled; null: nobody does. It lives as long as the process.
+  static void listen(Listener* listener);
+  /// Who hears of what this thread records; null: nobody.
+  static Listener* listener() noexcept { return quiet_ > 0 ? nullptr : listener_.load(std::memory_order_acquire); }
+  /// Whether code is to be kept as text when it is made.
+  bool keepsCode() const noexcept;
+  /// While it lives this thread's records go to the session alone: they are of what was compiled earlier.
+  struct Quiet {
+    Quiet() noexcept { ++quiet_; }
+    ~Quiet() { --quiet_; }
+    Quiet(const Quiet&) = delete;
+    Quiet& operator=(const Quiet&) = delete;
+  };
   /// Creates the session file and makes the recorder active. One at a time: a second start fails until stop().
   static Result<Recorder*> start(RecorderOptions options);
   /// Writes what is queued, marks the session finished and closes it. Called at process exit too. No-op when off.
@@ -67,6 +88,11 @@ class Recorder {
   void kernelCode(KernelCodeRecord record);
   /// The same, made by `make` on the background thread: printing and disassembling take time. An empty result is no row.
   void kernelCode(std::function<std::optional<KernelCodeRecord>()> make);
+  /// For a listener alone: the session has the loop IR of each kernel.
+  void ir(IrRecord record);
+  void tracedInstruction(TracedInstruction record);
+  void bytecode(BytecodeRecord record);
+  void effects(EffectsRecord record);
   void stage(StageRecord record);
   void cacheEvent(CacheRecord record);
   Id cudaGraph(CudaGraphRecord record);
@@ -103,7 +129,8 @@ class Recorder {
  private:
   friend class StageTimer;
   struct Impl;
-  explicit Recorder(std::unique_ptr<Impl> impl);
+  explicit Recorder(std::unique_ptr<Impl> impl, bool isSession);
+  static Recorder* withoutSession();
   ~Recorder() = delete;  // never destroyed: other threads may still hold it
 
   void push(const session::LaunchRecord& record) noexcept {
@@ -123,8 +150,11 @@ class Recorder {
   };
   static thread_local Thread thread_;
   static thread_local Caller caller_;
+  static thread_local int quiet_;
   static std::atomic<Recorder*> active_;
+  static std::atomic<Listener*> listener_;
   std::unique_ptr<Impl> impl_;
+  bool isSession_ = true;
 };
 
 /// Which column of the summary's compile_ms a stage counts towards.

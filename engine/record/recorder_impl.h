@@ -15,7 +15,7 @@ namespace fusebox::record {
 
 /// What stands behind a Recorder. Private to engine/record.
 struct Recorder::Impl {
-  std::unique_ptr<session::Writer> writer;
+  std::unique_ptr<session::Writer> writer;  ///< null without a session
   SourceFiles sources;
   StackTable stacks;
   std::unique_ptr<GpuRecording> gpu;
@@ -30,15 +30,25 @@ struct Recorder::Impl {
     try {
       return body();
     } catch (const std::exception&) {
-      writer->loss("rows", 1, "out of memory");
+      if (writer) writer->loss("rows", 1, "out of memory");
     }
     if constexpr (!std::is_void_v<decltype(body())>) return {};
   }
   template <class Row>
   void put(Row row) {
-    writer->post(std::move(row));
+    if (writer) writer->post(std::move(row));
   }
-  void noteFile(const Place& place) { sources.add(*writer, place.file); }
+  template <class Job>
+  void post(Job&& job, int64_t bytes) {
+    if (writer) writer->post(std::forward<Job>(job), bytes);
+  }
+  void noteFile(const Place& place) {
+    if (writer) sources.add(*writer, place.file);
+  }
+  template <class Record>
+  void tell(Id id, const Record& record) {
+    if (Listener* listener = Recorder::listener()) listener->heard({id, record, nowNs()});
+  }
 };
 
 /// A JSON list of {file, line, function}; empty for an empty stack.

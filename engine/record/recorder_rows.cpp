@@ -44,6 +44,7 @@ rows::KernelCode codeRow(KernelCodeRecord r) {
 Id Recorder::frame(FrameRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.frame.fetch_add(1);
+    impl_->tell(id, r);
     impl_->noteFile(r.place);
     impl_->put(rows::Frame{.id = int64_t{id}, .parent_id = idCell(r.parent), .name = textCell(r.name), .qualname = textCell(r.qualname),
         .file = textCell(r.place.file), .line = lineCell(r.place.line), .resume_offset = positiveCell(r.resumeOffset), .first_seen_ns = nowNs()});
@@ -52,13 +53,17 @@ Id Recorder::frame(FrameRecord r) {
 }
 
 void Recorder::frameStatus(Id frame, std::string status, std::string reason) {
-  impl_->guarded([&] { impl_->put(rows::FrameStatus{.id = int64_t{frame}, .status = textCell(status), .reason = textCell(reason)}); });
+  impl_->guarded([&] {
+    impl_->tell(0, FrameStatusRecord{frame, status, reason});
+    impl_->put(rows::FrameStatus{.id = int64_t{frame}, .status = textCell(status), .reason = textCell(reason)});
+  });
 }
 
 Id Recorder::beginCompile(CompileRecord r) {
   return impl_->guarded([&] {
     if (thread_.owner != this) attachThread();
     const Id id = impl_->ids.compile.fetch_add(1);
+    impl_->tell(id, r);
     impl_->put(rows::Compile{.id = int64_t{id}, .frame_id = idCell(r.frame), .parent_id = idCell(r.parent), .attempt = int64_t{r.attempt},
         .kind = textCell(r.kind), .backend = textCell(r.backend), .mode = textCell(r.mode), .dynamic = int64_t{r.dynamic}, .start_ns = nowNs(),
         .failure_id = idCell(r.cause), .thread = int64_t{thread_.id}, .file = textCell(r.place.file), .line = lineCell(r.place.line)});
@@ -68,6 +73,7 @@ Id Recorder::beginCompile(CompileRecord r) {
 
 void Recorder::endCompile(Id compile, CompileEnd e) {
   impl_->guarded([&] {
+    impl_->tell(0, CompileEndRecord{compile, e});
     impl_->put(rows::CompileEnd{.id = int64_t{compile}, .end_ns = nowNs(), .status = std::string(e.ok ? "ok" : "failed"),
         .error = textCell(e.error), .cache = textCell(e.cache), .cache_key = textCell(e.cacheKey)});
   });
@@ -76,6 +82,7 @@ void Recorder::endCompile(Id compile, CompileEnd e) {
 Id Recorder::graphBreak(GraphBreakRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.graphBreak.fetch_add(1);
+    impl_->tell(id, r);
     impl_->noteFile(r.place);
     for (const Place& p : r.stack) impl_->noteFile(p);
     impl_->put(rows::GraphBreak{.id = int64_t{id}, .frame_id = idCell(r.frame), .compile_id = idCell(r.compile), .kind = textCell(r.kind),
@@ -90,6 +97,7 @@ Id Recorder::graphBreak(GraphBreakRecord r) {
 Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
   return impl_->guarded([&] {
     const Id first = impl_->ids.guard.fetch_add(static_cast<Id>(guards.size()));
+    impl_->tell(first, Listed<GuardRecord>{compile, guards});
     int64_t bytes = 0;
     for (const GuardRecord& g : guards) {
       impl_->noteFile(g.place);
@@ -104,7 +112,7 @@ Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
         ++position;
       }
     };
-    impl_->writer->post(std::move(job), bytes);
+    impl_->post(std::move(job), bytes);
     return first;
   });
 }
@@ -112,6 +120,7 @@ Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
 Id Recorder::guardFailure(GuardFailureRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.failure.fetch_add(1);
+    impl_->tell(id, r);
     impl_->noteFile(r.place);
     for (const Place& p : r.stack) impl_->noteFile(p);
     impl_->put(rows::GuardFailure{.id = int64_t{id}, .frame_id = idCell(r.frame), .compile_id = idCell(r.compile), .guard_id = idCell(r.guard),
@@ -129,23 +138,25 @@ GraphSnapshot Recorder::graph(std::shared_ptr<const graph::Graph> graph, GraphRe
   return impl_->guarded([&] {
     const auto count = static_cast<Id>(graph->nodes().size());
     const GraphSnapshot snapshot{impl_->ids.graph.fetch_add(1), impl_->ids.node.fetch_add(count)};
+    impl_->tell(snapshot.id, HeardGraph{record, graph});
+    if (!isSession_) return snapshot;
     const std::vector<graph::SourceLine>* last = nullptr;
     for (const graph::Node& node : graph->nodes()) {
       if (!node.origin.stack || node.origin.stack.get() == last) continue;
       last = node.origin.stack.get();
-      if (const auto* place = placeOf(node)) impl_->sources.add(*impl_->writer, place->file);
+      if (const auto* place = placeOf(node)) impl_->noteFile({place->file, 0, {}});
     }
     auto job = [this, graph = std::move(graph), snapshot, record = std::move(record), now = nowNs()](RowSink& sink) {
       writeGraph(*graph, snapshot, record, now, impl_->stacks, sink);
     };
-    impl_->writer->post(std::move(job), int64_t{count} * 600);
+    impl_->post(std::move(job), int64_t{count} * 600);
     return snapshot;
   });
 }
 
 void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph,
                          std::vector<graph::ConstantData> constants, graph::SymbolHints hints) {
-  if (snapshot.id == 0) return;
+  if (snapshot.id == 0 || !isSession_) return;
   impl_->guarded([&] {
     int64_t bytes = static_cast<int64_t>(graph->nodes().size()) * 600;
     for (const auto& constant : constants) bytes += static_cast<int64_t>(constant.bytes.size());
@@ -153,7 +164,7 @@ void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const gr
       sink.put(rows::SavedGraph{.graph_id = int64_t{id}, .format = int64_t{graph::kSavedGraphVersion},
           .text = graph::writeSavedGraph(*graph, constants, hints)});
     };
-    impl_->writer->post(std::move(job), bytes);
+    impl_->post(std::move(job), bytes);
   });
 }
 
@@ -171,6 +182,7 @@ void Recorder::numerics(NumericsRecord r) {
 Id Recorder::fusionGroup(FusionGroupRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.group.fetch_add(1);
+    impl_->tell(id, r);
     const int64_t bytes = 300 + static_cast<int64_t>(r.nodes.size()) * 40;
     auto job = [id, r = std::move(r)](RowSink& sink) {
       const auto isResult = [&](int32_t node) { return std::find(r.results.begin(), r.results.end(), node) != r.results.end(); };
@@ -184,7 +196,7 @@ Id Recorder::fusionGroup(FusionGroupRecord r) {
       }
       sink.put(rows::FusionGroupPlace{.id = int64_t{id}});
     };
-    impl_->writer->post(std::move(job), bytes);
+    impl_->post(std::move(job), bytes);
     return id;
   });
 }
@@ -192,6 +204,7 @@ Id Recorder::fusionGroup(FusionGroupRecord r) {
 void Recorder::fusionDecision(FusionDecisionRecord r) {
   impl_->guarded([&] {
     const Id id = impl_->ids.decision.fetch_add(1);
+    impl_->tell(id, r);
     impl_->put(rows::FusionDecision{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id),
         .position = int64_t{r.position}, .a = textCell(r.a), .b = textCell(r.b), .a_node = idCell(r.graph.node(r.aNode)),
         .b_node = idCell(r.graph.node(r.bNode)), .group_id = idCell(r.group), .kind = textCell(r.kind), .fused = int64_t{r.fused},
@@ -202,6 +215,7 @@ void Recorder::fusionDecision(FusionDecisionRecord r) {
 Id Recorder::buffer(BufferRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.buffer.fetch_add(1);
+    impl_->tell(id, r);
     impl_->put(rows::Buffer{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id), .name = textCell(r.name),
         .kind = textCell(r.kind), .node_id = idCell(r.graph.node(r.node)), .dtype = textCell(r.dtype), .shape = textCell(r.shape),
         .device = textCell(r.device), .bytes = r.bytes, .first_use = positiveCell(r.firstUse), .last_use = positiveCell(r.lastUse),
@@ -213,6 +227,7 @@ Id Recorder::buffer(BufferRecord r) {
 Id Recorder::kernel(KernelRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.kernel.fetch_add(1);
+    impl_->tell(id, r);
     const int64_t bytes = 400 + static_cast<int64_t>(r.loopIr.size());
     auto job = [id, r = std::move(r), now = nowNs()](RowSink& sink) {
       sink.put(rows::Kernel{.id = int64_t{id}, .compile_id = idCell(r.compile), .graph_id = idCell(r.graph.id), .group_id = idCell(r.group),
@@ -221,28 +236,52 @@ Id Recorder::kernel(KernelRecord r) {
           .line = lineCell(r.place.line), .time_ns = now, .code_of = idCell(r.codeOf)});
       for (const int32_t node : r.nodes) sink.put(rows::KernelPlace{.id = int64_t{id}, .node_id = int64_t{r.graph.node(node)}});
     };
-    impl_->writer->post(std::move(job), bytes);
+    impl_->post(std::move(job), bytes);
     return id;
   });
 }
 
 void Recorder::kernelCode(KernelCodeRecord r) {
-  impl_->guarded([&] { impl_->put(codeRow(std::move(r))); });
+  impl_->guarded([&] {
+    impl_->tell(0, r);
+    impl_->put(codeRow(std::move(r)));
+  });
 }
 
 void Recorder::kernelCode(std::function<std::optional<KernelCodeRecord>()> make) {
   impl_->guarded([&] {
+    if (const Listener* hears = listener(); hears && hears->wantsCode) {
+      if (auto record = make()) kernelCode(std::move(*record));
+      return;
+    }
     auto job = [make = std::move(make)](RowSink& sink) {
       if (auto record = make()) sink.put(codeRow(std::move(*record)));
     };
-    impl_->writer->post(std::move(job), 20000);
+    impl_->post(std::move(job), 20000);
   });
+}
+
+void Recorder::ir(IrRecord r) {
+  impl_->guarded([&] { impl_->tell(0, r); });
+}
+
+void Recorder::tracedInstruction(TracedInstruction r) {
+  impl_->guarded([&] { impl_->tell(0, r); });
+}
+
+void Recorder::bytecode(BytecodeRecord r) {
+  impl_->guarded([&] { impl_->tell(0, r); });
+}
+
+void Recorder::effects(EffectsRecord r) {
+  impl_->guarded([&] { impl_->tell(0, r); });
 }
 
 void Recorder::stage(StageRecord r) {
   impl_->guarded([&] {
     if (thread_.owner != this) attachThread();
     const Id id = impl_->ids.stage.fetch_add(1);
+    impl_->tell(id, r);
     impl_->put(rows::Stage{.id = int64_t{id}, .compile_id = idCell(r.compile), .parent_id = idCell(thread_.stage),
         .depth = int64_t{thread_.depth}, .phase = textCell(r.phase), .name = textCell(r.name), .start_ns = r.startNs, .end_ns = r.endNs,
         .thread = int64_t{thread_.id}, .changed = positiveCell(r.changed), .nodes_before = positiveCell(r.nodesBefore),
@@ -253,6 +292,7 @@ void Recorder::stage(StageRecord r) {
 void Recorder::cacheEvent(CacheRecord r) {
   impl_->guarded([&] {
     const Id id = impl_->ids.cache.fetch_add(1);
+    impl_->tell(id, r);
     impl_->put(rows::CacheEvent{.id = int64_t{id}, .compile_id = idCell(r.compile), .cache = textCell(r.cache), .outcome = textCell(r.outcome),
         .key = textCell(r.key), .reason = textCell(r.reason), .saved_ns = r.savedNs, .time_ns = nowNs()});
   });
@@ -261,6 +301,8 @@ void Recorder::cacheEvent(CacheRecord r) {
 Id Recorder::cudaGraph(CudaGraphRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.cudaGraph.fetch_add(1);
+    impl_->tell(id, r);
+    if (!isSession_) return id;
     impl_->put(rows::CudaGraph{.id = int64_t{id}, .compile_id = idCell(r.compile), .event = textCell(r.event), .number = positiveCell(r.number),
         .reason = textCell(r.reason), .replaces = positiveCell(r.replaces), .device = textCell(r.device), .nodes = positiveCell(r.nodeCount),
         .stretches = positiveCell(r.stretches), .plain_steps = positiveCell(r.plainSteps), .plain_reason = textCell(r.plainReason),

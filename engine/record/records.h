@@ -35,6 +35,8 @@ struct CompileRecord {
   std::string backend, mode;
   bool dynamic = false;
   Id cause = 0;                ///< the guard failure that made it necessary
+  std::vector<Place> stack;    ///< of the call that is compiled for, innermost last; for a listener alone
+  int logs = 0;                ///< of a listener: which settings of its own the program compiled it with
   Place place;                 ///< where empty, the frame's
 };
 

@@ -34,6 +34,7 @@ void post(Impl& impl, std::atomic<Id>& ids, Id compile, std::vector<Record> reco
   if (records.empty()) return;
   impl.guarded([&] {
     const Id first = ids.fetch_add(static_cast<Id>(records.size()));
+    impl.tell(first, Listed<Record>{compile, records});
     int64_t bytes = 0;
     for (const Record& r : records) {
       impl.noteFile(r.place);
@@ -53,7 +54,7 @@ void post(Impl& impl, std::atomic<Id>& ids, Id compile, std::vector<Record> reco
         sink.put(std::move(row));
       }
     };
-    impl.writer->post(std::move(job), bytes);
+    impl.post(std::move(job), bytes);
   });
 }
 

@@ -77,25 +77,34 @@ std::string argumentText(const DecodedCode& code, const Instruction& i) {
 
 }  // namespace
 
+record::GraphBreakRecord::Instruction bytecodeText(const DecodedCode& code, int position) {
+  const Instruction& i = code.instructions[static_cast<size_t>(position)];
+  record::GraphBreakRecord::Instruction row;
+  row.offset = i.offset * 2;
+  row.line = std::max(0, code.lineOf(position));
+  row.op = opcodeName(i.opcode);
+  if (i.target >= 0 && static_cast<size_t>(i.target) < code.instructions.size()) {
+    row.to = code.instructions[static_cast<size_t>(i.target)].offset * 2;
+  } else {
+    row.argument = argumentText(code, i);
+  }
+  return row;
+}
+
 std::vector<record::GraphBreakRecord::Instruction> bytecodeAround(PyCodeObject* code, int offset) {
   std::vector<record::GraphBreakRecord::Instruction> out;
   const auto decoded = decodeCode(code);
   if (offset < 0 || static_cast<size_t>(offset) >= decoded->indexOfOffset.size()) return out;
   const int at = decoded->indexOfOffset[static_cast<size_t>(offset)];
   const int last = std::min<int>(static_cast<int>(decoded->instructions.size()) - 1, at + kAfter);
-  for (int k = std::max(0, at - kBefore); k <= last; ++k) {
-    const Instruction& i = decoded->instructions[static_cast<size_t>(k)];
-    record::GraphBreakRecord::Instruction row;
-    row.offset = i.offset * 2;
-    row.line = std::max(0, decoded->lineOf(k));
-    row.op = opcodeName(i.opcode);
-    if (i.target >= 0 && static_cast<size_t>(i.target) < decoded->instructions.size()) {
-      row.to = decoded->instructions[static_cast<size_t>(i.target)].offset * 2;
-    } else {
-      row.argument = argumentText(*decoded, i);
-    }
-    out.push_back(std::move(row));
-  }
+  for (int k = std::max(0, at - kBefore); k <= last; ++k) out.push_back(bytecodeText(*decoded, k));
+  return out;
+}
+
+std::vector<record::GraphBreakRecord::Instruction> wholeBytecode(PyCodeObject* code) {
+  std::vector<record::GraphBreakRecord::Instruction> out;
+  const auto decoded = decodeCode(code);
+  for (int k = 0; k < static_cast<int>(decoded->instructions.size()); ++k) out.push_back(bytecodeText(*decoded, k));
   return out;
 }
 

@@ -223,6 +223,17 @@ void reachLine(Evaluation& e, Frame& frame) {
   if (debug::reach(event, site).skipFrame) throw FrameSkipped{};
 }
 
+void tellInstruction(const Frame& frame) {
+  record::Recorder* recorder = record::Recorder::active();
+  if (!recorder || frame.pc >= static_cast<int>(frame.decoded->instructions.size())) return;
+  record::TracedInstruction row;
+  row.place = {utf8Of(frame.code()->co_filename), frame.line(), utf8Of(frame.code()->co_name)};
+  row.depth = depthIn(frame);
+  row.stack = frame.stack.size();
+  row.instruction = bytecodeText(*frame.decoded, frame.pc);
+  recorder->tracedInstruction(std::move(row));
+}
+
 void reachBreak(Evaluation& e, Frame& frame, const GraphBreak& why) {
   if (std::exchange(e.watch.told, true) || !debug::armed(Kind::GraphBreak)) return;
   const Place place = e.place();
@@ -248,6 +259,7 @@ json failureRow(const GuardFailure& failure) {
 Flow watchedStep(Evaluation& e, Frame& frame) {
   // Later attempts at the same segment only repeat what was seen.
   if (e.watch.repeats) return step(e, frame);
+  if (tellsInstructions()) tellInstruction(frame);
   if (debug::armed(Kind::Line)) reachLine(e, frame);
   std::optional<GraphBreak> why;
   try {

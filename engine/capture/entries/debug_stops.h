@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/debug/checkpoint.h"
+#include "engine/record/recorder.h"
 
 /// Where a debugger can stop capture. Costs one relaxed load each while none is attached.
 namespace fusebox::capture {
@@ -12,10 +13,16 @@ namespace fusebox::capture {
 /// Thrown out of an evaluation whose frame the person at the debugger leaves to Python.
 struct FrameSkipped {};
 
-/// step(), with a stop before the instruction and where it cannot be followed.
+/// Whether a log wants to hear of every instruction.
+inline bool tellsInstructions() {
+  const record::Listener* hears = record::Recorder::listener();
+  return hears && hears->wantsInstructions.load(std::memory_order_relaxed);
+}
+
+/// step(), with a stop before the instruction and where it cannot be followed, and a line in the logs.
 Flow watchedStep(Evaluation& e, Frame& frame);
 inline Flow tracedStep(Evaluation& e, Frame& frame) {
-  if (debug::armedAny(debug::bit(debug::Kind::Line) | debug::bit(debug::Kind::GraphBreak))) [[unlikely]]
+  if (debug::armedAny(debug::bit(debug::Kind::Line) | debug::bit(debug::Kind::GraphBreak)) || tellsInstructions()) [[unlikely]]
     return watchedStep(e, frame);
   return step(e, frame);
 }

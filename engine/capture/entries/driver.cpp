@@ -152,7 +152,7 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   }
   EntryPoint& point = pointHere();
   PyObject* globals = globalsOf(frame_);
-  record::Recorder* recorder = record::Recorder::active();
+  record::Recorder* recorder = record::Recorder::session();
   checkStartNs_ = recorder ? nowNs() : 0;
   if (auto entry = findEntry(code_, point, view(), now, options_, globals)) {
     if (recorder && entry->recorder == recorder) recorder->guardCheck(entry->compile, checkStartNs_, nowNs() - checkStartNs_);
@@ -180,10 +180,7 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
   FrameState fresh;
   if (!started_) fresh = stateOf(frame_);
-  struct Told {
-    Told() { tellListener(true); }
-    ~Told() { tellListener(false); }
-  } told;
+  const CompilingTold told;
   return makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
 }
 
@@ -211,7 +208,7 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
     PyObject* object = entry.guards->output(i);
     inputs.push_back(PyFloat_CheckExact(object) ? at::scalar_to_tensor(PyFloat_AS_DOUBLE(object)) : tensorOf(object));
   }
-  record::Recorder* recorder = record::Recorder::active();
+  record::Recorder* recorder = record::Recorder::session();
   int64_t start = 0;
   record::Recorder::Caller outer;
   if (recorder) {
@@ -243,7 +240,7 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
       *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
       if (!*propagate) PyErr_Clear();
     } else {
-      if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, graphError_);
+      if (auto* told = record::Recorder::active()) told->loss("graph raised, frame ran eagerly", 1, graphError_);
       if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
     }
   } catch (...) {
@@ -267,7 +264,7 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
     return held;
   }();
   const PyRef callable = entry.callable;
-  record::Recorder* recorder = record::Recorder::active();
+  record::Recorder* recorder = record::Recorder::session();
   if (recorder && entry.recorder != recorder) [[unlikely]] describeEntry(recorder, code_, pointHere(), entry);
   const int64_t start = !recorder ? 0 : checkStartNs_ ? checkStartNs_ : nowNs();
   PyRef given;

@@ -33,6 +33,7 @@ struct RegionOptions {
   /// A backend in Python: fusebox._torch_calls.FunctionBackend, alive for good; null for the engine's own.
   PyObject* function = nullptr;
   int breakEvery = 0;          ///< force a break at every k-th instruction (tests)
+  int logs = 0;                ///< record::CompileRecord::logs
   bool operator==(const RegionOptions&) const = default;
 };
 const RegionOptions* internOptions(const RegionOptions& options);

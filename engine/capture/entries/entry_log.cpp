@@ -44,19 +44,20 @@ void addEvent(CaptureEvent event) {
 
 int64_t latestEvent() { return theLog().first + static_cast<int64_t>(theLog().events.size()); }
 
-PyRef& compileListener() {
-  static auto* listener = new PyRef();  // Python may be gone when statics end
-  return *listener;
+std::vector<PyRef>& compileListeners() {
+  static auto* listeners = new std::vector<PyRef>();  // Python may be gone when statics end
+  return *listeners;
 }
 
-void tellListener(bool begins) {
-  const PyRef listener = compileListener();
-  if (!listener) return;
+void tellListeners(bool begins) {
+  const std::vector<PyRef> listeners = compileListeners();
+  if (listeners.empty()) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   {
     RegionPause pause;
-    if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) PyErr_WriteUnraisable(listener.get());
+    for (const PyRef& listener : listeners)
+      if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) PyErr_WriteUnraisable(listener.get());
   }
   PyErr_Restore(type, value, traceback);
 }
@@ -107,6 +108,52 @@ std::vector<record::Place> stackOfCall(const Place& frame) {
   return out;
 }
 
+namespace {
+
+/// What a side effect is done to or with, as far as the program has a name for it.
+std::string recipeText(const RecipePtr& recipe) {
+  if (!recipe) return "nothing";
+  if (recipe->source) return recipe->source->str();
+  if (recipe->kind == Recipe::Kind::GraphOutput) return "a tensor of the graph";
+  PyObject* object = recipe->object.get();
+  if (object && PyUnicode_CheckExact(object)) return "'" + text(object) + "'";
+  if (object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None)) {
+    const PyRef printed = PyRef::steal(PyObject_Repr(object));
+    return text(printed.get());
+  }
+  if (object && PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  if (object && Py_IS_TYPE(object, &PyMethodDescr_Type)) return text(PyDescr_NAME(object));
+  return object ? std::string("a ") + Py_TYPE(object)->tp_name : "a new object";
+}
+
+std::string effectText(const SideEffect& effect) {
+  using Kind = SideEffect::Kind;
+  const std::string target = recipeText(effect.target), key = recipeText(effect.key);
+  const auto name = [&] { return key.size() > 2 && key.front() == '\'' ? key.substr(1, key.size() - 2) : key; };
+  switch (effect.kind) {
+    case Kind::SetAttr:
+    case Kind::SetSlot: return target + "." + name() + " = " + recipeText(effect.value);
+    case Kind::DelAttr:
+    case Kind::DelSlot: return "del " + target + "." + name();
+    case Kind::SetItem: return target + "[" + key + "] = " + recipeText(effect.value);
+    case Kind::DelItem: return "del " + target + "[" + key + "]";
+    case Kind::SetCell: return "cell " + target + " = " + recipeText(effect.value);
+    case Kind::Method: return target + "." + name() + "(...)";
+    case Kind::AdvanceIterator: return "next(" + target + "), " + std::to_string(effect.number) + " times";
+    case Kind::Call: break;
+  }
+  const bool known = effect.value && !effect.value->children.empty();
+  return "call of " + (known ? recipeText(effect.value->children.front()) : std::string("a function")) + " after the graph";
+}
+
+}  // namespace
+
+std::vector<std::string> effectLines(const Segment& segment) {
+  std::vector<std::string> lines;
+  for (const SideEffect& effect : segment.effects) lines.push_back(effectText(effect));
+  return lines;
+}
+
 record::Id frameRecord(CodeState& code, EntryPoint& point) {
   record::Recorder* recorder = record::Recorder::active();
   if (!recorder) return 0;
@@ -153,6 +200,7 @@ std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* cod
 
 void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& point, Entry& entry) {
   if (entry.recorder == recorder) return;
+  const record::Recorder::Quiet quiet;
   record::CompileRecord row;
   row.frame = frameRecord(code, point);
   row.attempt = entry.number;

@@ -9,6 +9,8 @@
 
 namespace fusebox::capture {
 
+struct DecodedCode;
+
 /// One thing that capture did, kept in memory for fusebox.explain() and fusebox.counters() and written to the session if one is
 /// being recorded.
 struct CaptureEvent {
@@ -33,10 +35,17 @@ CaptureCounters& captureCounters();
 std::vector<CaptureEvent> eventsSince(int64_t since);
 int64_t latestEvent();
 void addEvent(CaptureEvent event);
-/// A callable of Python that hears of compiling: listener(True) before, listener(False) after; null: nobody listens.
-PyRef& compileListener();
-/// Calls it, outside of any region; an error that is set stays, one of the listener's own is told and dropped.
-void tellListener(bool begins);
+/// Callables of Python that hear of compiling: listener(True) before, listener(False) after.
+std::vector<PyRef>& compileListeners();
+/// Calls them, outside of any region; an error that is set stays, one of a listener's own is told and dropped.
+void tellListeners(bool begins);
+/// Tells them of what is compiled while it lives.
+struct CompilingTold {
+  CompilingTold() { tellListeners(true); }
+  ~CompilingTold() { tellListeners(false); }
+  CompilingTold(const CompilingTold&) = delete;
+  CompilingTold& operator=(const CompilingTold&) = delete;
+};
 /// Whether compiled graphs are to be kept as text in events (fusebox.explain).
 bool& keepsGraphText();
 
@@ -54,6 +63,11 @@ std::vector<record::Place> stackOf(const Place& place);
 std::vector<record::Place> stackOfCall(const Place& frame);
 /// Instructions of a code object around an offset in code units: what a graph break is recorded with.
 std::vector<record::GraphBreakRecord::Instruction> bytecodeAround(PyCodeObject* code, int offset);
+/// All of them, and the one at a position.
+std::vector<record::GraphBreakRecord::Instruction> wholeBytecode(PyCodeObject* code);
+record::GraphBreakRecord::Instruction bytecodeText(const DecodedCode& code, int position);
+/// A line for each of an entry's side effects.
+std::vector<std::string> effectLines(const Segment& segment);
 /// Position of an instruction of a code object.
 Place placeOf(PyCodeObject* code, int offset);
 

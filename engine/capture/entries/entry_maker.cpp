@@ -473,6 +473,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   if (segment.torchGraph) compileByFunction(segment, *entry, e);
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
+    if (Recorder::listener() && recorder_ && !segment.effects.empty()) recorder_->effects({compile_, effectLines(segment)});
     captureCounters().graphs += segment.graph || segment.torchGraph;
     captureCounters().operators += e.operators;
     finishEntry(*entry, std::move(segment));
@@ -526,7 +527,10 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
     row.mode = options_->mode;
     row.dynamic = options_->dynamic == 1;
     row.cause = cause_;
+    row.logs = options_->logs;
+    if (Recorder::listener()) row.stack = stackOfCall(placeOfState());
     compile_ = recorder_->beginCompile(std::move(row));
+    if (tellsInstructions()) recorder_->bytecode({compile_, wholeBytecode(code_.code)});
   }
   constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
   // While the program is stopped, its session shows where.
@@ -619,6 +623,7 @@ CompileOptions compileOptions(const RegionOptions& options) {
   how.emulatePrecisionCasts = options.emulatePrecisionCasts;
   how.nanAsserts = options.nanAsserts;
   how.deterministic = options.deterministic;
+  how.logs = options.logs;
   return how;
 }
 

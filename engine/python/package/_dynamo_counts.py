@@ -55,4 +55,4 @@ def listen(on):
     """Whether to, from now on."""
     global _seen
     _seen = _engine.latest_event()
-    _engine.set_compile_listener(_compiling if on else None)
+    _engine.listen_to_compiling(_compiling, on)
