@@ -8,7 +8,7 @@ from typing import Callable, Optional, Union
 
 import torch
 
-from . import _config
+from . import _compile_debug, _config, _records  # noqa: F401  _records: the logs hear of compiling from now on
 from ._engine_access import GraphBreakError, _engine
 from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
 from ._unused_options import loaded_config, once, tell_unused
@@ -62,7 +62,7 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
                 "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
             **cache_options(checked),
             "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
-            "break_every": _config.config.break_every}
+            "break_every": _config.config.break_every, "logs": _compile_debug.handle(checked)}
 
 
 def _function_options(function, fullgraph, dynamic, mode, options):

@@ -10,6 +10,7 @@ import warnings
 import torch
 import torch.fx
 
+from . import _records
 from ._torch_calls import NotExpressible, build
 from ._unused_options import once
 
@@ -42,6 +43,7 @@ class FunctionBackend:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
         with _same_modes():
             _describe_values(module, inputs, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
+        _records.handed_out(frame, module)
         context = torch._guards.TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame

@@ -8,6 +8,10 @@ ACTING = {
     "fallback_random", "fx_graph_cache", "fx_graph_remote_cache", "force_disable_caches", "max_autotune", "emulate_precision_casts", "nan_asserts", "size_asserts",
     "deterministic",
     "triton.cudagraphs", "triton.cudagraph_unexpected_rerecord_limit", "triton.cudagraph_or_error",
+    # the folder of TORCH_COMPILE_DEBUG (_compile_debug.py)
+    "trace.enabled", "trace.debug_dir", "trace.fx_graph", "trace.fx_graph_transformed", "trace.ir_pre_fusion", "trace.ir_post_fusion", "trace.output_code",
+    "trace.graph_diagram", "trace.draw_orig_fx_graph", "trace.provenance_tracking_level", "trace.debug_log", "trace.info_log", "trace.upload_tar",
+    "trace.log_autotuning_results",
 }
 
 # Of these the engine tells when it compiles, since they may be patched until then.
@@ -22,7 +26,11 @@ _REASONS = (
     ("aot_inductor", "programs are compiled where they run, not packaged"),
     ("cuda.", "no CUDA source is compiled"), ("cutlass", "there are no CUTLASS kernels"), ("rocm.", "there is no code for ROCm"),
     ("xpu.", "there is no code for XPU"), ("halide.", "Halide is not used"),
-    ("trace.", "`fusebox run --session` records every stage"), ("debug", "`fusebox debug` and `fusebox run --session` show every stage"),
+    ("trace.save_real_tensors", "graphs are kept without their data; `fusebox numerics` looks at values"),
+    ("trace.dot_graph_shape", "diagrams have plain boxes"),
+    ("trace.log_url_for_graph_xform", "TORCH_LOGS=graph_code_verbose tells of each pass, `fusebox debug --break 'pass * after'` shows what it changed"),
+    ("trace.compile_profile", "the compiler is no Python; TORCH_TRACE and `fusebox run --session` have the time of each stage"),
+    ("trace.", "TORCH_COMPILE_DEBUG and `fusebox run --session` show every stage"), ("debug", "TORCH_LOGS, `fusebox debug` and `fusebox run --session` show every stage"),
     ("freezing", "parameters stay the module's own"), ("max_autotune", "matrix products and convolutions are the libraries'; of generated "
                                                                       "kernels max_autotune alone decides"),
     ("coordinate_descent", "launch shapes are chosen among a few that are timed"),

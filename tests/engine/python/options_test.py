@@ -27,8 +27,8 @@ def test_unused_options_are_said_once():
     texts = said(lambda: [compile_with(options={"epilogue_fusion": False}), compile_with(options={"epilogue_fusion": False})])
     expect(len(texts) == 1 and "epilogue_fusion" in texts[0], f"one warning that names the option: {texts}")
     expect(not said(lambda: compile_with(options={"epilogue_fusion": True})), "nothing is said of an option's default")
-    texts = said(lambda: compile_with(options={"triton.max_tiles": 3, "trace.enabled": True}))
-    expect(len(texts) == 2 and "Triton" in texts[0] and "session" in texts[1], f"each with its reason: {texts}")
+    texts = said(lambda: compile_with(options={"triton.max_tiles": 3, "trace.save_real_tensors": True}))
+    expect(len(texts) == 2 and "Triton" in texts[0] and "numerics" in texts[1], f"each with its reason: {texts}")
     texts = said(lambda: compile_with(options={"size_asserts": False}))
     expect(len(texts) == 1, f"checks that cannot be switched off: {texts}")
 

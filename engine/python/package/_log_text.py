@@ -1,0 +1,119 @@
+"""Sentences of PyTorch's logs about what this engine did, worded as people search for them."""
+
+import linecache
+import re
+
+_TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[^\]]*)\](?: strides \[(?P<strides>[^\]]*)\])?(?: (?P<rest>.*))?$")
+
+
+def place_text(place):
+    return f"{place['file']}:{place['line']}"
+
+
+def traceback_text(stack):
+    """As Python prints a traceback."""
+    lines = []
+    for p in stack:
+        lines.append(f'  File "{p["file"]}", line {p["line"]}, in {p["function"]}')
+        if code := linecache.getline(p["file"], p["line"]).strip():
+            lines.append("    " + code)
+    return "\n".join(lines)
+
+
+def user_stack(compilation, break_record):
+    """Callers of the compiled frame, then the frames from there to the break."""
+    inside = break_record["stack"] or [break_record["place"]]
+    return [*compilation.stack()[:-1], *inside]
+
+
+def graph_break(compilation, record):
+    reason = record["what"]
+    if record["opcode"]:
+        reason = f"Encountered graph break when attempting to trace {record['opcode']}:\n\n{reason}"
+    text = f"Graph break in user code at {place_text(record['place'])}\nGraph Break Reason: {reason}\n  Explanation: {record['reason']}\n"
+    if record["hint"]:
+        text += f"  Hint: {record['hint']}\n"
+    return text + f"\nUser code traceback:\n{traceback_text(user_stack(compilation, record))}\n"
+
+
+def guard_failure(record):
+    """One reason of a recompile: "0/0: tensor 'x' size mismatch at index 0. expected 8, actual 12"."""
+    entry = f"{record['entry']}: " if record["entry"] else ""
+    return entry + _mismatch(record)
+
+
+def _mismatch(record):
+    kind, _, source = record["text"].partition(" ")
+    expected, found = record["expected"], record["found"]
+    a, b = _TENSOR.match(expected), _TENSOR.match(found)
+    if kind == "TENSOR_MATCH" and a and b:
+        name = re.sub(r"^L\['(\w+)'\]", r"\1", source)
+        if a["dtype"] != b["dtype"]:
+            return f"tensor '{name}' dtype mismatch. expected {a['dtype']}, actual {b['dtype']}"
+        sizes = [part.split(", ") if part else [] for part in (a["sizes"], b["sizes"])]
+        if len(sizes[0]) != len(sizes[1]):
+            return f"tensor '{name}' rank mismatch. expected {len(sizes[0])}, actual {len(sizes[1])}"
+        for i, (x, y) in enumerate(zip(*sizes)):
+            if x != y and x.isdigit():
+                return f"tensor '{name}' size mismatch at index {i}. expected {x}, actual {y}"
+        for i, (x, y) in enumerate(zip(*((part or "").split(", ") for part in (a["strides"], b["strides"])))):
+            if x != y and x.isdigit():
+                return f"tensor '{name}' stride mismatch at index {i}. expected {x}, actual {y}"
+    place = f"  # {place_text(record['place'])} in {record['place']['function']}" if record["place"]["file"] else ""
+    return f"{record['text']}: expected {expected}, actual {found}{place}"
+
+
+def recompiling(name, file, line, reasons):
+    return "\n".join([f"Recompiling function {name} in {file}:{line}", "    triggered by the following guard failure(s):", *(f"    - {r}" for r in reasons)])
+
+
+def guard_tree(guards, stacks=False):
+    """Guards by what they look at, in the form of TorchDynamo's tree."""
+    lines = ["", "TREE_GUARD_MANAGER:", "+- RootGuardManager"]
+    source = None
+    for guard in guards:
+        depth = "| "
+        if guard["source"]:
+            depth = "| | "
+            if guard["source"] != source:
+                lines.append(f"| +- GuardManager: source={guard['source']}")
+        source = guard["source"]
+        lines.append(f"{depth}+- {guard['guard']}: {guard_code(guard)}{_said_at(guard)}")
+        if stacks and guard["stack"]:
+            lines += [f"{depth}   {line}" for line in traceback_text(guard["stack"]).splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def guard_code(guard):
+    if guard["guard"] == "TENSOR_MATCH":
+        return f"check_tensor({guard['source']}, {guard['expected']})"
+    return f"{guard['source']} == {guard['expected']}" if guard["source"] else guard["expected"]
+
+
+def _said_at(guard):
+    place = guard["place"]
+    if not place["file"]:
+        return ""
+    code = linecache.getline(place["file"], place["line"]).strip()
+    return f"  # {code}  # {place_text(place)} in {place['function']}"
+
+
+def symbol(row):
+    upper = "int_oo" if row["upper"] is None else row["upper"]
+    lower = "-int_oo" if row["lower"] is None else row["lower"]
+    value = row["hint"]
+    hint = "None" if value is None else str(int(value)) if value == int(value) else str(value)
+    return row["name"], hint, f"[{lower}, {upper}]"
+
+
+def bytecode(name, file, line, instructions):
+    """As dis prints it."""
+    lines, told = [f"ORIGINAL BYTECODE {name} {file} line {line} "], None
+    for i in instructions:
+        number, told = (str(i["line"]) if i["line"] != told else ""), i["line"]
+        lines.append(f"{number:>4} {i['offset']:>10} {i['op']:<28} {instruction_argument(i)}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def instruction_argument(i):
+    return f"to {i['to']}" if i["to"] >= 0 else i["argument"]
