@@ -122,7 +122,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QTableView*>("overview.recompiles")->model()->rowCount() >= 1);
     // A number leads to what it counts, by mouse and keys.
     QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
-    const auto cards = view->findChildren<QAbstractButton*>("card");
+    const auto cards = view->findChildren<QAbstractButton*>(QRegularExpression("^overview\\.card"));
     QVERIFY(cards.size() == 9);
     for (auto* card : cards) {
       QVERIFY(!card->toolTip().isEmpty());
@@ -157,7 +157,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
       view->resize(size);
       QTRY_COMPARE(view->size(), size);
       QTest::qWait(20);
-      for (const auto* card : view->findChildren<QAbstractButton*>("card")) {
+      for (const auto* card : view->findChildren<QAbstractButton*>(QRegularExpression("^overview\\.card"))) {
         QVERIFY2(card->height() >= card->sizeHint().height(), qPrintable(QStringLiteral("%1 at %2").arg(card->height()).arg(size.height())));
       }
       QVERIFY(view->findChild<QTabWidget*>("overview.tabs")->height() >= 7 * view->fontMetrics().height());

@@ -1,5 +1,6 @@
 #include <QAbstractButton>
 #include <QAccessible>
+#include <QScrollBar>
 #include <QToolTip>
 #include <QtTest>
 

@@ -10,7 +10,8 @@
 namespace fusebox::views {
 
 NumberCard::NumberCard(const QString& name, const QString& title, const QString& counts) : value_(new QLabel(QStringLiteral("–"))), note_(new QLabel) {
-  setObjectName(QStringLiteral("card"));
+  setObjectName(QStringLiteral("overview.card.") + name);
+  setProperty("role", QStringLiteral("card"));
   setAccessibleName(title);
   setToolTip(counts);
   setCursor(Qt::PointingHandCursor);

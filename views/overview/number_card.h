@@ -9,7 +9,7 @@ namespace fusebox::views {
 class NumberCard : public QAbstractButton {
   Q_OBJECT
  public:
-  /// The labels are `overview.number.NAME` and `overview.note.NAME`.
+  /// Itself it is `overview.card.NAME`, the labels are `overview.number.NAME` and `overview.note.NAME`.
   NumberCard(const QString& name, const QString& title, const QString& counts);
 
   QLabel* value() const { return value_; }

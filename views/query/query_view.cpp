@@ -130,13 +130,13 @@ void QueryView::run() {
   session()->ask<QueryAnswer>(
       this, "query", [sql](session::Reader& reader) { return runQuery(reader, sql); },
       [this](Result<QueryAnswer>& answer) {
-        if (answer) return show(std::move(*answer));
+        if (answer) return showAnswer(std::move(*answer));
         state_->setText(str(answer.error().message));
         delete std::exchange(result_, nullptr);
       });
 }
 
-void QueryView::show(QueryAnswer answer) {
+void QueryView::showAnswer(QueryAnswer answer) {
   delete std::exchange(result_, nullptr);
   std::vector<TableColumn> columns;
   for (const auto& column : answer.columns) columns.push_back({str(column.name), {}, column.isNumber});

@@ -32,7 +32,7 @@ class QueryView : public View {
 
  private:
   void run();
-  void show(QueryAnswer answer);
+  void showAnswer(QueryAnswer answer);
 
   DataTable* views_;
   QPlainTextEdit* text_;
