@@ -1,7 +1,7 @@
 // A person at the window, by keys and mouse alone: debugs a script up to its second recompile, steps, reads the guard
 // that failed; reads in the explorer why and where the graph broke, exports the diagram, compares two runs, opens a
-// stock trace, finds something, goes back. With FUSEBOX_PICTURES=FOLDER the pictures of README.md and of the manual are
-// written on the way: FUSEBOX_PICTURES=resources replaces them.
+// stock trace, finds something, goes back. With FUSEBOX_PICTURES=FOLDER the manual's picture of the debugger is written on the
+// way: FUSEBOX_PICTURES=resources replaces it.
 #include <QDir>
 #include <QFileDialog>
 #include <QLabel>
