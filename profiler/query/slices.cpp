@@ -1,6 +1,8 @@
 // Slices of the timeline: found by name, summed up over a span of time.
 #include "profiler/query/slices.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "profiler/query/bounded.h"
@@ -32,7 +34,23 @@ std::string patternOf(const std::string& text) {
 }
 
 SliceSum sumOf(SliceSum::Kind kind, const Statement& s) {
-  return {kind, s.string(0), s.integer(1), boundedAmount(s.integer(2)), boundedAmount(s.integer(3)), boundedAmount(s.integer(4)), boundedAmount(s.integer(5))};
+  SliceSum sum{kind, s.string(0), s.integer(1), boundedAmount(s.integer(2)), boundedAmount(s.integer(3)), boundedAmount(s.integer(4)), boundedAmount(s.integer(5))};
+  for (size_t d = 0; d < sum.lengths.size(); ++d) sum.lengths[d] = boundedAmount(s.integer(6 + static_cast<int>(d)));
+  return sum;
+}
+
+constexpr int64_t kShortestDecade = 100;  // ns
+
+/// Columns that count by decades of `length`.
+std::string decadesOf(const char* length) {
+  std::string out;
+  int64_t end = kShortestDecade;
+  for (size_t d = 0; d < SliceSum::kDecades; ++d, end *= 10) {
+    if (d == 0) out += fmt::format(", sum({} < {})", length, end);
+    else if (d + 1 < SliceSum::kDecades) out += fmt::format(", sum({0} >= {1} AND {0} < {2})", length, end / 10, end);
+    else out += fmt::format(", sum({} >= {})", length, end / 10);
+  }
+  return out;
 }
 
 }  // namespace
@@ -64,32 +82,47 @@ Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_
   return out;
 }
 
+std::string lengthsText(const std::array<int64_t, SliceSum::kDecades>& lengths) {
+  constexpr std::array<const char*, SliceSum::kDecades + 1> kBounds{"0", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "∞"};
+  constexpr std::array<const char*, 9> kBars{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const int64_t most = *std::max_element(lengths.begin(), lengths.end());
+  if (most <= 0) return {};
+  size_t first = 0, last = lengths.size() - 1;
+  while (lengths[first] <= 0) ++first;
+  while (lengths[last] <= 0) --last;
+  std::string bars;
+  for (size_t d = first; d <= last; ++d) bars += kBars[static_cast<size_t>((std::max<int64_t>(lengths[d], 0) * 8 + most - 1) / most)];
+  return fmt::format("{} {} {}", kBounds[first], bars, kBounds[last + 1]);
+}
+
 Result<std::vector<SliceSum>> sumSlices(const Reader& reader, int64_t from, int64_t to, int64_t most) {
   using Kind = SliceSum::Kind;
   struct Source {
     Kind kind;
     const char* sql;
+    const char* length;
   };
-  // Inside of [?1, ?2): name, kernel, count, time, shortest, longest.
+  // Inside of [?1, ?2): name, kernel, count, time, shortest, longest; {} is for how many there are of each decade of lengths.
   static constexpr Source kSources[] = {
       {Kind::Kernel,
        "SELECT (SELECT k.name FROM t_kernel k WHERE k.id = l.kernel_id), l.kernel_id, count(*), sum(min(l.start_ns + l.dur_ns, ?2) - max(l.start_ns, ?1)) AS ns, "
-       "min(l.dur_ns), max(l.dur_ns) FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 "
-       "AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 GROUP BY l.kernel_id ORDER BY ns DESC LIMIT ?3"},
+       "min(l.dur_ns), max(l.dur_ns){} FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 "
+       "AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 GROUP BY l.kernel_id ORDER BY ns DESC LIMIT ?3", "l.dur_ns"},
       {Kind::Device,
-       "SELECT coalesce(e.name, k.name), coalesce(e.kernel_id, 0), count(*), sum(min(e.start_ns + e.dur_ns, ?2) - max(e.start_ns, ?1)) AS ns, min(e.dur_ns), max(e.dur_ns) "
-       "FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id WHERE e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 GROUP BY 1, 2 ORDER BY ns DESC LIMIT ?3"},
+       "SELECT coalesce(e.name, k.name), coalesce(e.kernel_id, 0), count(*), sum(min(e.start_ns + e.dur_ns, ?2) - max(e.start_ns, ?1)) AS ns, min(e.dur_ns), max(e.dur_ns){} "
+       "FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id WHERE e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 GROUP BY 1, 2 ORDER BY ns DESC LIMIT ?3", "e.dur_ns"},
       {Kind::Operator,
-       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns) FROM t_cpu_event "
-       "WHERE kind = 'cpu_op' AND start_ns < ?2 AND start_ns + dur_ns > ?1 GROUP BY name ORDER BY ns DESC LIMIT ?3"},
+       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns){} FROM t_cpu_event "
+       "WHERE kind = 'cpu_op' AND start_ns < ?2 AND start_ns + dur_ns > ?1 GROUP BY name ORDER BY ns DESC LIMIT ?3", "dur_ns"},
       {Kind::Span,
-       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns) FROM (SELECT name, start_ns, dur_ns FROM t_cpu_event "
+       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns){} FROM (SELECT name, start_ns, dur_ns FROM t_cpu_event "
        "WHERE kind <> 'cpu_op' UNION ALL SELECT name, start_ns, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL) "
-       "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND dur_ns > 0 GROUP BY name ORDER BY ns DESC LIMIT ?3"},
+       "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND dur_ns > 0 GROUP BY name ORDER BY ns DESC LIMIT ?3", "dur_ns"},
   };
   std::vector<SliceSum> out;
   for (const Source& source : kSources) {
-    auto read = reader.each(source.sql, {from, to, most}, [&](const Statement& s) { out.push_back(sumOf(source.kind, s)); });
+    const std::string sql = fmt::format(fmt::runtime(source.sql), decadesOf(source.length));
+    auto read = reader.each(sql, {from, to, most}, [&](const Statement& s) { out.push_back(sumOf(source.kind, s)); });
     if (!read) return tl::unexpected(read.error());
   }
   return out;

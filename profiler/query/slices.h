@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +31,12 @@ struct SliceSum {
   std::string name = {};
   int64_t kernel = 0;  ///< kernel_id, where one stands behind all of them
   int64_t count = 0, totalNs = 0, minNs = 0, maxNs = 0;
+  /// How many are shorter than 100 ns, than 1 µs, …, than 100 ms, and how many are longer: each counted once.
+  static constexpr size_t kDecades = 8;
+  std::array<int64_t, kDecades> lengths{};
 };
+/// A bar for each decade from the shortest to the longest, between the bounds of both: "1 µs ▁█▃ 1 ms".
+std::string lengthsText(const std::array<int64_t, SliceSum::kDecades>& lengths);
 /// Most time first, at most `most` of each kind.
 Result<std::vector<SliceSum>> sumSlices(const session::Reader& reader, int64_t from, int64_t to, int64_t most = 12);
 

@@ -1,9 +1,12 @@
 // The summary pyramid against sums over the launches themselves.
 #include <QTemporaryDir>
 #include <QTest>
+#include <map>
+#include <numeric>
 #include <random>
 
 #include "engine/support/clock.h"
+#include "profiler/query/slices.h"
 #include "profiler/query/timeline.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/large_session.h"
@@ -72,6 +75,48 @@ class TimelineTest : public QObject {
                  qPrintable(QString("%1 of %2").arg(busy).arg(expectedBusy)));
       }
     }
+  }
+
+  /// What a marked span adds up, against the launches themselves.
+  void aMarkedSpanIsSummedByNameAndLength() {
+    const std::string path = file("marked");
+    constexpr int64_t kStart = 1'000'000'000;
+    const int64_t lengths[] = {50, 99, 100, 5'000, 9'999, 10'000, 2'000'000, 300'000'000};
+    std::map<int64_t, std::vector<int64_t>> byKernel;
+    {
+      auto writer = Writer::create(path);
+      QVERIFY(writer);
+      for (int64_t k : {1, 2}) (*writer)->post(rows::Kernel{.id = k, .name = "kernel " + std::to_string(k), .kind = std::string("generated")});
+      LaunchRing* ring = (*writer)->openRing(7);
+      int64_t now = kStart;
+      for (int i = 0; i < 40; ++i) {
+        const int64_t length = lengths[static_cast<size_t>(i) % std::size(lengths)];
+        ring->push({now, length, 0, i % 3 == 0 ? 2 : 1, 0});
+        byKernel[i % 3 == 0 ? 2 : 1].push_back(length);
+        now += length + 10;
+      }
+      (*writer)->finish();
+    }
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    const auto sums = query::sumSlices(**reader, kStart - 1, kStart + 10'000'000'000);
+    QVERIFY(sums.has_value());
+    QCOMPARE(sums->size(), byKernel.size());
+    for (const auto& sum : *sums) {
+      const std::vector<int64_t>& all = byKernel[sum.kernel];
+      QCOMPARE(sum.name, "kernel " + std::to_string(sum.kernel));
+      QCOMPARE(sum.count, static_cast<int64_t>(all.size()));
+      QCOMPARE(sum.totalNs, std::accumulate(all.begin(), all.end(), int64_t{0}));
+      std::array<int64_t, query::SliceSum::kDecades> expected{};
+      for (const int64_t length : all) {
+        size_t decade = 0;
+        for (int64_t end = 100; length >= end && decade + 1 < expected.size(); end *= 10) ++decade;
+        ++expected[decade];
+      }
+      QVERIFY(sum.lengths == expected);
+    }
+    QCOMPARE(query::lengthsText({0, 0, 8, 1, 0, 4, 0, 0}), std::string("1 µs █▁ ▄ 10 ms"));
+    QCOMPARE(query::lengthsText({}), std::string());
   }
 
   void theFirstTimelineDoesNotReadEveryEvent_data() {

@@ -315,8 +315,9 @@ void TimelineView::showSums(int64_t from, int64_t to) {
             if (section != static_cast<int>(sum.kind)) page.section(titles[section = static_cast<int>(sum.kind)]);
             page.pair(str(sum.name),
                       tr("%1 (%2) in %3, each %4 to %5")
-                          .arg(duration(sum.totalNs), str(formatShare(static_cast<double>(sum.totalNs), static_cast<double>(length))),
-                               str(formatCount(sum.count)), duration(sum.minNs), duration(sum.maxNs)),
+                              .arg(duration(sum.totalNs), str(formatShare(static_cast<double>(sum.totalNs), static_cast<double>(length))),
+                                   str(formatCount(sum.count)), duration(sum.minNs), duration(sum.maxNs)) +
+                          (sum.count > 1 ? QStringLiteral("   ") + str(query::lengthsText(sum.lengths)) : QString()),
                       sum.kernel > 0 ? Location::of(ObjectKind::Kernel, sum.kernel) : Location{});
           }
           if (sums.empty()) page.paragraph(tr("Nothing ran in this span."), true);
