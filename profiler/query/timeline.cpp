@@ -78,13 +78,16 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
 
 Result<TimeRange> timeRange(const Reader& reader) {
   TimeRange range;
-  auto read = reader.each(
-      "SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
+  bool hasDeviceBlocks = false;
+  auto read = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2)", {}, [&](const Statement& row) { hasDeviceBlocks = row.integer(0) != 0; });
+  if (!read) return tl::unexpected(read.error());
+  read = reader.each(
+      std::string("SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
       "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
-      "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats "
-      // Blocks hold a recording's events of GPUs, and the launches of an imported trace; what lies in neither is of others.
-      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event WHERE NOT EXISTS(SELECT 1 FROM t_block WHERE track = 2))",
+      "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats ") +
+          // Blocks hold a recording's events of GPUs, and the launches of an imported trace; what lies in neither is of others.
+          (hasDeviceBlocks ? ")" : "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event)"),
       {}, [&](const Statement& row) { range = {row.integer(0), row.integer(1)}; });
   if (!read) return tl::unexpected(read.error());
   return range;
