@@ -47,6 +47,7 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
   right_ = new Margin(this, [this](QPaintEvent* event) { paintRight(event); });
   connect(this, &QPlainTextEdit::blockCountChanged, this, &CodePane::layoutMargins);
   connect(this, &QPlainTextEdit::updateRequest, this, [this](const QRect& rect, int dy) {
+    colourShownLines();  // a jump scrolls without a word of the scroll bar
     for (Margin* margin : {left_, right_}) {
       if (dy != 0) {
         margin->scroll(0, dy);
@@ -56,7 +57,6 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
     }
   });
   connect(verticalScrollBar(), &QScrollBar::valueChanged, this, [this] {
-    colourShownLines();
     if (!search_.isEmpty()) highlightLine();
   });
   connect(this, &QPlainTextEdit::cursorPositionChanged, this, [this] {
@@ -82,7 +82,7 @@ void CodePane::setCode(const QString& code) {
   stopLine_ = 0;
   hasNotes_ = false;
   setPlainText(code);
-  colourShownLines();
+  highlighter_->showLines(0, viewport()->height() / std::max(1, fontMetrics().lineSpacing()) + 2);
   layoutMargins();
   highlightLine();
 }
@@ -150,8 +150,8 @@ void CodePane::layoutMargins() {
 }
 
 void CodePane::colourShownLines() {
-  const int first = firstVisibleBlock().blockNumber();
-  highlighter_->showLines(first, first + viewport()->height() / std::max(1, fontMetrics().lineSpacing()) + 2);
+  const int first = firstVisibleBlock().blockNumber(), last = first + viewport()->height() / std::max(1, fontMetrics().lineSpacing()) + 2;
+  if (!highlighter_->isShown(first, last)) highlighter_->showLines(first, last);
 }
 
 void CodePane::resizeEvent(QResizeEvent* event) {

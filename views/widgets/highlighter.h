@@ -20,6 +20,7 @@ class Highlighter : public QSyntaxHighlighter {
   Language language() const { return language_; }
   /// Lines from 0 that are on the screen.
   void showLines(int first, int last);
+  bool isShown(int first, int last) const { return first == first_ && last == last_; }
 
  protected:
   void highlightBlock(const QString& text) override;

@@ -54,7 +54,7 @@ QList<Message> messagesOf(const QString& path) {
 
 /// What a sentence is filled with: %1, %n, {} and the like, sorted.
 QStringList placesIn(const QString& text) {
-  static const QRegularExpression place(QStringLiteral("%L?\\d|%L?n|\\{[^}]*\\}|<[^>]+>"));
+  static const QRegularExpression place(QStringLiteral("%L?\\d|%L?n|\\{[^}]*\\}|</?[a-z][^>]*>"));
   QStringList places;
   for (auto it = place.globalMatch(text); it.hasNext();) places << it.next().captured();
   places.sort();
