@@ -114,7 +114,7 @@ class Logs(Process):
         self.assertIn("===== Forward graph 0 =====", told["aot_graphs"])
         self.assertIn("BEFORE FUSION", told["ir_pre_fusion"])
         self.assertIn("AFTER FUSION", told["ir_post_fusion"])
-        self.assertRegex(told["fusion"], r"fusing \w+ with \w+|cannot fuse")
+        self.assertIn("completed fusion round", told["fusion"])
         self.assertIn("GUARDS:", told["guards"])
         self.assertRegex(told["guards"], r"\| \| \+- TENSOR_MATCH: check_tensor\(L\['x'\]")
         self.assertIn("calls", told["side_effects"])
