@@ -93,6 +93,7 @@ struct Parsed {
   MemoryOptions memory;
   ReplayOptions replay, numerics;
   CompileProgramOptions compile;
+  ConfigOptions config;
   CacheOptions cache;
   std::string openFile;
 };
@@ -139,7 +140,7 @@ void addDebug(CLI::App& app, DebugOptions& o) {
 
 void addReports(CLI::App& app, Parsed& p) {
   auto* summary = app.add_subcommand("summary", "Print what run prints at the end");
-  summary->add_option("FILE", p.summary.file, kFileHelp)->required();
+  summary->add_option("FILE", p.summary.files, std::string(kFileHelp) + ". Several: sessions of the ranks of one run, side by side")->required();
   addJson(summary, p.summary.json);
 
   auto* query = app.add_subcommand("query", "Run a SELECT over a session");
@@ -312,6 +313,15 @@ void addGraphCommands(CLI::App& app, Parsed& p) {
   compile->footer("  fusebox compile model.pt2 -o model.fbx\n\n"
                   "fusebox.load_program(\"model.fbx\") runs it in Python, fusebox::StoredProgram::open in C++ (engine/example/run_program.cpp).");
 
+  auto* config = app.add_subcommand("config", "Print all settings with value, default, source and meaning, and what they do here");
+  config->add_option("NAME", p.config.names, "Only settings with this in their names, told in full; * stands for anything");
+  config->add_flag("--changed", p.config.changed, "Only those that the environment sets");
+  config->add_option("--python", p.config.python, "Interpreter with PyTorch")->type_name("PROGRAM");
+  addJson(config, p.config.json);
+  config->footer("  fusebox config                     fusebox.config, torch.compiler.config, torch._dynamo.config, torch._functorch.config,\n"
+                 "                                     torch.fx.experimental._config and torch._inductor.config\n"
+                 "  fusebox config recompile_limit     what it means, where it comes from, and whether it acts");
+
   auto* numerics = app.add_subcommand("numerics", "Errors of a graph's values, eager and compiled, against float64");
   numerics->add_option("FILE", p.numerics.file, "Session")->required();
   numerics->add_flag("--no-bisect", p.numerics.noBisect, "Do not look for the fusion or pass behind the first divergence");
@@ -381,6 +391,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("export")) return exportSession(p.exporting);
   if (app.got_subcommand("replay")) return replayGraph(p.replay);
   if (app.got_subcommand("compile")) return compileProgram(p.compile);
+  if (app.got_subcommand("config")) return showConfig(p.config);
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("gpu")) return p.gpu.code != 0 ? showGpuCode(p.gpu) : showGpu(p.gpu);
   if (app.got_subcommand("recompiles")) return showRecompiles(p.recompiles);

@@ -17,7 +17,7 @@ inline constexpr int kUsage = 2;
 inline constexpr int kUnreadable = 3;  ///< input that cannot be read, output that cannot be written
 
 struct SummaryOptions {
-  std::string file;
+  std::vector<std::string> files;  ///< several: of the ranks of one run
   bool json = false;
 };
 struct QueryOptions {
@@ -62,6 +62,12 @@ struct ReplayOptions {
 struct CompileProgramOptions {
   std::string file, output, python;
   bool json = false;
+};
+/// `config`: settings of the engine and of PyTorch, and what they do here.
+struct ConfigOptions {
+  std::vector<std::string> names;  ///< parts of names; empty: all
+  std::string python;
+  bool changed = false, json = false;
 };
 struct GpuOptions {
   std::string file;
@@ -130,6 +136,7 @@ int importCache(const CacheOptions& options);
 int runDoctor(const DoctorOptions& options);
 int replayGraph(const ReplayOptions& options);
 int compileProgram(const CompileProgramOptions& options);
+int showConfig(const ConfigOptions& options);
 int measureNumerics(const ReplayOptions& options);
 
 /// "fusebox: <error>" on stderr; returns the exit code that its kind of failure has.

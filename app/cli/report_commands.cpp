@@ -12,6 +12,7 @@
 #include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
+#include "profiler/compare/ranks.h"
 #include "profiler/export/chrome_trace.h"
 #include "profiler/export/gzip_output.h"
 #include "profiler/export/html_report.h"
@@ -35,15 +36,23 @@ int complainUsage(const std::string& message) {
   return kUsage;
 }
 
+int showRanks(const std::vector<std::string>& files, bool json) {
+  auto report = compare::compareRanks(files);
+  if (!report) return complain(report.error());
+  fmt::print("{}", json ? compare::toJson(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : printable(compare::toText(*report)));
+  return kOk;
+}
+
 int showSummary(const SummaryOptions& options) {
-  auto reader = openInput(options.file);
+  if (options.files.size() > 1) return showRanks(options.files, options.json);
+  auto reader = openInput(options.files.front());
   if (!reader) return complain(reader.error());
   auto summary = query::summarize(**reader);
   if (!summary) return complain(summary.error());
   if (options.json) {
     fmt::print("{}\n", query::toJson(*summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}", options.file, coloured(printable(query::toText(*summary)), STDOUT_FILENO));
+    fmt::print("{}\n{}", options.files.front(), coloured(printable(query::toText(*summary)), STDOUT_FILENO));
   }
   return kOk;
 }

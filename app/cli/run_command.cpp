@@ -6,12 +6,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/run_preparation.h"
 #include "app/cli/script_process.h"
 #include "app/cli/stock_trace.h"
+#include "profiler/compare/ranks.h"
 #include "profiler/cupti/pm_sampler.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
@@ -62,6 +64,40 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   }
 }
 
+/// Sessions of ranks that torchrun started in this run (see host.py), in their order.
+std::vector<std::string> sessionsOfRanks(const std::string& session, fs::file_time_type since) {
+  const fs::path base = session;
+  const std::string stem = base.stem().string() + "-rank", ending = base.extension().string();
+  std::map<std::pair<int, std::string>, std::string> found;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(fs::absolute(base, error).parent_path(), error)) {
+    const std::string name = file.path().stem().string();
+    int rank = 0;
+    const char *begin = name.data() + stem.size(), *end = name.data() + name.size();
+    if (!name.starts_with(stem) || file.path().extension() != ending || file.last_write_time(error) < since) continue;
+    const auto [rest, problem] = std::from_chars(begin, end, rank);
+    const std::string restart(rest, end);
+    if (problem == std::errc() && (restart.empty() || restart.starts_with("-restart"))) found[{rank, restart}] = (base.parent_path() / file.path().filename()).string();
+  }
+  std::vector<std::string> sessions;
+  for (auto& [key, path] : found) sessions.push_back(std::move(path));
+  return sessions;
+}
+
+void reportRanks(const RunOptions& options, const std::vector<std::string>& sessions, const ScriptEnd& end) {
+  for (const std::string& session : sessions) session::noteRecorded(session);
+  auto report = compare::compareRanks(sessions);
+  if (!report) {
+    complain(report.error());
+    return;
+  }
+  auto json = compare::toJson(*report);
+  json["exit_code"] = end.exitCode;
+  if (!options.summary.empty()) writeSummaryFile(options.summary, json);
+  if (options.json) fmt::print(stderr, "{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else fmt::print(stderr, "fusebox: recorded {} ranks\n{}", sessions.size(), printable(compare::toText(*report)));
+}
+
 /// Why what was asked of the GPU's counters cannot be; empty: it can.
 std::string countersProblem(const RunOptions& options) {
   const bool samples = !options.gpuSampling.empty() || !options.gpuSamplingMetrics.empty();
@@ -90,12 +126,16 @@ int runScript(const RunOptions& options) {
   StockTrace trace(options.engine == "stock" && !options.noRecord);
   trace.request(run->environment);
   ReplacedSession replaced(*run);
+  const auto began = fs::file_time_type::clock::now();
   auto end = runScriptProcess(run->command, run->environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
   replaced.begun();
   sayHowItEnded(*end);
   trace.attachTo(run->session);
-  if (!options.noRecord) {
+  const std::vector<std::string> ranks = options.noRecord ? std::vector<std::string>() : sessionsOfRanks(run->session, began);
+  if (!ranks.empty()) {
+    reportRanks(options, ranks, *end);
+  } else if (!options.noRecord) {
     session::noteRecorded(run->session);
     report(options, run->session, *end);
   }

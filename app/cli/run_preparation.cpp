@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "app/cli/python_choice.h"
 #include "app/cli/session_path.h"
@@ -39,12 +41,28 @@ Result<void> checkScript(const std::vector<std::string>& script) {
   if (script[0] == "-") return {};  // standard input, as Python has it
   std::error_code error;
   const fs::path path = script[0];
-  if (!fs::exists(path, error)) return fail(ErrorCode::NotFound, "there is no such script", script[0]);
+  if (!fs::exists(path, error)) return fail(ErrorCode::NotFound, "there is no such script, nor a command of this Python's or on the PATH that is one", script[0]);
   if (fs::is_directory(path, error) && !fs::exists(path / "__main__.py", error)) {
     return fail(ErrorCode::Corrupt, "this is a directory without __main__.py, not a script", script[0]);
   }
   if (access(path.c_str(), R_OK) != 0) return fail(ErrorCode::Io, "the script may not be read", script[0]);
   return {};
+}
+
+/// "torchrun": a command written in Python, beside the interpreter or on the PATH. Its path, or the word as it is.
+std::string commandFile(const std::string& word, const std::string& interpreter) {
+  std::error_code error;
+  if (word.empty() || word[0] == '-' || word.find('/') != std::string::npos || fs::exists(word, error)) return word;
+  std::vector<fs::path> folders{fs::path(interpreter).parent_path()};
+  const char* path = std::getenv("PATH");
+  std::istringstream in(path ? path : "");
+  for (std::string folder; std::getline(in, folder, ':');) folders.emplace_back(folder);
+  for (const fs::path& folder : folders) {
+    std::ifstream file(folder / word);
+    std::string first;
+    if (std::getline(file, first) && first.starts_with("#!") && first.find("python") != std::string::npos) return (folder / word).string();
+  }
+  return word;
 }
 
 std::string defaultSession(const std::vector<std::string>& script) {
@@ -76,8 +94,10 @@ void sayHowItEnded(const ScriptEnd& end) {
 }
 
 Result<PreparedRun> prepareRun(const RunOptions& options) {
-  if (auto usable = checkScript(options.script); !usable) return tl::unexpected(usable.error());
   auto python = choosePython(options.python);
+  std::vector<std::string> script = options.script;
+  if (python && !script.empty()) script[0] = commandFile(script[0], python->interpreter);
+  if (auto usable = checkScript(script); !usable) return tl::unexpected(usable.error());
   if (!python) return tl::unexpected(python.error());
   const std::string package = packageFolder();
   if (package.empty()) {
@@ -93,14 +113,14 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
   if (!options.gpuSampling.empty()) run.environment["FUSEBOX_GPU_SAMPLING"] = options.gpuSampling;
   if (!options.gpuSamplingMetrics.empty()) run.environment["FUSEBOX_GPU_SAMPLING_METRICS"] = options.gpuSamplingMetrics;
   if (!options.noRecord) {
-    run.session = options.session.empty() ? defaultSession(options.script) : options.session;
+    run.session = options.session.empty() ? defaultSession(script) : options.session;
     if (auto writable = checkSessionPath(run.session); !writable) return tl::unexpected(writable.error());
     std::error_code error;
     run.environment["FUSEBOX_SESSION"] =
         fs::absolute(run.session, error).string();  // the script may change its directory
   }
   run.command = {python->interpreter, "-m", "fusebox.host"};
-  run.command.insert(run.command.end(), options.script.begin(), options.script.end());
+  run.command.insert(run.command.end(), script.begin(), script.end());
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/entries/job_profile.h"
+#include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/graph_cache.h"
@@ -75,6 +76,8 @@ py::dict toDict(const CaptureEvent& e) {
   d["operators"] = e.operators;
   d["guards"] = e.guards;
   d["graph"] = e.graph;
+  d["operators_at"] = e.operatorsAt;
+  d["symbols"] = e.symbols;
   d["capture_ms"] = static_cast<double>(e.captureNs) / 1e6;
   d["compile_ms"] = static_cast<double>(e.compileNs) / 1e6;
   return d;
@@ -233,6 +236,11 @@ void bindReports(py::module_& m) {
     py::list list;
     for (const CaptureEvent& e : capture::eventsSince(since)) list.append(toDict(e));
     return list;
+  });
+  m.def("keep_operators", [](bool keep) { capture::keepsOperators() = keep; });
+  m.def("set_number_exchange", [](const py::object& exchange) { capture::rankFunctions().exchangeNumbers = capture::PyRef::borrow(exchange.ptr()); });
+  m.def("set_guard_agreement", [](const py::object& allHit) {
+    capture::rankFunctions().allHit = allHit.is_none() ? capture::PyRef() : capture::PyRef::borrow(allHit.ptr());
   });
   m.def("keep_graph_text", [](bool keep) { capture::keepsGraphText() = keep; });
   m.def("configure", &configure);

@@ -173,7 +173,8 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
   facts.compositeImplicit = kernels.meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
   // A device may have a kernel of its own for what is a composition elsewhere (_fused_rms_norm): there the operator is called as one.
   if (rule && cudaKernel) facts.compositeImplicit = nullptr;
-  if (!kCompositeReadsData.count(facts.name))
+  // A collective's composite kernel starts it, on whatever it is given.
+  if (!kCompositeReadsData.count(facts.name) && !facts.collective)
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})
       if (!kernels.composite) kernels.composite = findKernel(op, key, false);
   // A composite in-place kernel would write to memory that is not there.

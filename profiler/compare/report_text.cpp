@@ -29,18 +29,6 @@ std::string cut(const std::string& text, size_t most) {
 
 char sign(const Entry& e) { return e.kind == Kind::Added ? '+' : e.kind == Kind::Removed ? '-' : '~'; }
 
-std::string line(const Entry& e) {
-  std::string text;
-  switch (e.kind) {
-    case Kind::Added: text = cut(e.b.text, 150); break;
-    case Kind::Removed: text = cut(e.a.text, 150); break;
-    default: text = fmt::format("{} → {}", cut(e.a.text, 100), cut(e.b.text, 100));
-  }
-  if (!e.change.empty()) text += "  " + e.change;
-  if (e.kind != Kind::Added && e.kind != Kind::Removed && e.subject == Subject::Time) text += e.verdict == Verdict::Slower ? ", slower" : e.verdict == Verdict::Faster ? ", faster" : "";
-  return fmt::format("{} {:<11} {}{}{}", sign(e), e.subject == Subject::Count || e.name == subjectName(e.subject) ? "" : subjectName(e.subject), cut(e.name, 60), text.empty() ? "" : ": ", text);
-}
-
 class Writer {
  public:
   explicit Writer(const Comparison& c) : c_(c), below_(c.entries.size(), 0) {
@@ -74,7 +62,7 @@ class Writer {
       out_ += fmt::format("{}{}{}\n", indent, e.name, e.a.present && !e.a.text.empty() ? "  " + cut(e.a.text, 80) : "");
       return;
     }
-    out_ += indent + line(e) + "\n";
+    out_ += indent + entryLine(e) + "\n";
     if (!e.note.empty() && e.subject == Subject::Kernel) out_ += fmt::format("{}    {}\n", indent, cut(e.note, 160));
   }
 
@@ -100,6 +88,18 @@ std::string times(const Comparison& c) {
 }
 
 }  // namespace
+
+std::string entryLine(const Entry& e) {
+  std::string text;
+  switch (e.kind) {
+    case Kind::Added: text = cut(e.b.text, 150); break;
+    case Kind::Removed: text = cut(e.a.text, 150); break;
+    default: text = fmt::format("{} → {}", cut(e.a.text, 100), cut(e.b.text, 100));
+  }
+  if (!e.change.empty()) text += "  " + e.change;
+  if (e.kind != Kind::Added && e.kind != Kind::Removed && e.subject == Subject::Time) text += e.verdict == Verdict::Slower ? ", slower" : e.verdict == Verdict::Faster ? ", faster" : "";
+  return fmt::format("{} {:<11} {}{}{}", sign(e), e.subject == Subject::Count || e.name == subjectName(e.subject) ? "" : subjectName(e.subject), cut(e.name, 60), text.empty() ? "" : ": ", text);
+}
 
 std::string toText(const Comparison& c) {
   std::string out = sessionLine("A", c.a) + sessionLine("B", c.b) + "\n";

@@ -12,7 +12,7 @@ namespace fusebox::compare {
 namespace {
 
 // Facts that differ between any two runs, or that other entries say better.
-constexpr std::string_view kIgnored[] = {"boot_id", "clock", "command", "cwd", "end_ns", "engine", "gpu_flush_ns", "gpu_overhead_ns", "gpu_records", "gpu_samples", "gpu_sampling_ns", "heartbeat_unix_ns", "pid", "pid_start", "platform", "recorder_ns",
+constexpr std::string_view kIgnored[] = {"boot_id", "clock", "command", "cwd", "end_ns", "engine", "gpu_flush_ns", "gpu_overhead_ns", "gpu_records", "gpu_samples", "gpu_sampling_ns", "heartbeat_unix_ns", "pid", "pid_start", "platform", "rank", "recorder_ns",
                                          "schema_version", "script", "start_ns", "start_unix_ns", "state", "cpu_features"};
 
 bool ignored(const std::string& key) {

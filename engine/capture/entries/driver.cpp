@@ -7,6 +7,7 @@
 #include "engine/capture/entries/eager_look.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
+#include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/real_stretch.h"
@@ -73,6 +74,7 @@ class FrameRun {
   bool isCovered(int offset) const;
   PyObject* raiseFromEffect();
   std::shared_ptr<Entry> entryHere(bool* failed);
+  std::shared_ptr<Entry> find(const GlobalState& now, bool* failed);
   std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
@@ -142,6 +144,17 @@ std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
   });
 }
 
+/// Compiled code for this call; where ranks decide together, only if every rank has some.
+std::shared_ptr<Entry> FrameRun::find(const GlobalState& now, bool* failed) {
+  EntryPoint& point = pointHere();
+  auto entry = findEntry(code_, point, view(), now, options_, globalsOf(frame_));
+  if (!rankFunctions().allHit || point.compiled == 0 || code_.isStored) return entry;
+  const bool all = allRanksHit(code_, point, entry || point.eager);
+  *failed = PyErr_Occurred();
+  // What the guards found was for a run right behind them.
+  return all && entry && !*failed ? findEntry(code_, pointHere(), view(), now, options_, globalsOf(frame_)) : nullptr;
+}
+
 std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const GlobalState now = GlobalState::current();
   const char* why = now.refusal();
@@ -150,15 +163,16 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     *failed = !leaveToPython(code_, pointHere(), options_, why);
     return nullptr;
   }
-  EntryPoint& point = pointHere();
-  PyObject* globals = globalsOf(frame_);
   record::Recorder* recorder = record::Recorder::session();
   checkStartNs_ = recorder ? nowNs() : 0;
-  if (auto entry = findEntry(code_, point, view(), now, options_, globals)) {
+  if (auto entry = find(now, failed)) {
     if (recorder && entry->recorder == recorder) recorder->guardCheck(entry->compile, checkStartNs_, nowNs() - checkStartNs_);
     return entry;
   }
   checkStartNs_ = 0;
+  if (*failed) return nullptr;
+  EntryPoint& point = pointHere();
+  PyObject* globals = globalsOf(frame_);
   if (code_.isStored) {
     raiseStored(now, point);
     *failed = true;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 namespace fusebox::capture {
 
@@ -79,6 +81,16 @@ std::string kindOf(const graph::Relation& relation) {
 }
 
 }  // namespace
+
+bool dynamoSwitch(const char* name, const char* environment, bool standard) {
+  if (const PyRef value = torchSetting("torch._dynamo.config", name)) {
+    const int truth = value.get() == Py_None ? standard : PyObject_IsTrue(value.get());
+    PyErr_Clear();
+    return truth < 0 ? standard : truth > 0;
+  }
+  const char* text = std::getenv(environment);
+  return text && std::string_view(text) == "1" ? true : !(text && std::string_view(text) == "0") && standard;
+}
 
 DynamicRules dynamicRules(const RegionOptions& options) {
   const CaptureConfig& config = captureConfig();

@@ -10,6 +10,9 @@ namespace fusebox::capture {
 /// A setting of one of PyTorch's configuration modules, if that module has been imported; null otherwise.
 PyRef torchSetting(const char* module, const char* name);
 
+/// A switch of torch._dynamo.config, or of the environment where nobody has imported that.
+bool dynamoSwitch(const char* name, const char* environment, bool standard);
+
 /// What an option of torch.compile, fusebox.config and PyTorch's own settings (torch._dynamo.config where it has been imported,
 /// torch.compiler.config) say about symbolic sizes now. A setting that differs from its default in either counts. Runs Python.
 DynamicRules dynamicRules(const RegionOptions& options);

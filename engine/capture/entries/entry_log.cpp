@@ -74,6 +74,11 @@ bool& keepsGraphText() {
   return keeps;
 }
 
+bool& keepsOperators() {
+  static bool keeps = false;
+  return keeps;
+}
+
 Place placeOf(PyCodeObject* code, int offset) {
   Place p;
   p.file = text(code->co_filename);

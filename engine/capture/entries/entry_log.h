@@ -23,6 +23,7 @@ struct CaptureEvent {
   int64_t operators = 0;  ///< Compiled: of the graph
   int64_t guards = 0;
   std::string graph;      ///< Compiled: the captured graph as text
+  std::vector<std::string> operatorsAt, symbols;  ///< Compiled: operators with their lines, sources of symbols; where keepsOperators()
   int64_t captureNs = 0, compileNs = 0;
 };
 
@@ -48,6 +49,8 @@ struct CompilingTold {
 };
 /// Whether compiled graphs are to be kept as text in events (fusebox.explain).
 bool& keepsGraphText();
+/// Whether their operators and symbols are to be.
+bool& keepsOperators();
 
 /// The session's row of a frame (or of the resume function that starts at the point); made on first use, 0 without a recorder.
 record::Id frameRecord(CodeState& code, EntryPoint& point);

@@ -12,6 +12,7 @@
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/entries/job_profile.h"
+#include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -73,6 +74,7 @@ class EntryMaker {
   SymbolicPolicy symbols_;
   bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
   bool constantsInstead_ = false;  ///< the attempt failed because of symbols, which the next one does without
+  bool hasAskedRanks_ = false;     ///< other ranks, for the sizes that they capture with
 };
 
 /// An entry that did not fit.
@@ -131,6 +133,9 @@ void EntryMaker::explainMisses(const char* outcome) {
   std::vector<Miss> misses;
   for (const auto& entry : point_.entries)
     if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
+  for (Miss& miss : misses)
+    if (miss.failure.guard.empty() && rankFunctions().allHit)
+      miss.failure = {.guard = "RANKS", .expected = "every rank has code for its call", .found = "another rank has none, and all compile together"};
   const bool constantFloats = specialisesFloats(*options_);
   for (const auto& [entry, failure] : misses)
     if (failure.floatChanged && !constantFloats)
@@ -431,6 +436,19 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
   e.detail = made ? kSkipped : "the backend raised an exception";
 }
 
+/// "aten::mm at model.py:12" for each operator.
+std::vector<std::string> operatorsAt(const graph::Graph& graph) {
+  std::vector<std::string> lines;
+  for (const graph::Node& node : graph.nodes()) {
+    if (node.kind != graph::NodeKind::Call) continue;
+    lines.push_back(node.op);
+    if (!node.origin.stack || node.origin.stack->empty()) continue;
+    const graph::SourceLine& at = node.origin.stack->back();
+    lines.back() += " at " + at.file.substr(at.file.rfind('/') + 1) + ":" + std::to_string(at.line);
+  }
+  return lines;
+}
+
 std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   auto entry = std::make_shared<Entry>();
   entry->options = options_;
@@ -443,6 +461,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   if (segment.graph) {
     for (const graph::Node& node : segment.graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
     if (keepsGraphText()) e.graph = segment.graph->forward.str();
+    if (keepsOperators()) e.operatorsAt = operatorsAt(segment.graph->forward);
     CompileOptions how = compileOptions(*options_);
     how.stored = stored_;
     how.caches = caches_;
@@ -478,6 +497,8 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     captureCounters().operators += e.operators;
     finishEntry(*entry, std::move(segment));
     e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
+    if (keepsOperators())
+      for (const SymbolOrigin& origin : entry->guards->guards().shapes().origins) e.symbols.push_back(origin.at.str());
     recordGuards(*entry);
     entry->recipeObjects = heldByRecipes(entry->segment);
     entry->guards->loosen(entry->recipeObjects, globals_);
@@ -561,6 +582,13 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
   if (!capture(&segment)) {
     *failed = PyErr_Occurred();
     return nullptr;
+  }
+  if (mayTryAgain && !options_->function && !std::exchange(hasAskedRanks_, true)) {
+    if (learnFromRanks(code_, point_)) return attempt(failed, mayTryAgain);
+    if ((*failed = PyErr_Occurred())) {
+      if (recorder_) recorder_->endCompile(compile_, {false, "interrupted while other ranks were asked", {}, {}});
+      return nullptr;
+    }
   }
   reportBreak(segment);
   const bool breaks = segment.exit == Segment::Exit::Break;

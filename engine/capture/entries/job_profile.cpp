@@ -6,6 +6,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/cache_rules.h"
 #include "engine/capture/entries/dynamic_rules.h"
+#include "engine/capture/entries/place_name.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/number_profile.h"
 #include "engine/compile/profile_store.h"
@@ -44,17 +45,6 @@ std::string textSetting(const char* name, std::initializer_list<const char*> var
   return {};
 }
 
-/// A switch of torch._dynamo.config, or of the environment.
-bool switchSetting(const char* name, const char* environment, bool standard) {
-  if (const PyRef value = torchSetting("torch._dynamo.config", name)) {
-    const int truth = value.get() == Py_None ? standard : PyObject_IsTrue(value.get());
-    PyErr_Clear();
-    return truth < 0 ? standard : truth > 0;
-  }
-  const std::string text = variable(environment);
-  return text == "1" || (text != "0" && standard);
-}
-
 /// Of torch.distributed, where a process group has been set up.
 std::string rankText() {
   const auto call = [](const char* name) {
@@ -79,30 +69,6 @@ bool mayBeUsed(const std::string& job) {
                   "torch.compiler.config.job_id may not begin with 'mast:': such names are reserved for job ids that are "
                   "made automatically.");
   return false;
-}
-
-/// FNV-1a: equal in every process, which std::hash does not promise.
-std::string textDigest(std::string_view text) {
-  uint64_t digest = 0xcbf29ce484222325u;
-  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return std::to_string(digest);
-}
-
-/// The same in every process that runs this function, wherever its file lies.
-std::string placeName(PyCodeObject* code, const EntryPoint& point) {
-  const auto text = [](PyObject* o) {
-    const char* utf8 = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-    PyErr_Clear();
-    return std::string(utf8 ? utf8 : "?");
-  };
-  std::string content;
-  if (const PyRef bytes = PyRef::steal(PyCode_GetCode(code)); bytes && PyBytes_Check(bytes.get()))
-    content.assign(PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get())));
-  PyErr_Clear();
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) content += '\n' + text(PyTuple_GET_ITEM(code->co_names, i));
-  const std::string path = text(code->co_filename), name = path.substr(path.rfind('/') + 1);
-  return name + ":" + std::to_string(code->co_firstlineno) + " " + text(code->co_qualname) + " " + textDigest(content) + " @" +
-         std::to_string(point.offset) + "/" + std::to_string(point.depth);
 }
 
 void tell(const std::vector<std::string>& problems) {
@@ -165,14 +131,14 @@ bool recallProfile(const CodeState& code, EntryPoint& point) {
   }
   if (!mayBeUsed(job)) return false;
   ProfileStore store{{job, rankText(), textSetting("cache_key_tag", {"TORCH_COMPILE_CACHE_KEY_TAG"})},
-                     switchSetting("automatic_dynamic_local_pgo", "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO", true),
-                     switchSetting("automatic_dynamic_remote_pgo", "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_REMOTE_PGO", false)};
+                     dynamoSwitch("automatic_dynamic_local_pgo", "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO", true),
+                     dynamoSwitch("automatic_dynamic_remote_pgo", "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_REMOTE_PGO", false)};
   Current& now = current();
   if (!now.store || *now.store != store) load(store);
   const std::string id = store.id();
   if (point.numbers.profile == id) return true;
   point.numbers.profile = id;
-  if (const auto known = now.profile.find(placeName(code.code, point)); known != now.profile.end()) {
+  if (const auto known = now.profile.find(placeName(code, point)); known != now.profile.end()) {
     point.numbers.join(known->second.numbers);
     point.runTimeNumbers.insert(known->second.floats.begin(), known->second.floats.end());
   }
@@ -185,7 +151,7 @@ void keepProfile(const CodeState& code, const EntryPoint& point) {
   PlaceProfile place;
   place.numbers = point.numbers;
   place.floats = point.runTimeNumbers;
-  join(now.profile, {{placeName(code.code, point), std::move(place)}});
+  join(now.profile, {{placeName(code, point), std::move(place)}});
   now.isPending = true;
   if (nowNs() >= now.notBeforeNs) flushProfile();
 }

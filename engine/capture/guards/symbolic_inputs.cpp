@@ -99,7 +99,7 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
   } else if (rules.automatic && known && known->changed) {
     choice.policy = "automatic";
     choice.reason = at.str() + " was " + std::to_string(known->changed->first) + " and became " + std::to_string(known->changed->second) +
-                    (known->isRecalled ? ", as earlier runs of the job saw" : "");
+                    (known->isRecalled ? ", as earlier runs of the job or other ranks saw" : "");
     choice.changed = known->changed;
   } else if (rules.byDefault && (isValue ? isArgument(at.source) : !isOptimiserState(at.source))) {
     choice.policy = "dynamic";

@@ -23,6 +23,7 @@ enum class Answer : uint8_t {
   Process,    ///< how torch was built, the machine
   State,      ///< what the GlobalState guard compares, and what the program did since
   Asked,      ///< a state of its own: asked again at every check
+  OfGroup,    ///< a process group, of which it never changes
 };
 
 struct Query {
@@ -76,6 +77,7 @@ constexpr Query kQueries[] = {
     {"is_autocast_xla_enabled", Answer::Asked}, {"is_autocast_ipu_enabled", Answer::Asked}, {"get_autocast_xla_dtype", Answer::Asked},
     {"get_autocast_ipu_dtype", Answer::Asked}, {"_is_key_in_tls", Answer::Asked}, {"_is_opaque_type_registered", Answer::Asked},
     {"_get_dtensor_allow_implicit_replication", Answer::Asked}, {"_profiler_enabled", Answer::Asked},
+    {"_resolve_process_group", Answer::Asked}, {"size", Answer::OfGroup}, {"rank", Answer::OfGroup},
     {"_cuda_isInBadFork", Answer::Asked}, {"_cuda_get_cudnn_benchmark_limit", Answer::Asked}, {"_cuda_isCurrentStreamCapturing", Answer::Asked},
 };
 
@@ -113,8 +115,13 @@ bool sameAnswer(PyObject* a, PyObject* b) {
   return x && y && sameConstant(x.get(), y.get());
 }
 
+bool isProcessGroup(PyObject* o) {
+  PyObject* type = torchObject("torch._C._distributed_c10d.ProcessGroup");
+  return type && PyType_Check(type) && PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type));
+}
+
 bool isAnswer(PyObject* o) {
-  if (isConstantValue(o)) return true;
+  if (isConstantValue(o) || isProcessGroup(o)) return true;
   if (PyList_CheckExact(o)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
       if (!isConstantValue(PyList_GET_ITEM(o, i))) return false;
@@ -140,6 +147,10 @@ bool isOrHoldsSymbol(PyObject* o) {
 
 PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Query& query = *queryOf(callable);
+  if (query.answer == Answer::OfGroup) {
+    if (a.total() != 1 || !isProcessGroup(a.args[0])) e.breakHere("unsupported call", std::string("torch._C: ") + query.name + " is a C function that no rule describes");
+    return e.callReal(callable, a);
+  }
   // What the mode of set_default_device() would do with a function of torch in Python is to call it again.
   std::optional<WithoutCpuMode> noMode;
   if (std::string_view(query.name).starts_with("_has_torch_function")) noMode.emplace();

@@ -51,6 +51,9 @@ constexpr std::pair<std::string_view, std::string_view> kCopyForms[] = {
     {"aten::lift_fresh", "aten::lift_fresh_copy"},
 };
 
+/// The operator behind which a collective's result is there.
+constexpr std::string_view kWaitTensor = "_c10d_functional::wait_tensor";
+
 template <size_t N>
 std::string_view find(const std::pair<std::string_view, std::string_view> (&table)[N], std::string_view op) {
   for (const auto& [from, to] : table) {
@@ -211,6 +214,16 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   ArgumentList args;
   for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
 
+  std::vector<BufferId> writes;
+  // A collective writes its result, and reads its operands, until it is waited for: who reads the one comes after that, who writes to the others too.
+  if (const auto* awaited = node.op == kWaitTensor ? node.args[0].as<ValueRef>() : nullptr) {
+    for (BufferId id : used) writes.push_back(baseOf(id));
+    if (const graph::Node& start = graph_.node(awaited->node); graph::factsOf(start).collective)
+      graph::Graph::forEachValue(start.args, [&](ValueRef operand) {
+        if (const LazyTensor& value = tensor(operand); value.storage && value.storage->isReal()) used.push_back(value.storage->buffer);
+      });
+  }
+
   ExternStep call;
   call.op = node.op;
   call.args = std::move(args);
@@ -220,7 +233,6 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   if (auto copy = find(kCopyForms, node.op); !copy.empty()) call.op = copy;
 
   std::vector<LazyTensor> values(node.outputs.size());
-  std::vector<BufferId> writes;
   bool contiguous = true;
   for (size_t i = 0; i < node.outputs.size(); i++) {
     const OutputMeta& o = node.outputs[i];

@@ -8,10 +8,10 @@ from typing import Callable, Optional, Union
 
 import torch
 
-from . import _compile_debug, _config, _records  # noqa: F401  _records: the logs hear of compiling from now on
+from . import _compile_debug, _config, _ddp_record, _rank_agreement, _records, _settings_record  # noqa: F401  _records: the logs hear of compiling from now on
 from ._engine_access import GraphBreakError, _engine
 from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
-from ._unused_options import loaded_config, once, tell_unused
+from ._unused_options import once, tell_unused, tell_unused_settings
 
 
 def _forward_of(callable_):
@@ -33,7 +33,8 @@ def _function_of(callable_):
 
 def _is_disabled():
     import os
-    return os.environ.get("TORCH_COMPILE_DISABLE", "0") == "1" or os.environ.get("TORCHDYNAMO_DISABLE", "0") == "1"
+    config = sys.modules.get("torch._dynamo.config")
+    return bool(config and config.disable) or os.environ.get("TORCH_COMPILE_DISABLE", "0") == "1" or os.environ.get("TORCHDYNAMO_DISABLE", "0") == "1"
 
 
 def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None):
@@ -43,6 +44,7 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     if mode is None and options is None:
         mode = "default"
     name = engine_backend(backend)
+    tell_unused_settings(with_compiler=name == "inductor")
     if callable(name):
         return _function_options(name, fullgraph, dynamic, mode, options)
     if mode is not None:
@@ -51,7 +53,7 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
         name = "aot_eager"  # operators as they are, without passes
     checked = check_options(options)
     if name == "inductor":
-        tell_unused(checked, list_mode_options(mode) if mode else {}, mode, loaded_config())
+        tell_unused(checked, list_mode_options(mode) if mode else {}, mode)
     return {"backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
             "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
             "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
@@ -179,6 +181,8 @@ def _global_name(function):
 
 
 copyreg.pickle(_engine.CompiledFunction, _global_name)
+for _listener in (_settings_record.compiling, _rank_agreement.compiling, _ddp_record.compiling):
+    _engine.listen_to_compiling(_listener, True)
 
 
 def _compile_class(cls, settings, off):

@@ -6,7 +6,25 @@ from ._engine_access import _engine
 from ._unused_options import once
 
 # Names that the Python side keeps itself, with their defaults.
-_LOCAL = {"break_every": 0}
+_LOCAL = {"break_every": 0, "rank_agreement": True, "rank_report_s": 8.0, "rank_wait_s": 60.0}
+_LOCAL_DEFAULTS = dict(_LOCAL)
+_ENGINE_DEFAULTS = _engine.configuration()  # before anybody can have set any
+
+MEANINGS = {
+    "accumulated_recompile_limit": "entries that a code object may have", "assume_static_by_default": "sizes are symbols only where they changed",
+    "automatic_dynamic_shapes": "sizes that changed are symbols in the next compile",
+    "background": "optimised code is made on a thread of its own while quick code runs",
+    "break_every": "forces a graph break at every k-th instruction (for tests); 0: nowhere",
+    "error_on_recompile": "a recompile is an error", "fail_on_recompile_limit_hit": "the limit is an error in place of a warning",
+    "forbid_fusion": "nodes or pairs of nodes that are never fused: name, or name,name", "force_fusion": "pairs of nodes that are fused where that is right",
+    "force_parameter_static_shapes": "sizes of parameters are constants", "fuse": "whether kernels are fused", "max_fusion_size": "operations in one kernel",
+    "rank_agreement": "ranks of a process group tell each other what they compiled, and a difference is a warning; nothing waits for it",
+    "rank_report_s": "seconds after which a rank that has not compiled the same is named",
+    "rank_wait_s": "seconds for which ranks wait for each other where they decide together (compiler and guard collectives)",
+    "recompile_limit": "entries that a place of a code object may have", "skip_passes": "graph passes that are left out",
+    "specialize_float": "floats that changed stay constants", "specialize_int": "ints that changed stay constants",
+    "target": "processor that code is made for",
+}
 # Settings that the first kernel fixes.
 _ONCE = ("target", "background")
 
@@ -36,8 +54,11 @@ class _Config:
     def names(self):
         return sorted([*_LOCAL, *_engine.configuration()])
 
+    def defaults(self):
+        return {**_LOCAL_DEFAULTS, **_ENGINE_DEFAULTS}
+
     def __dir__(self):
-        return [*self.names(), "names", "patch"]
+        return [*self.names(), "names", "defaults", "patch"]
 
     @contextlib.contextmanager
     def patch(self, **settings):

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-from . import _gpu_recording
+from . import _gpu_recording, _settings_record
 from ._engine_access import _engine
 
 
@@ -13,10 +13,11 @@ def facts(engine="fusebox"):
     """What a session says about its origin."""
     import torch
 
+    ranks = {name.lower(): os.environ[name] for name in ("RANK", "WORLD_SIZE") if name in os.environ}
     settings = {f"config.{name}": str(value) for name, value in _engine.configuration().items()}
     return {"engine": engine, "torch": torch.__version__, "python": platform.python_version(), "device": "cpu",
             "command": " ".join(sys.orig_argv), "platform": platform.platform(), "torch_threads": str(torch.get_num_threads()),
-            **settings}
+            **ranks, **settings}
 
 
 def _memory_at_start():
@@ -61,6 +62,7 @@ def fact(key, value):
 
 def stop():
     try:
+        _settings_record.record()
         _gpu_recording.end()
         with contextlib.suppress(RuntimeError):  # not recording any more
             for key, value in _memory_at_end().items():

@@ -1,4 +1,4 @@
-"""torch.compiler's names over this engine. What it cannot honour raises NotImplementedError and says what."""
+"""torch.compiler's names over this engine."""
 
 import functools
 import inspect
@@ -13,6 +13,7 @@ from ._ahead_of_time import load_compiled_function
 from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
 from ._options import list_backends
+from ._rank_exchange import set_enable_guard_collectives
 from ._unused_options import once
 
 # Names that install() puts into torch.compiler. The queries (is_compiling, ...) are not among them: capture answers the
@@ -24,10 +25,6 @@ REPLACED = ["compile", "reset", "list_backends", "disable", "set_stance", "allow
 __all__ = sorted(set(REPLACED) | {"config", "is_compiling", "is_dynamo_compiling", "is_exporting", "wrap_numpy",
                                   "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe",
                                   "keep_tensor_guards_unsafe", "skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"})
-
-
-def _refuse(what, why):
-    raise NotImplementedError(f"torch.compiler.{what} is not supported by Fusebox: {why}")
 
 
 def is_compiling():
@@ -174,12 +171,6 @@ def nested_compile_region(fn=None, *args, **kwargs):
 def cudagraph_mark_step_begin():
     """Accepted: there is nothing to mark. Results of CUDA graphs stay good here for as long as the program holds them (a replay
     moves them away first), so no step has to say that they are no longer wanted."""
-
-
-def set_enable_guard_collectives(enabled):
-    if enabled:
-        _refuse("set_enable_guard_collectives", "ranks decide for themselves whether to recompile")
-    return False
 
 
 def _cache_info(ids):

@@ -3,10 +3,12 @@
     python -m fusebox.host script.py [args...] | -m module [args...] | -c code [args...]
 
 Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none),
+FUSEBOX_RANKS ("1": this is a rank that torchrun started, with a file of its own beside that),
 FUSEBOX_CONTROL and FUSEBOX_CONTROL_TOKEN (socket of the window or console that debugs the compiler).
 PyTorch is not imported before the program does it: engine and recorder start with that import.
 """
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -18,6 +20,7 @@ import sys
 import types
 
 _HERE = os.path.abspath(__file__)
+_LAUNCHER = "torch.distributed.run"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
@@ -70,6 +73,8 @@ class Host:
     def __init__(self, environment):
         self.engine = environment.get("FUSEBOX_ENGINE", "fusebox")
         self.session = environment.get("FUSEBOX_SESSION", "") if environment.get("FUSEBOX_RECORD", "1") != "0" else ""
+        if self.session and environment.get("FUSEBOX_RANKS") == "1":
+            self.session = _session_of_rank(self.session, environment)
         self.recording = False
         # Taken out of the environment: programs that this one starts are not being debugged.
         self.control = environment.pop("FUSEBOX_CONTROL", ""), environment.pop("FUSEBOX_CONTROL_TOKEN", "")
@@ -108,6 +113,16 @@ class Host:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
             self.session = ""
 
+    def forget_recording(self):
+        """This process compiles nothing: it starts others, which are recorded."""
+        if self.recording:
+            from . import _recording
+            _recording.stop()
+            for part in ("", "-wal", "-shm"):
+                if os.path.exists(self.session + part):
+                    os.unlink(self.session + part)
+        self.recording, self.session = False, ""
+
     def finish(self, ok, exit_code=0):
         """Ends the session. A program that never imported torch gets one too, so that there is always a file to open."""
         try:
@@ -123,6 +138,13 @@ class Host:
             print(f"fusebox: the session could not be finished: {error}", file=sys.stderr)
 
 
+def _session_of_rank(session, environment):
+    """train.fusebox: train-rank0.fusebox, and train-rank0-restart1.fusebox where torchrun starts its ranks again."""
+    stem, ending = os.path.splitext(session)
+    restart = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return f"{stem}-rank{environment.get('RANK', '0')}{'' if restart == '0' else '-restart' + restart}{ending}"
+
+
 def _compile_nothing():
     """engine "eager": torch.compile hands back what it was given."""
     import torch
@@ -134,9 +156,10 @@ def _compile_nothing():
 
 
 def follow(host):
-    """Starts the engine with the program's import of torch, here and in the processes that multiprocessing spawns (forked ones
-    have it already). Only this process is recorded."""
+    """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns (forked ones
+    have it already) and in ranks that torchrun starts. Only this process is recorded, or the ranks in its place."""
     sys.meta_path.insert(0, _AfterImport("torch", host.start_engine))
+    sys.meta_path.insert(0, _AfterImport(_LAUNCHER, lambda: _launch_with(host)))
     sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host.engine)))
 
 
@@ -152,6 +175,22 @@ def _spawn_with(engine):
         return command
 
     spawn.get_command_line = get_command_line
+
+
+def _launch_with(host):
+    """What torchrun starts runs under this host too."""
+    launcher = sys.modules[_LAUNCHER]
+    own = launcher.config_from_args
+
+    def config_from_args(args):
+        config, command, words = own(args)
+        if not isinstance(command, str) or words[:1] != ["-u"]:
+            return config, command, words  # no program in Python
+        os.environ["FUSEBOX_RANKS"] = "1"
+        host.forget_recording()
+        return config, command, ["-u", "-m", "fusebox.host", *words[1:]]
+
+    launcher.config_from_args = config_from_args
 
 
 def _new_main(file):
@@ -176,6 +215,9 @@ def _run_command(code, args):
 def _run_module(name, args):
     sys.argv = [name, *args]
     sys.path[0] = os.getcwd()
+    if name == _LAUNCHER:
+        importlib.import_module(name).main()  # as torchrun does; under __main__ it would be another module
+        return
     _new_main(None)
     runpy._run_module_as_main(name)
 

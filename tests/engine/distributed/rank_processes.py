@@ -1,0 +1,55 @@
+"""Programs on several ranks (gloo, this machine), each a process of its own with a time limit; what a rank prints as JSON comes back."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Hangs(AssertionError):
+    """Ranks did not end in time."""
+
+
+def run_ranks(file, program, size=2, limit=120, **environment):
+    """[(what the rank gave, its stderr, its exit code)] of `program`, a function of `file`, on `size` ranks."""
+    shared = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1", **environment}
+    ranks = [subprocess.Popen([sys.executable, file, "--rank", program], env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) for rank in range(size)]
+    end, given = time.monotonic() + limit, []
+    try:
+        for rank in ranks:
+            out, errors = rank.communicate(timeout=max(0.1, end - time.monotonic()))
+            lines = out.strip().splitlines()
+            given.append((json.loads(lines[-1]) if lines else None, errors, rank.returncode))
+    except subprocess.TimeoutExpired:
+        raise Hangs(f"{program} did not end within {limit} s") from None
+    finally:
+        for rank in ranks:
+            with contextlib.suppress(OSError):
+                rank.kill()
+    return given
+
+
+def is_rank():
+    return "--rank" in sys.argv
+
+
+def run_rank(scope):
+    """In a rank's process: initialises the process group, runs the program and prints what it gives."""
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+    try:
+        given = scope[sys.argv[-1]](dist.get_rank())
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()
+    print(json.dumps(given))
