@@ -103,6 +103,19 @@ def takes_too_long(*_):
 signal.signal(signal.SIGVTALRM, takes_too_long)
 
 
+def without_frames(error):
+    """What the frames of an error hold lives no longer than the call: a generator of the non-reentrant checkpoint would leave its hooks to whoever is
+    called next."""
+    seen, chain = set(), [error]
+    while chain:
+        e = chain.pop()
+        if e is not None and id(e) not in seen:
+            seen.add(id(e))
+            e.__traceback__ = None
+            chain += [e.__context__, e.__cause__]
+    return error
+
+
 class Side:
     """One world and how it is called."""
 
@@ -133,7 +146,7 @@ class Side:
             try:
                 result = self.call(*self.instance.args, **self.instance.kwargs)
             except Exception as e:
-                error = e
+                error = without_frames(e)
             state = process_state()
             torch.set_grad_enabled(True)
             if with_backward and error is None:
@@ -189,7 +202,7 @@ def backward(result):
         with torch.autocast("cpu", enabled=False):
             torch.autograd.backward(found, [torch.full_like(t, 0.5, memory_format=torch.contiguous_format) for t in found])
     except Exception as error:
-        return error
+        return without_frames(error)
 
 
 class Twins:
