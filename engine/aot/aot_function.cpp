@@ -1,5 +1,6 @@
 #include "engine/aot/aot_function.h"
 
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -187,6 +188,12 @@ std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs,
   }
 }
 
+/// What eager refuses to write to while gradients are recorded (a leaf, a view of one) is refused before the graph has written anything.
+void refuseWrites(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  for (auto& m : module.mutations)
+    if (m.result >= 0 && m.differentiable && inputs[m.input].requires_grad()) torch::autograd::check_inplace(inputs[m.input], true);
+}
+
 /// What one autograd node cannot do, and the operators of eager can.
 void AotFunction::refuseForBackward(const std::vector<at::Tensor>& inputs) const {
   auto& module = *module_;
@@ -204,6 +211,7 @@ bool hasGradientHooks(const at::Tensor& tensor) {
 std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues) const {
   auto& module = *module_;
   if (module.backward) refuseForBackward(inputs);
+  refuseWrites(module, inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   // Of views that several came of at once, whose base was written since, there is no history: the program is told where it uses them.
   torch::autograd::edge_list edges;

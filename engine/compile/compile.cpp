@@ -337,6 +337,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   Stages stages(options.compile);
   inductor::LowerOptions target = lowerOptions(options);
   target.firstSaved = interface.firstSaved;
+  target.hasOtherHalf = direction != std::string_view("inference");
   target.inputWrites = interface.writes;
   std::vector<inductor::PassLog> passes;
   auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return runPasses(traced, target, passes); },

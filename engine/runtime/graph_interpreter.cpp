@@ -4,6 +4,7 @@
 
 #include "engine/graph/operator_facts.h"
 #include "engine/runtime/argument_binding.h"
+#include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/symbol_binding.h"
@@ -82,7 +83,10 @@ class Interpreter {
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {
     size_t next = 0;
     auto put = [&](at::Tensor tensor) {
-      if (next < node.outputs.size()) values_[static_cast<size_t>(slotOf({node.id, int32_t(next)}))] = std::move(tensor);
+      if (next < node.outputs.size()) {
+        checkPredicted(node, node.outputs[next], tensor);
+        values_[static_cast<size_t>(slotOf({node.id, int32_t(next)}))] = std::move(tensor);
+      }
       ++next;
     };
     for (const c10::IValue& value : stack) {
@@ -95,6 +99,22 @@ class Interpreter {
     if (next != node.outputs.size())
       return fail(ErrorCode::Internal, "operator returned another number of values than the graph says", node.name);
     return {};
+  }
+
+  /// What the program was told of a value must hold, as in compiled code. Memory that one operator leaves for another is not looked at.
+  void checkPredicted(const Node& node, const graph::OutputMeta& said, const at::Tensor& value) const {
+    if (isDifferentiable_ || said.kind != graph::OutputMeta::Kind::Tensor || !value.defined()) return;
+    const graph::TensorMeta& meta = said.tensor;
+    std::vector<int64_t> sizes;
+    for (const graph::SymExpr& size : meta.sizes) {
+      const auto known = symbols_.evaluate(size);
+      if (!known) return;
+      sizes.push_back(*known);
+    }
+    const bool isLeftMemory = meta.dtype == graph::DType::UInt8 && sizes == std::vector<int64_t>{0};
+    const auto type = static_cast<at::ScalarType>(meta.dtype);
+    if (!isLeftMemory && (value.sizes() != sizes || value.scalar_type() != type))
+      throw Mispredicted(node.op, c10::str(node.op, " gave ", value.scalar_type(), value.sizes(), ", where the compiler predicted ", type, sizes));
   }
 
   void releaseDeadValues(const Node& node) {

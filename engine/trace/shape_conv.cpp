@@ -10,7 +10,9 @@ using namespace shape;
 // Stride, padding and dilation lists may hold one number for all dimensions.
 int64_t at(const IValue& list, size_t i) {
   auto elements = list.toListRef();
-  auto& e = elements[elements.size() == 1 ? 0 : i];
+  if (elements.size() == 1) i = 0;
+  TORCH_CHECK(i < elements.size(), "a list of ", elements.size(), " numbers where more are wanted");
+  auto& e = elements[i];
   return e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__) : e.toInt();
 }
 
@@ -22,6 +24,18 @@ at::MemoryFormat format(const at::Tensor& x, const at::Tensor& w) {
   auto last = x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
   bool channelsLast = (x.dim() == 4 || x.dim() == 5) && (x.suggest_memory_format() == last || w.suggest_memory_format() == last);
   return channelsLast ? last : at::MemoryFormat::Contiguous;
+}
+
+/// As eager says it.
+void checkLengths(const IValue* a) {
+  static constexpr std::pair<size_t, const char*> kLists[] = {{3, "stride"}, {4, "padding"}, {5, "dilation"}, {7, "output_padding"}};
+  const int64_t dims = a[1].toTensor().dim() - 2;
+  for (const auto& [position, name] : kLists) {
+    std::vector<int64_t> given;
+    for (size_t i = 0; i < a[position].toListRef().size(); ++i) given.push_back(at(a[position], i));
+    TORCH_CHECK(given.size() == 1 || static_cast<int64_t>(given.size()) == dims, "expected ", name, " to be a single integer value or a list of ", dims,
+                " values to match the convolution dimensions, but got ", name, "=", at::IntArrayRef(given));
+  }
 }
 
 /// As eager says it.
@@ -43,6 +57,7 @@ void checkKernelFits(const IValue* a) {
 Values convolution(const IValue* a) {
   auto &x = a[0].toTensor(), &w = a[1].toTensor();
   bool transposed = a[6].toBool();
+  checkLengths(a);
   for (int64_t i = 0; i < x.dim() - 2; ++i) TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");  // as eager says it
   if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};
@@ -70,6 +85,7 @@ Values convolutionBackward(const IValue* a) {
 Values adaptiveAveragePool2d(const IValue* a) {
   auto& x = a[0].toTensor();
   auto sizes = x.sizes().vec();
+  TORCH_CHECK(x.dim() == 3 || x.dim() == 4, "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got ", x.sizes());
   sizes[sizes.size() - 2] = at(a[1], 0);
   sizes[sizes.size() - 1] = at(a[1], 1);
   return {fresh(sizes, x.scalar_type(), x.suggest_memory_format())};
@@ -82,6 +98,7 @@ Values padSpatial(const IValue* a) {
   auto& x = a[0].toTensor();
   auto sizes = x.sizes().vec();
   auto pads = a[1].toListRef();
+  TORCH_CHECK(pads.size() / 2 < sizes.size(), "padding of more dimensions than there are");
   for (size_t i = 0; i < pads.size() / 2; ++i) sizes[sizes.size() - 1 - i] += at(a[1], 2 * i) + at(a[1], 2 * i + 1);
   for (auto s : sizes) TORCH_CHECK(s >= 0, "padding makes a dimension negative");
   return {fresh(sizes, x.scalar_type(), x.dim() == 4 && !forCuda() ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};

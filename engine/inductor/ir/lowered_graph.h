@@ -99,6 +99,7 @@ struct LowerOptions {
   std::map<graph::NodeId, std::string> asCalls;
   bool deterministic = false;  ///< torch.use_deterministic_algorithms: nothing whose result depends on the order of threads
   bool emulatePrecisionCasts = false;  ///< 16-bit floats are rounded after every operator, as eager has it
+  bool hasOtherHalf = false;  ///< the graph is the forward or the backward of a pair, which both compute some of the forward nodes' values
   /// Whether a device other than the CPU has code for an operation on values of a type.
   std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };
   /// Results from this position on are read by compiled code alone (tensors saved for backward): they may lie in memory otherwise than

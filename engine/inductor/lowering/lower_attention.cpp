@@ -122,7 +122,10 @@ bool isPlainLoad(const LazyTensor& tensor, const IndexList& index, const std::ve
 }  // namespace
 
 LazyTensor Lowering::scores(const graph::TensorMeta& meta) {
-  LazyTensor made = formula(meta, Product(), {}, 1);
+  if (options_.emulatePrecisionCasts) throw NotLowered("scores of attention that are rounded on the way");
+  LazyTensor made = formula(meta, Product(), {}, 0);
+  made.storage->opCount = 1;
+  made.storage->copyOnly = false;
   made.storage->inAttention = true;
   return made;
 }

@@ -157,6 +157,10 @@ LazyTensor Lowering::restrided(const LazyTensor& base, const graph::TensorMeta& 
   return out;
 }
 
+bool Lowering::isReadTwice() const {
+  return current_ && (users_[static_cast<size_t>(current_->id)].size() > 1 || (options_.hasOtherHalf && !current_->isBackward));
+}
+
 LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
                              int opCount, bool heavy) {
   auto storage = std::make_shared<Storage>();
@@ -172,10 +176,6 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->relaid = true;
     break;
   }
-  const bool rounds = options_.emulatePrecisionCasts && opCount > 0 && computeType(meta.dtype) != meta.dtype;
-  storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
-    return b.round(compute(b, i), type);
-  };
   storage->opCount = opCount;
   storage->heavy = heavy;
   storage->copyOnly = opCount == 0;
@@ -190,6 +190,10 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->heavy |= s.heavy;
     for (BufferId id : s.reads) addUnique(storage->reads, id);
   }
+  const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isReadTwice()));
+  storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
+    return b.round(compute(b, i), type);
+  };
   if (current_) storage->origins = {current_->id};
   if (meta.device.kind != graph::DeviceKind::Cpu && !(graph::product(meta.sizes) == SymExpr(0))) {
     // The formula by itself: what it reads has been through here already.

@@ -123,6 +123,9 @@ class Lowering {
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);
+  /// Whether the current node's value is computed or read in several places. They must see one number, so 16-bit floats lose the digits that memory
+  /// would not keep: a mean is of what is subtracted from it later, a maximum is among what it is compared with.
+  bool isReadTwice() const;
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;

@@ -44,6 +44,7 @@ struct StoredBuffer {
   Fate fate = Fate::Memory;
   bool isPlain = true;       ///< one unmasked store
   bool rowLocal = false;     ///< some load reads another point of the row
+  bool isReadHereOnly = true;///< by its own section, at its own point
 };
 
 class Finisher {
@@ -53,6 +54,7 @@ class Finisher {
 
   Kernel finish() {
     findStores();
+    findReaders();
     for (size_t s = 0; s < kernel_.sections.size(); ++s) {
       decideFates(s);
       rewriteSection(s);
@@ -75,6 +77,21 @@ class Finisher {
         auto [entry, isNew] = stores_.try_emplace(statement.buffer, StoredBuffer{s, statement.index, statement.value});
         entry->second.isPlain &= isNew && statement.kind == Statement::Kind::Store && statement.mask < 0;
       }
+  }
+
+  void findReaders() {
+    for (size_t s = 0; s < kernel_.sections.size(); ++s)
+      for (const Value& value : kernel_.sections[s].values) {
+        if (value.op != Op::Load) continue;
+        if (auto found = stores_.find(value.buffer); found != stores_.end())
+          found->second.isReadHereOnly &= found->second.section == s && found->second.index == value.index;
+      }
+  }
+
+  /// Whether a load of the kernel's own 16-bit result may have the digits that memory would not keep: nobody else sees it, who would see another number.
+  bool maySeeAllDigits(const Value& load) const {
+    return !options_.emulatePrecisionCasts && isNarrowFloat(load.type) && load.mask < 0 && !survives(load.buffer) &&
+           stores_.at(load.buffer).isReadHereOnly;
   }
 
   /// The store that a load in section `s` reads, if the kernel forwards it.
@@ -156,7 +173,7 @@ class Finisher {
       if (ids[i] < 0) {
         ids[i] = static_cast<ValueId>(section.values.size());
         section.values.push_back(std::move(value));
-      } else if (isNarrowFloat(value.type) && value.mask < 0 && !options_.emulatePrecisionCasts) {
+      } else if (maySeeAllDigits(value)) {
         const Value& source = section.values[static_cast<size_t>(ids[i])];
         if (source.op == Op::Cast && section.values[static_cast<size_t>(source.args[0])].type == DType::Float32)
           widened.emplace(oldArgument, source.args[0]);

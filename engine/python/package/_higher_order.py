@@ -84,4 +84,8 @@ def associative_scan(combine_fn, xs, additional_inputs):
     """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
     the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""
     from torch._higher_order_ops.associative_scan import generic_associative_scan
-    return generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
+    has_gradient = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (*xs, *additional_inputs))
+    if has_gradient and additional_inputs:
+        raise RuntimeError("Associative_scan does currently not support gradients for lifted parameters!")
+    made = generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
+    return tuple(made) if has_gradient else made

@@ -125,7 +125,8 @@ def every_torch_function_over_layouts():
 def attention_layouts():
     for s in ((2, 3, 4, 8), (1, 2, 5, 16)):
         x, y = torch.randn(*s), torch.randn(s[0], s[2], s[1], s[3]).transpose(1, 2)
-        for q in (x, y):
+        repeated = [x[:, :, :1].expand(s), x[:1, :1].expand(s), y[:1].expand(s), y[:, :1].expand(s)]
+        for q in (x, y, *repeated):
             for k in (x, y):
                 agree(lambda q, k: F.scaled_dot_product_attention(q, k, k), q, k)
 

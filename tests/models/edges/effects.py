@@ -405,3 +405,20 @@ def writes_of_another_thread_survive(compile, engine):
         delattr(s, k)
     c(x)
     return backwards, missing, sorted(vars(s))
+
+
+@edge
+def what_may_not_be_written_is_refused_before_anything_is(compile, engine):
+    """A leaf and views of one, while gradients are recorded: what comes after such a write in the program has not been done."""
+    def f(x, y, v):
+        x.sin()
+        y[:1] = 2
+        v[2:] = 0.5
+        return x * 1, y * 3
+
+    g, out = compile(f), []
+    for view in (lambda x: x[:], lambda x: x.view(10), lambda x: x.t(), lambda x: x, lambda x: x.split(1)[0], lambda x: x.detach()[:]):
+        x, v = torch.ones(2, 5, requires_grad=True), torch.zeros(4)
+        y = view(x)
+        out.append((raised(lambda: g(x, y, v)), v, x.detach(), x._version, y._version))
+    return out

@@ -130,3 +130,39 @@ def deterministic_algorithms_give_the_same_bits(compile, engine):
     x, i = torch.linspace(0, 1, 1 << 18), torch.arange(1 << 18) % 7
     f, g = compile(lambda x: x.sum()), compile(lambda x: torch.zeros(7).index_add_(0, i, x))
     return f(x) == f(x), torch.equal(g(x), g(x))
+
+
+@edge
+def sixteen_bits_are_one_number_to_all_that_read_them(compile, engine):
+    """Statistics and what they are subtracted from or compared with, in one kernel, in several, in backward: rows of one element have no spread, and
+    an extreme is equal to one of those that it was taken of."""
+    layer_norm, index = torch.nn.functional.layer_norm, torch.zeros(8, dtype=torch.int64)
+    fs = [lambda x: layer_norm(x * x * 0.3, (1,)), lambda x: (x * 0.7, layer_norm(x * 0.7, (1,))),
+          lambda x: torch.var_mean((x * 1.003 + 100).flatten(), 0, correction=0)[0],
+          lambda x: x.new_zeros(1).scatter_reduce(0, index, (x * 0.7 - 0.1).flatten(), "amax", include_self=False),
+          lambda x: (x * 0.7 - 0.1).abs().amax(0), lambda x: (x * 0.7).sin().square().max(dim=0)[0],
+          lambda x: torch.eq(x * 0.7, (x * 0.7).amax()).sum() + 0 * x.sum()]
+    out = []
+    for f in fs:
+        for dtype in (torch.bfloat16, torch.float16):
+            x = (torch.arange(8.0).view(8, 1) / 7 - 0.4).to(dtype).requires_grad_()
+            made = compile(f)(x)
+            made = made if isinstance(made, tuple) else (made,)
+            torch.autograd.backward(made, [torch.ones_like(t) for t in made])
+            out.append([t.float().round(decimals=1) + 0.0 for t in (made[-1], x.grad)])
+    return out
+
+
+@edge
+def rows_that_rounding_makes_equal_have_no_spread(compile, engine):
+    """A row that is returned is rounded; every number made of it is of the rounded one."""
+    def shifted(x):
+        x = x + 100
+        return x, torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+    out = []
+    for columns in (6, 40, 600):
+        x = (torch.arange(float(columns)) / (columns * 64)).expand(3, columns).to(torch.bfloat16)
+        made = compile(shifted)(x)
+        out.append((made[0], made[1].round(decimals=1) + 0.0))
+    return out

@@ -336,3 +336,13 @@ def sizes_that_eager_refuses(compile, engine):
              (lambda x: x.select_scatter(torch.tensor(5.0), 0, 1), torch.ones(4, 3)),
              (lambda x: x.diagonal_scatter(torch.ones(5), 0), torch.ones(4, 3))]
     return [raised(compile(f), x) for f, x in cases]
+
+
+@edge
+def lists_of_another_length_than_the_dimensions(compile, engine):
+    """They raise as in eager, and are not read beyond their ends."""
+    F, x, w = torch.nn.functional, torch.ones(1, 2, 4, 4), torch.ones(2, 2, 1, 1)
+    made = [lambda x: F.conv1d(x[0], w[..., 0], stride=[]), lambda x: F.conv2d(x, w, padding=[1, 1, 1]), lambda x: F.conv2d(x, w, dilation=[]),
+            lambda x: F.conv_transpose2d(x, w, output_padding=[]), lambda x: F.conv2d(x, w, stride=[1]),
+            lambda x: torch.ops.aten._adaptive_avg_pool2d(x.flatten(), [2, 2])]
+    return [raised(compile(f), x)[0] for f in made]
