@@ -4,6 +4,7 @@
 #include "engine/capture/cpython/stack_room.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/hook_skip.h"
 
 namespace fusebox::capture {
 namespace {
@@ -21,6 +22,7 @@ FrameEvaluator evaluatorBefore = nullptr;
 
 /// The wrapper that torch.compiler.disable puts round a function: nothing below it is compiled.
 bool isMarkedDisabled(InterpreterFrame* frame) {
+  if (isDisabledByTorch(reinterpret_cast<PyObject*>(functionOf(frame)))) return true;
   static PyObject* const kMark = PyUnicode_InternFromString("_torchdynamo_disable");
   static PyObject* const kRecursive = PyUnicode_InternFromString("_torchdynamo_disable_recursive");
   PyObject* dict = functionOf(frame)->func_dict;

@@ -6,6 +6,7 @@
 
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
 namespace {
@@ -77,6 +78,31 @@ bool isSkipped(PyCodeObject* code) {
   Folders& f = folders();
   if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
   return isLibraryPath(path);
+}
+
+namespace {
+
+/// The code that all functions share which torch._disable_dynamo makes.
+PyObject* codeOfDisabled() {
+  PyObject* maker = torchObject("torch._compile._disable_dynamo");
+  PyObject* constants = maker && PyFunction_Check(maker) ? reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(maker))->co_consts : nullptr;
+  for (Py_ssize_t i = 0; constants && i < PyTuple_GET_SIZE(constants); ++i)
+    if (PyObject* constant = PyTuple_GET_ITEM(constants, i); PyCode_Check(constant)) return constant;
+  return nullptr;
+}
+
+}  // namespace
+
+bool isDisabledByTorch(PyObject* function) {
+  static PyObject* const code = codeOfDisabled();
+  if (!code || PyFunction_GET_CODE(function) != code) return false;
+  // Its cells are the function and whether what that calls is left alone too.
+  PyObject *names = reinterpret_cast<PyCodeObject*>(code)->co_localsplusnames, *closure = PyFunction_GET_CLOSURE(function);
+  const Py_ssize_t cells = closure ? PyTuple_GET_SIZE(closure) : 0, first = PyTuple_GET_SIZE(names) - cells;
+  for (Py_ssize_t i = 0; i < cells; ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, first + i), "recursive") == 0)
+      return PyCell_GET(PyTuple_GET_ITEM(closure, i)) == Py_True;
+  return false;
 }
 
 }  // namespace fusebox::capture

@@ -12,6 +12,9 @@ namespace fusebox::capture {
 /// Library code that is model code (layers of torch.nn, optimisers) is not skipped.
 bool isSkipped(PyCodeObject* code);
 
+/// Whether torch._disable_dynamo made a function: PyTorch's torch.compiler.disable for functions of its own, which wraps them in their first call.
+bool isDisabledByTorch(PyObject* function);
+
 /// Whether the file belongs to torch or to Python's standard library.
 bool isLibraryPath(std::string_view path);
 

@@ -3,6 +3,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
@@ -150,9 +151,10 @@ namespace {
 
 /// What torch.compiler.disable marked is not followed; the reason that was given for it is told.
 void refuseDisabled(Evaluation& e, PyObject* callable, PyObject* attributes) {
-  if (!attributes || !PyDict_GetItem(attributes, internedName("_torchdynamo_disable"))) return;
+  const bool isMarked = attributes && PyDict_GetItem(attributes, internedName("_torchdynamo_disable"));
+  if (!isMarked && !(PyFunction_Check(callable) && isDisabledByTorch(callable))) return;
   std::string what = describe(callable) + " is marked torch.compiler.disable";
-  PyObject* reason = PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"));
+  PyObject* reason = !attributes ? nullptr : PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"));
   if (reason && PyUnicode_Check(reason)) what += std::string(": ") + PyUnicode_AsUTF8(reason);
   e.breakHere("disabled function", what, "Remove the decorator, or call it outside the compiled region.");
 }

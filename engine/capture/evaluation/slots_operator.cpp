@@ -234,13 +234,13 @@ void Evaluation::readLocal(Frame& f, int index) {
 }
 
 /// A module that nobody has imported is imported now, as it would be by this instruction, unless writes or prints before it wait for
-/// the graph. False: it raises, since there is none.
+/// the graph: PyTorch's own modules look at none. False: it raises, since there is none.
 bool Evaluation::importFirst(PyObject* name) {
   PyObject* modules = PyImport_GetModuleDict();
   pin(modules, Why::Process);
   if (PyDict_GetItemWithError(modules, name)) return true;
   const std::string module = PyUnicode_AsUTF8(name);
-  if (journal_.size() > 0 || trace_->wroteInputs()) breakHere("import", "module " + module + " is imported for the first time");
+  if (!module.starts_with("torch.") && (journal_.size() > 0 || trace_->wroteInputs())) breakHere("import", "module " + module + " is imported for the first time");
   {
     trace::NoTrace off;  // what a module does while it is imported is its own
     if (PyRef::steal(PyImport_Import(name))) return true;

@@ -137,6 +137,23 @@ PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.callMethodNamed(made.get(), "view", {shape.get()});
 }
 
+PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a);
+
+/// Tensor.new(): new_empty of sizes, new_tensor of a list of numbers.
+PyRef ruleLegacyNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional == 0 || a.keywords() > 0) return e.callReal(callable, a);
+  PyObject* given = a.positional == 2 ? a.args[1] : nullptr;
+  if (given && isSizeObject(given)) return e.callMethodNamed(a.args[0], "new_empty", {given});
+  if (given && (PyList_CheckExact(given) || PyTuple_CheckExact(given))) return ruleNewTensor(e, callable, a);
+  PyRef sizes = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) - (a.positional > 1)));
+  if (a.positional == 1) PyTuple_SET_ITEM(sizes.get(), 0, PyLong_FromLong(0));
+  for (size_t i = 1; i < a.positional; ++i) {
+    if (!PyLong_CheckExact(a.args[i]) && !isSymbolicNumber(a.args[i])) return e.callReal(callable, a);
+    PyTuple_SET_ITEM(sizes.get(), static_cast<Py_ssize_t>(i) - 1, PyRef::borrow(a.args[i]).release());
+  }
+  return e.callMethodNamed(a.args[0], "new_empty", {sizes.get()});
+}
+
 /// Tensor.new_tensor(data): torch.tensor with the type and device of a tensor that is there.
 PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional != 2 || !isTensorObject(a.args[0]) || isTensorObject(a.args[1])) return e.callReal(callable, a);
@@ -455,6 +472,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._autograd._saved_tensors_hooks_enable", ruleMode},
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
+    {"torch.Tensor.new", ruleLegacyNew},
     {"torch.Tensor.new_tensor", ruleNewTensor},
     {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
     {"torch.tensor", ruleTensor},

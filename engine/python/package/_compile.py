@@ -8,10 +8,10 @@ from typing import Callable, Optional, Union
 
 import torch
 
-from . import _compile_debug, _config, _ddp_record, _rank_agreement, _records, _settings_record  # noqa: F401  _records: the logs hear of compiling from now on
+from . import _compile_debug, _config, _ddp_record, _graph_passes, _rank_agreement, _records, _settings_record  # noqa: F401  _records: the logs hear of compiling from now on
 from ._engine_access import GraphBreakError, _engine
 from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
-from ._unused_options import once, tell_unused, tell_unused_settings
+from ._unused_options import loaded_config, once, tell_unused, tell_unused_settings
 
 
 def _forward_of(callable_):
@@ -37,7 +37,7 @@ def _is_disabled():
     return bool(config and config.disable) or os.environ.get("TORCH_COMPILE_DISABLE", "0") == "1" or os.environ.get("TORCHDYNAMO_DISABLE", "0") == "1"
 
 
-def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None):
+def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, ahead_of_time=False):
     """The engine's form of torch.compile's arguments, checked."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -54,17 +54,25 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     checked = check_options(options)
     if name == "inductor":
         tell_unused(checked, list_mode_options(mode) if mode else {}, mode)
-    return {"backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
-            "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
-            "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
-            "emulate_precision_casts": bool(inductor_setting("emulate_precision_casts", mode, checked)),
-            "nan_asserts": bool(inductor_setting("nan_asserts", mode, checked)),
-            # torch.use_deterministic_algorithms sets it too, but may be taken back: the engine asks that flag at every compile.
-            "deterministic": bool(inductor_setting("deterministic", mode, checked)) and (
-                "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
-            **cache_options(checked),
-            "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
-            "break_every": _config.config.break_every, "logs": _compile_debug.handle(checked)}
+    settings = {
+        "backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
+        "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
+        "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
+        "emulate_precision_casts": bool(inductor_setting("emulate_precision_casts", mode, checked)),
+        "nan_asserts": bool(inductor_setting("nan_asserts", mode, checked)),
+        # torch.use_deterministic_algorithms sets it too, but may be taken back: the engine asks that flag at every compile.
+        "deterministic": bool(inductor_setting("deterministic", mode, checked)) and (
+            "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
+        **cache_options(checked),
+        "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
+        "break_every": _config.config.break_every, "logs": _compile_debug.handle(checked),
+    }
+    passes = _graph_passes.chosen(checked, loaded_config()) if name == "inductor" else {}
+    if passes and ahead_of_time:
+        once(f"{', '.join(passes)}: passes over graphs have no effect on programs that are compiled ahead of time")
+    elif passes:
+        return _function_options(_graph_passes.backend(passes, settings), fullgraph, dynamic, None, None)
+    return settings
 
 
 def _function_options(function, fullgraph, dynamic, mode, options):
@@ -95,8 +103,11 @@ def compile(
             return compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
 
         return decorator
-    settings = engine_options(fullgraph, dynamic, backend, mode, options)
-    off = disable or _is_disabled()
+    return compile_as(model, engine_options(fullgraph, dynamic, backend, mode, options), disable or _is_disabled())
+
+
+def compile_as(model, settings, off=False):
+    """The same with the engine's settings. `off`: what is given stays as it is."""
     if isinstance(model, torch.nn.Module):
         from ._module import OptimizedModule
         return OptimizedModule(model, None if off else settings)

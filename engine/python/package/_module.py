@@ -1,12 +1,13 @@
 """What compiling an nn.Module gives: a module that stands for the original one."""
 
 import contextlib
+import functools
 import inspect
 import sys
 
 import torch
 
-from ._compile import _function_of, compiled_with
+from ._compile import _function_of, compile_as, compiled_with
 
 
 class OptimizedModule(torch.nn.Module):
@@ -45,6 +46,11 @@ class OptimizedModule(torch.nn.Module):
         """torch._dynamo.OptimizedModule to isinstance(), for whoever has imported it."""
         frame = sys.modules.get("torch._dynamo.eval_frame")
         return getattr(frame, "OptimizedModule", OptimizedModule)
+
+    @property
+    def dynamo_ctx(self):
+        """Compiles a function as this module is compiled: stock's name, which libraries that take the wrapper apart ask for."""
+        return functools.partial(compile_as, settings=self._settings, off=self._settings is None)
 
     def __len__(self):
         return len(self._orig_mod)

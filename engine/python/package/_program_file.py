@@ -62,7 +62,7 @@ def compile_program(exported, name="program"):
             "out_spec": pytree.treespec_dumps(exported.call_spec.out_spec)}
     try:
         with torch.no_grad():
-            return _engine.write_program(name, json.dumps(text), program, tensors, engine_options(fullgraph=True))
+            return _engine.write_program(name, json.dumps(text), program, tensors, engine_options(fullgraph=True, ahead_of_time=True))
     except GraphBreakError as problem:
         raise AheadOfTimeError(f"the exported program is no single graph: {problem}") from None
     except RuntimeError as problem:

@@ -240,7 +240,9 @@ _INDUCTOR = [
           "force_pointwise_cat group_fusion batch_fusion pre_grad_fusion_options post_grad_fusion_options loop_index_inversion_in_fusion pick_loop_orders "
           "realize_* permute_fusion expand_dimension_for_pointwise_nodes reorder_for_locality small_memory_access_threshold "
           "combo_kernel* benchmark_combo_kernel size_threshold_for_succ_based_strategy reorder_for_peak_memory", _FUSION),
-    _none("*_custom_*pass custom_partitioner_fn *_passes add_pre_grad_passes remove_pre_grad_passes disabled_passes pattern_matcher is_predispatch "
+    _acts("pre_grad_custom_pass joint_custom_pre_pass joint_custom_post_pass custom_partitioner_fn post_grad_custom_pre_pass post_grad_custom_post_pass",
+          "passes of the program over graphs: each gets the torch.fx graph that TorchInductor would give it"),
+    _none("*_custom_*pass *_passes add_pre_grad_passes remove_pre_grad_passes disabled_passes pattern_matcher is_predispatch "
           "fx_passes_numeric_check use_dce dce joint_graph_constant_folding enable_linear_binary_folding optimize_scatter_upon_const_tensor "
           "apply_gumbel_max_trick run_jit_post_compile_hook generate_intermediate_hooks selective_decompose auto_chunker.* enable_auto_functionalized_v2 "
           "partitioned_scatter_*", _PASSES),

@@ -733,6 +733,9 @@ def test_optimized_module():
         expect(inspect.signature(compiled.forward) == inspect.signature(net.forward), f"signature: {inspect.signature(compiled.forward)}")
         same("a compiled module", compiled(torch.ones(3), scale=2.0), torch.full((3,), 2.0))
         expect(compiled._orig_mod is net, "_orig_mod")
+        method = compiled.dynamo_ctx(net.forward)
+        same("a method, compiled as its module is", method(torch.ones(3), scale=2.0), torch.full((3,), 2.0))
+        expect(isinstance(method, fusebox._engine.CompiledFunction), "dynamo_ctx compiles")
 
 
 if __name__ == "__main__":

@@ -328,6 +328,12 @@ def test_reasons_of_disabled_functions():
     error = raised(lambda: torch.compile(lambda a: disabled(a), fullgraph=True, backend="eager")(x))
     expect("writes to a socket" in str(error), str(error))
     torch.testing.assert_close(torch.compile(lambda a: disabled(a) * 2, backend="eager")(x), (x + 3) * 2)
+    from fusebox import _engine
+    before = _engine.latest_event()
+    of_torch = torch._disable_dynamo(lambda a: (a + 3).sin())
+    torch.testing.assert_close(torch.compile(lambda a: of_torch(a) * 2, backend="eager")(x), (x + 3).sin() * 2)
+    operators = sum(e["operators"] for e in _engine.events_since(before) if e["kind"] == "compiled")
+    expect(operators == 1, f"what PyTorch disables itself is left alone with all that it calls: {operators} operators")
 
 
 def test_counters_and_callbacks():

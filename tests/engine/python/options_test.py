@@ -1,5 +1,6 @@
 """Options of torch.compile, its modes and torch._inductor.config: what is accepted does what it says, or a warning says why it does not."""
 
+import operator
 import warnings
 
 import torch
@@ -51,6 +52,44 @@ def test_configuration_and_modes():
     texts = said(lambda: compile_with(dynamic=True))
     expect(not texts, f"dynamic=True acts: {texts}")
     expect(not said(lambda: compile_with(dynamic=False)), "dynamic=False acts")
+
+
+def test_passes_over_graphs():
+    """Each hook gets the graph that it is for, forward and backward, and what it makes of it is what runs."""
+    from torch._inductor import config
+    seen = []
+
+    def note(name, target):
+        def given(graph):
+            seen.append(name)
+            for node in graph.nodes:
+                if node.op == "call_function" and node.target is target and node.args[1] == 2:
+                    node.args = (node.args[0], 3)
+        return given
+
+    def f(x):
+        return (x * 2).sin()
+
+    x = torch.randn(5)
+    for name, target in (("pre_grad_custom_pass", operator.mul), ("joint_custom_pre_pass", torch.ops.aten.mul.Tensor), ("joint_custom_post_pass", torch.ops.aten.mul.Tensor),
+                         ("post_grad_custom_pre_pass", torch.ops.aten.mul.Tensor), ("post_grad_custom_post_pass", torch.ops.aten.mul.Tensor)):
+        for wanted in (False, True):
+            seen.clear()
+            fusebox.reset()
+            leaf = x.clone().requires_grad_(wanted)
+            compiled = fusebox.compile(f, options={name: note(name, target)})
+            y = compiled(leaf)
+            expect(torch.allclose(y, (x * 3).sin()) and name in seen, f"{name}: its graph runs ({seen})")
+            if wanted:
+                y.sum().backward()
+                expect(torch.allclose(leaf.grad, 3 * (x * 3).cos()) or torch.allclose(leaf.grad, 2 * (x * 3).cos()), f"{name}: and its gradient")
+                expect(name not in ("pre_grad_custom_pass", "joint_custom_pre_pass") or torch.allclose(leaf.grad, 3 * (x * 3).cos()),
+                       f"{name}: the gradient is that of the graph it made")
+    seen.clear()
+    with config.patch(post_grad_custom_post_pass=note("post", torch.ops.aten.mul.Tensor)):
+        texts = said(lambda: seen.append(compile_with()(x)))
+    expect(not texts and "post" in seen, f"PyTorch's configuration names them too, and nothing is said of it: {texts}, {seen}")
+    expect(torch.allclose(fusebox.compile(f)(x), f(x)), "without them nothing changes")
 
 
 def test_precision_casts():

@@ -775,3 +775,13 @@ def numbers_alone_have_the_default_dtype(compile):
         return torch.add(a, 1), torch.mul(2, a), torch.sub(a, a), torch.add(x, a)
 
     return [f(a, torch.ones(2)) for a in (1.5, 2.0, 2.5, 3.0)]
+
+
+@script
+def legacy_new(compile):
+    @compile
+    def f(x):
+        made = x.new(2, 3).fill_(1), x.new(x.shape).zero_(), x.new(torch.Size([2])).fill_(x.shape[0])
+        return made, x.new([1, 2]), x.new((3, 4)), x.new().shape, x.new(x.shape[0], 2).fill_(3)
+
+    return f(torch.randn(2, 3)), f(torch.randn(4, 3)), f(torch.randn(5, 3)), f(torch.ones(2, dtype=torch.int64))
