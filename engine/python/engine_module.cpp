@@ -96,6 +96,7 @@ py::dict counters() {
   d["capture_failures"] = c.failures;
   d["eager_runs"] = c.eagerRuns;
   d["operators"] = c.operators;
+  d["instructions"] = c.instructions;
   d["compiled_graphs"] = compiler.graphs;
   d["kernels"] = compiler.kernels;
   d["extern_calls"] = compiler.externCalls;

@@ -442,6 +442,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
 Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
                               std::span<const int64_t> symbolValues, PyRef* result) {
   const Segment& segment = entry.segment;
+  captureCounters().instructions += segment.bytecodes;
   Replay replay(outputs, sources, entry.sharedCount, symbolValues);
   for (const SideEffect& effect : segment.effects)
     if (!applyEffect(replay, effect)) return Outcome::Raised;

@@ -21,6 +21,56 @@ inline PyRef calledName(PyObject* callable) {
   return PyRef::steal(named ? PyUnicode_FromFormat("%S.%S()", module.get(), name.get()) : PyUnicode_FromFormat("%S()", name.get()));
 }
 
+/// Sets NameError, which knows the name.
+inline void nameNotFound(const char* format, PyObject* name) {
+  PyErr_Format(PyExc_NameError, format, name);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject_SetAttrString(value, "name", name);
+  PyErr_Restore(type, value, traceback);
+}
+
+inline void nameNotDefined(PyObject* name) { nameNotFound("name '%U' is not defined", name); }
+
+/// An AttributeError that is raised by reading an attribute learns of which, where it does not know.
+inline void tellAttribute(PyObject* object, PyObject* attribute) {
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (PyErr_GivenExceptionMatches(value, PyExc_AttributeError)) {
+    auto* error = reinterpret_cast<PyAttributeErrorObject*>(value);
+    if (!error->name && !error->obj) {
+      error->name = Py_NewRef(attribute);
+      error->obj = Py_NewRef(object);
+    }
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
+/// Sets the ImportError of `from module import name`.
+inline void cannotImport(PyObject* module, PyObject* name) {
+  const auto text = [module](const char* attribute) {
+    PyRef value = PyRef::steal(PyObject_GetAttrString(module, attribute));
+    PyErr_Clear();
+    return value && PyUnicode_Check(value.get()) ? value : PyRef();
+  };
+  const PyRef own = text("__name__"), shown = own ? own : PyRef::steal(PyUnicode_FromString("<unknown module name>"));
+  const PyRef path = PyModule_Check(module) ? text("__file__") : PyRef();
+  PyRef spec = PyRef::steal(PyObject_GetAttrString(module, "__spec__"));
+  PyRef begun = spec ? PyRef::steal(PyObject_GetAttrString(spec.get(), "_initializing")) : PyRef();
+  PyErr_Clear();
+  const bool isPartial = begun && begun.get() == Py_True;
+  PyRef message = PyRef::steal(
+      !path ? PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get())
+      : isPartial
+          ? PyUnicode_FromFormat("cannot import name %R from partially initialized module %R (most likely due to a circular import) (%S)", name,
+                                 shown.get(), path.get())
+          : PyUnicode_FromFormat("cannot import name %R from %R (%S)", name, shown.get(), path.get()));
+  if (message) PyErr_SetImportError(message.get(), own.get(), path.get());
+}
+
 /// Sets the TypeError of f(*given) or f(**given); `wanted` says which: "* must be an iterable", "** must be a mapping".
 inline void refuseUnpacked(PyObject* callable, const char* wanted, PyObject* given) {
   PyErr_Clear();

@@ -43,8 +43,8 @@ Flow checkExcMatch(Operations& ops, Frame& f, const Instruction&) {
 
 Flow reraise(Operations&, Frame& f, const Instruction&) { return raiseAgain(f, f.pop()); }
 
-/// An exception object from what stands behind `raise`: itself, or an instance of the class.
-PyRef exceptionOf(Operations& ops, PyObject* value) {
+/// An exception object from what stands behind `raise` or `from`: itself, or an instance of the class.
+PyRef exceptionOf(Operations& ops, PyObject* value, const char* refusal) {
   if (PyExceptionInstance_Check(value)) return PyRef::borrow(value);
   if (PyExceptionClass_Check(value)) {
     PyRef made = ops.call(value, nullptr, 0, nullptr);
@@ -55,7 +55,7 @@ PyRef exceptionOf(Operations& ops, PyObject* value) {
     }
     return made;
   }
-  PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
+  PyErr_SetString(PyExc_TypeError, refusal);
   return {};
 }
 
@@ -69,14 +69,14 @@ Flow raiseVarargs(Operations& ops, Frame& f, const Instruction& i) {
     return raiseAgain(f, std::move(handled));
   }
   PyRef cause = i.arg == 2 ? f.pop() : PyRef(), value = f.pop();
-  PyRef exception = exceptionOf(ops, value.get());
+  PyRef exception = exceptionOf(ops, value.get(), "exceptions must derive from BaseException");
   if (!exception) return Flow::Error;
   ops.willRaise(exception.get());
   if (cause) {
     if (cause.get() == Py_None) {
       PyException_SetCause(exception.get(), nullptr);
     } else {
-      PyRef made = exceptionOf(ops, cause.get());
+      PyRef made = exceptionOf(ops, cause.get(), "exception causes must derive from BaseException");
       if (!made) return Flow::Error;
       PyException_SetCause(exception.get(), made.release());
     }
@@ -100,8 +100,8 @@ Flow beforeWith(Operations& ops, Frame& f, const Instruction&) {
   PyRef exit = enter ? ops.getSpecial(manager.get(), kExit) : PyRef();
   if (!exit) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol",
-                   Py_TYPE(manager.get())->tp_name);
+      PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol%s", Py_TYPE(manager.get())->tp_name,
+                   enter ? " (missed __exit__ method)" : "");
     return Flow::Error;
   }
   PyRef entered = ops.call(enter.get(), nullptr, 0, nullptr);

@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -52,8 +53,7 @@ Flow emptyCell(const Frame& f, int index) {
   if (index < f.decoded->freeOffset)
     PyErr_Format(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value", name);
   else
-    PyErr_Format(PyExc_NameError,
-                 "cannot access free variable '%U' where it is not associated with a value in enclosing scope", name);
+    nameNotFound("cannot access free variable '%U' where it is not associated with a value in enclosing scope", name);
   return Flow::Error;
 }
 
@@ -81,7 +81,7 @@ Flow deleteDeref(Operations& ops, Frame& f, const Instruction& i) {
 Flow loadMethodOf(Operations& ops, Frame& f, PyObject* name) {
   PyRef object = f.pop(), self;
   PyRef method = ops.getMethod(object.get(), name, &self);
-  if (!method) return Flow::Error;
+  if (!method) return tellAttribute(object.get(), name), Flow::Error;
   if (self) {
     f.push(std::move(method));
     f.push(std::move(self));
@@ -101,8 +101,9 @@ Flow loadAttr(Operations& ops, Frame& f, const Instruction& i) {
 #else
   PyObject* name = f.name(i.arg);
 #endif
-  PyRef object = f.pop();
-  return pushed(f, ops.getAttr(object.get(), name));
+  PyRef object = f.pop(), value = ops.getAttr(object.get(), name);
+  if (!value) tellAttribute(object.get(), name);
+  return pushed(f, std::move(value));
 }
 
 Flow storeAttr(Operations& ops, Frame& f, const Instruction& i) {

@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/segment.h"
 
@@ -88,13 +89,13 @@ class RealOperations final : public Operations {
       if (PyObject* found = PyDict_GetItemWithError(dict, name)) return PyRef::borrow(found);
       if (PyErr_Occurred()) return {};
     }
-    PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+    nameNotDefined(name);
     return {};
   }
   bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) override {
     if (value) return PyDict_SetItem(frame.globals, name, value) == 0;
     if (PyDict_DelItem(frame.globals, name) == 0) return true;
-    PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+    nameNotDefined(name);
     return false;
   }
   PyRef loadCell(PyObject* cell) override { return PyRef::borrow(PyCell_GET(cell)); }
@@ -119,7 +120,7 @@ class RealOperations final : public Operations {
     PyErr_Clear();
     if (full)
       if (PyObject* found = PyImport_GetModule(full.get())) return steal(found);
-    PyErr_Format(PyExc_ImportError, "cannot import name %R from %R", name, module);
+    cannotImport(module, name);
     return {};
   }
 

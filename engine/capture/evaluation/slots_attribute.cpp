@@ -1,6 +1,7 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include <cstring>
 
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
@@ -168,10 +169,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
   if (!isNative && bindsAs(kind, &PyProperty_Type)) {
     if (!object) return pin(d, Why::Class);
     PyRef getter = part(d, "fget");
-    if (!getter || getter.get() == Py_None) {
-      attributeError(object, name);
-      return {};
-    }
+    if (!getter || getter.get() == Py_None) return PyRef::steal(kind->tp_descr_get(d, object, typeObject));  // says so
     pin(getter.get(), Why::Owner);
     PyObject* args[] = {object};
     return call(getter.get(), args, 1, nullptr);
@@ -409,6 +407,7 @@ bool Evaluation::looksUpPlainly(PyTypeObject* type) {
 PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   PyRef start = part(super, "__thisclass__"), self = part(super, "__self__"), selfClass = part(super, "__self_class__");
   if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)), Why::Class);
+  if (!self || self.get() == Py_None) return genericGetAttr(super, name);  // bound to nothing
   auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());
   guardTypeAttribute(type, name);
   PyObject* mro = type->tp_mro;
@@ -417,8 +416,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   while (i < n && PyTuple_GET_ITEM(mro, i) != start.get()) ++i;
   for (++i; i < n; ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    PyRef dict = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(base), "__dict__"));
-    PyRef found = PyRef::steal(PyObject_GetItem(dict.get(), name));
+    PyRef dict = typeDict(base), found = PyRef::borrow(PyDict_GetItemWithError(dict.get(), name));
     if (!found) {
       PyErr_Clear();
       continue;
@@ -426,8 +424,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
     // super() in a classmethod binds to the class itself.
     return bindDescriptor(found.get(), self.get() == selfClass.get() ? nullptr : self.get(), type, name);
   }
-  PyErr_Format(PyExc_AttributeError, "'super' object has no attribute '%U'", name);
-  return {};
+  return genericGetAttr(super, name);
 }
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
@@ -543,10 +540,7 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
   if (attribute && isDataDescriptor(attribute)) {
     if (PyType_IsSubtype(Py_TYPE(attribute), &PyProperty_Type) && Py_TYPE(attribute)->tp_descr_set == PyProperty_Type.tp_descr_set) {
       PyRef setter = part(attribute, value ? "fset" : "fdel");
-      if (!setter || setter.get() == Py_None) {
-        PyErr_Format(PyExc_AttributeError, "property '%U' of '%.50s' object has no setter", name, type->tp_name);
-        return false;
-      }
+      if (!setter || setter.get() == Py_None) return Py_TYPE(attribute)->tp_descr_set(attribute, object, value) == 0;  // says so
       pin(setter.get(), Why::Owner);
       PyObject* args[] = {object, value};
       return static_cast<bool>(call(setter.get(), args, value ? 2 : 1, nullptr));
@@ -575,10 +569,7 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
     return done;
   }
   PyRef dict = instanceDict(object);
-  if (!dict) {
-    attributeError(object, name);
-    return false;
-  }
+  if (!dict) return PyObject_GenericSetAttr(object, name, value) == 0;  // there is no place for it, which it says
   if (value) return storeKey(dict.get(), name, value);
   return deleteKey(dict.get(), name, [&] { attributeError(object, name); });
 }

@@ -42,17 +42,6 @@ std::string describe(PyObject* callable) {
   return text;
 }
 
-/// CPython's words for arguments that are missing: "f() missing 2 required positional arguments: 'a' and 'b'".
-void missingArguments(PyFunctionObject* f, const std::vector<PyObject*>& names, const char* kind) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += names.size() == 2 ? " and " : i + 1 == names.size() ? ", and " : ", ";
-    text += std::string("'") + PyUnicode_AsUTF8(names[i]) + "'";
-  }
-  PyErr_Format(PyExc_TypeError, "%U() missing %zu required %s argument%s: %s", f->func_qualname, names.size(), kind,
-               names.size() == 1 ? "" : "s", text.c_str());
-}
-
 }  // namespace
 
 PyObject* CallArguments::keyword(const char* name) const {
@@ -76,14 +65,7 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
       PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[positionalCount + i]).release());
     frame.locals[named] = std::move(rest);
   } else if (a.positional > positionalCount) {
-    const auto least = static_cast<Py_ssize_t>(positionalCount) - (f->func_defaults ? PyTuple_GET_SIZE(f->func_defaults) : 0);
-    const auto most = static_cast<Py_ssize_t>(positionalCount), given = static_cast<Py_ssize_t>(a.positional);
-    if (least < most)
-      PyErr_Format(PyExc_TypeError, "%U() takes from %zd to %zd positional arguments but %zd were given", f->func_qualname, least, most, given);
-    else
-      PyErr_Format(PyExc_TypeError, "%U() takes %zd positional argument%s but %zd %s given", f->func_qualname, most, most == 1 ? "" : "s",
-                   given, given == 1 ? "was" : "were");
-    return false;
+    return refuseArguments(function, a);
   }
   PyRef rest = varKeywords ? PyRef::steal(PyDict_New()) : PyRef();
   if (rest) adopt(rest.get());
@@ -92,16 +74,12 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
     size_t i = static_cast<size_t>(code->co_posonlyargcount);
     while (i < named && PyTuple_GET_ITEM(names, i) != name && PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) != 0) ++i;
     if (i < named) {
-      if (frame.locals[i]) {
-        PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", f->func_qualname, name);
-        return false;
-      }
+      if (frame.locals[i]) return refuseArguments(function, a);
       frame.locals[i] = PyRef::borrow(a.args[a.positional + k]);
     } else if (rest) {
       PyDict_SetItem(rest.get(), name, a.args[a.positional + k]);
     } else {
-      PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", f->func_qualname, name);
-      return false;
+      return refuseArguments(function, a);
     }
   }
   if (rest) frame.locals[named + (varArgs ? 1 : 0)] = std::move(rest);
@@ -122,22 +100,16 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
                                  : wrap(raw, sources().sequenceItem(place, index));
     }
   }
-  std::vector<PyObject*> missing;
   for (size_t i = 0; i < positionalCount; ++i)
-    if (!frame.locals[i]) missing.push_back(PyTuple_GET_ITEM(names, i));
-  if (!missing.empty()) return missingArguments(f, missing, "positional"), false;
+    if (!frame.locals[i]) return refuseArguments(function, a);
   for (size_t i = positionalCount; i < named; ++i) {
     if (frame.locals[i]) continue;
     PyObject* name = PyTuple_GET_ITEM(names, i);
     PyObject* raw = f->func_kwdefaults ? PyDict_GetItemWithError(f->func_kwdefaults, name) : nullptr;
-    if (!raw) {
-      missing.push_back(name);
-      continue;
-    }
+    if (!raw) return refuseArguments(function, a);
     frame.locals[i] = !source ? PyRef::borrow(raw)
                                : wrap(raw, sources().dictItem(sources().derived(Source::Kind::FunctionKwDefaults, source), name));
   }
-  if (!missing.empty()) return missingArguments(f, missing, "keyword-only"), false;
   if (PyObject* closure = f->func_closure; closure && source)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(closure); ++i) {
       PyObject* cell = PyTuple_GET_ITEM(closure, i);
@@ -574,10 +546,23 @@ PyRef callPartial(Evaluation& e, PyObject* partial, const CallArguments& a) {
 
 namespace {
 
-/// A weak reference that existed before stays one object; what it refers to is guarded to be alive.
+/// Whether a frame that runs holds an object in a variable or on its stack.
+bool isHeld(const Frame* frame, PyObject* object) {
+  const auto holds = [object](const PyRef& slot) {
+    return slot && (slot.get() == object || (PyCell_Check(slot.get()) && PyCell_GET(slot.get()) == object));
+  };
+  for (; frame; frame = frame->caller)
+    if (std::any_of(frame->locals.begin(), frame->locals.end(), holds) || std::any_of(frame->stack.begin(), frame->stack.end(), holds)) return true;
+  return false;
+}
+
+/// A weak reference that existed before stays one object; what it refers to is guarded to be alive. What the segment made lives as long as
+/// the capture: whether the program has let go of it, only CPython knows.
 PyRef callWeakReference(Evaluation& e, PyObject* reference) {
   const Source* source = e.sourceOf(reference);
   PyObject* target = PyWeakref_GET_OBJECT(reference);
+  if (target != Py_None && e.origin(target) && e.isFresh(target) && !isHeld(e.frame(), target))
+    e.breakHere("weak reference", std::string("a weak reference to a ") + Py_TYPE(target)->tp_name + " of the compiled region is asked whether that lives");
   if (!source || target == Py_None) return e.translate(target, nullptr);
   e.guard(GuardKind::IdMatch, source, reference);
   return e.wrap(target, e.sources().globalWeak(reference));
@@ -784,7 +769,7 @@ bool Evaluation::callInit(PyObject* object, PyTypeObject* type, const CallArgume
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
   PyRef result = call(init, all.data(), a.positional + 1, a.kwNames);
   if (result && result.get() != Py_None) {
-    PyErr_SetString(PyExc_TypeError, "__init__() should return None");
+    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result.get())->tp_name);
     return false;
   }
   return static_cast<bool>(result);
@@ -831,10 +816,6 @@ void Evaluation::refuseFinalizer(PyTypeObject* type) {
 }
 
 PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
-  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
-    PyErr_Format(PyExc_TypeError, "Can't instantiate abstract class %s", type->tp_name);
-    return {};
-  }
   if (PyType_IsSubtype(type, tensorType()) && !classAnswersTorchFunctions(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");

@@ -197,11 +197,11 @@ bool refersToGenerator(PyObject* object, int depth) {
   return refersTo(object, depth, [](PyObject* o) { return PyGen_CheckExact(o) != 0; });
 }
 
-/// The same of what an exception keeps alive: the frames of its traceback.
+/// The same of what an exception keeps alive: the frames of its traceback, which is None where it was taken off.
 bool exceptionHoldsGenerator(PyObject* exception) {
   bool found = false;
   PyRef at = PyRef::steal(PyException_GetTraceback(exception));
-  for (; at && !found; at = PyRef::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_next)))
+  for (; at && PyTraceBack_Check(at.get()) && !found; at = PyRef::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_next)))
     found = refersToGenerator(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_frame), 1);
   return found;
 }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -99,7 +100,9 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
         PyRef result = tryBinary(method, a, b, &declined);
         if (!declined) return result;
       }
-    const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
+    // A subclass goes first where it has a reflected method of its own.
+    const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)) &&
+                               typeLookup(Py_TYPE(a), internedName(names.reflected)) != typeLookup(Py_TYPE(b), internedName(names.reflected));
     PyObject* reflected = Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(b, names.reflected) : nullptr;
     if (reflected && subclassFirst) {
       PyRef result = tryBinary(reflected, b, a, &declined);
@@ -200,14 +203,14 @@ PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {
   pin(f.builtins, Why::Owner);
   value = readDict(f.builtins, name);
   if (value || PyErr_Occurred()) return value;
-  PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+  nameNotDefined(name);
   return {};
 }
 
 bool Evaluation::storeGlobal(Frame& f, PyObject* name, PyObject* value) {
   pin(f.globals, Why::Owner);
   if (value) return storeKey(f.globals, name, value);
-  return deleteKey(f.globals, name, [&] { PyErr_Format(PyExc_NameError, "name '%U' is not defined", name); });
+  return deleteKey(f.globals, name, [&] { nameNotDefined(name); });
 }
 
 PyRef Evaluation::loadCell(PyObject* cell) {
@@ -308,7 +311,7 @@ PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
   PyRef value = getAttr(module, name);
   if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
-  PyErr_Format(PyExc_ImportError, "cannot import name %R from %R", name, module);
+  cannotImport(module, name);
   return {};
 }
 

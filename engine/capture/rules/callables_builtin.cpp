@@ -1,6 +1,7 @@
 // Rules for the functions of the builtins module and a few relatives.
 #include <algorithm>
 
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
@@ -38,6 +39,7 @@ PyRef ruleLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
 PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 2, 3) || !hasName(a)) return {};
   PyRef value = e.getAttr(a.args[0], a.args[1]);
+  if (!value && a.positional < 3) tellAttribute(a.args[0], a.args[1]);
   if (value || a.positional < 3 || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
   return PyRef::borrow(a.args[2]);

@@ -248,8 +248,9 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   auto* base = reinterpret_cast<PyTypeObject*>(owner);
   e.refuseFinalizer(reinterpret_cast<PyTypeObject*>(a.args[0]));
   PyRef made;
-  if (base == &PyBaseObject_Type || PyType_IsSubtype(base, &PyDict_Type) || PyType_IsSubtype(base, &PyList_Type) ||
-      PyType_IsSubtype(base, &PySet_Type)) {
+  if (base == &PyBaseObject_Type) {
+    made = e.callRaw(callable, a);  // counts its arguments
+  } else if (PyType_IsSubtype(base, &PyDict_Type) || PyType_IsSubtype(base, &PyList_Type) || PyType_IsSubtype(base, &PySet_Type)) {
     PyObject* args[] = {a.args[0]};
     made = e.callRaw(callable, {args, 1, nullptr});
   } else {

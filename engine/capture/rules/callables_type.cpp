@@ -200,7 +200,7 @@ PyRef slotGetattribute(Evaluation& e, PyObject* callable, const CallArguments& a
 PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyTypeObject* owner = PyDescr_TYPE(callable);
   PyObject* self = a.args[0];
-  if (owner == &PyBaseObject_Type) return none();
+  if (owner == &PyBaseObject_Type) return a.total() > 1 ? e.callRaw(callable, a) : none();
   if (PyType_IsSubtype(owner, &PyDict_Type)) {
     PyRef incoming = PyRef::steal(PyDict_New());
     if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
