@@ -144,6 +144,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
 }
 
 MainWindow::~MainWindow() {
+  crash_guard::noteOpen(this, {});
   for (views::View* view : docks_->views()) view->setSession(nullptr);
 }
 
@@ -180,7 +181,6 @@ void MainWindow::openSession(const QString& path) {
                    QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
-    qCDebug(windowLog) << "questions that wait:" << pending;
     if (pending == 0 && refreshing_.isValid()) {  // a session that takes long to show is shown less often while it grows
       const int wait = static_cast<int>(refreshing_.elapsed()) * kRefreshShare;
       growth_.setInterval(session_->isLive() ? std::clamp(wait, kRefreshMs, kSlowestRefreshMs) : kRefreshMs);
