@@ -32,15 +32,19 @@ QTableView* table(views::View& view, const char* name) { return view.findChild<Q
 
 void select(views::View& view, const char* name, int row) {
   QTableView* list = table(view, name);
+  if (!list) return;  // another kind of list, in which the first is selected anyway
   (void)QTest::qWaitFor([&] { return list->model()->rowCount() > row; }, 10'000);
   list->selectRow(row);
 }
 
-void tab(views::View& view, const char* name, int index) { view.findChild<QTabWidget*>(QString::fromLatin1(name))->setCurrentIndex(index); }
+void tab(views::View& view, const char* name, int index) {
+  if (auto* tabs = view.findChild<QTabWidget*>(QString::fromLatin1(name))) tabs->setCurrentIndex(index);
+}
 
 /// The first row whose cell says `text`.
 void selectText(views::View& view, const char* name, int column, const QString& text) {
   QTableView* list = table(view, name);
+  if (!list) return;
   (void)QTest::qWaitFor([&] { return list->model()->rowCount() > 0; }, 10'000);
   for (int row = 0; row < list->model()->rowCount(); ++row)
     if (list->model()->index(row, column).data().toString().contains(text)) return list->selectRow(row);
