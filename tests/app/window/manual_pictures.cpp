@@ -69,10 +69,7 @@ const Shot kShots[] = {
     {"cuda_graphs", "cuda_graphs", CUPTI_DATA "/graph.fusebox"},
 };
 
-/// Few colours, so that a picture takes a third of the room.
-bool save(const QPixmap& picture, const QString& path) {
-  return picture.toImage().convertToFormat(QImage::Format_RGB32).convertToFormat(QImage::Format_Indexed8, Qt::ThresholdDither | Qt::AvoidDither).save(path, "PNG", 0);
-}
+bool save(const QPixmap& picture, const QString& path) { return picture.toImage().convertToFormat(QImage::Format_RGB32).save(path, "PNG", 0); }
 
 bool takeManual(window::MainWindow& window, const QDir& manual, const QString& example) {
   window.resize(kPage + QSize(0, 150));
