@@ -152,7 +152,11 @@ void RecipeMaker::dictionary(Recipe& recipe, PyObject* object) {
 RecipePtr RecipeMaker::function(PyObject* object) {
   RecipePtr recipe = node(Recipe::Kind::Function, object);
   auto* f = reinterpret_cast<PyFunctionObject*>(object);
-  recipe->children = {constant(f->func_code), constant(f->func_globals), make(f->func_closure)};
+  // types.FunctionType is given a dict of the program's.
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; e_.origin(f->func_globals) && PyDict_Next(f->func_globals, &at, &key, &value);)
+    if (value == object && e_.isFresh(f->func_globals)) refuse(object, "a function whose globals the compiled region made holds itself in them");
+  recipe->children = {constant(f->func_code), e_.origin(f->func_globals) ? make(f->func_globals) : constant(f->func_globals), make(f->func_closure)};
   PyRef plain = PyRef::steal(PyFunction_New(f->func_code, f->func_globals));
   for (const char* name : kFunctionParts) {
     PyRef own = PyRef::steal(PyObject_GetAttrString(object, name)), usual = PyRef::steal(PyObject_GetAttrString(plain.get(), name));
@@ -223,7 +227,7 @@ void RecipeMaker::members(Recipe& recipe, PyObject* object, PyTypeObject* type) 
     if (Py_TYPE(descriptor) != &PyMemberDescr_Type || isReadOnly(descriptor)) continue;
     PyRef value = PyRef::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(Py_TYPE(object))));
     PyErr_Clear();
-    if (!value) continue;
+    if (!value || (value.get() == Py_None && !isPythonClass(type))) continue;  // C shows None for what is not set
     keep_.push_back(value);
     recipe.slots.emplace_back(PyRef::borrow(descriptor), make(value.get()));
   }
@@ -234,6 +238,8 @@ void RecipeMaker::exception(Recipe& recipe, PyObject* object) {
     throw CaptureBreak{{"traceback", std::string("a raised ") + Py_TYPE(object)->tp_name + " outlives the compiled region with its traceback",
                         "", e_.place(), {}}, raised};
   auto* e = reinterpret_cast<PyBaseExceptionObject*>(object);
+  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup)) && PyTuple_GET_SIZE(e->args) != 2)
+    refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again of its arguments");
   recipe.base = make(e->args);
   if (e->cause) recipe.slots.emplace_back(exceptionMember("__cause__"), make(e->cause));
   if (e->context) recipe.slots.emplace_back(exceptionMember("__context__"), make(e->context));
@@ -311,6 +317,8 @@ RecipePtr RecipeMaker::reduced(PyObject* object) {
   // object.__reduce__ would make pybind11's base class, which throws through the interpreter.
   if (std::string_view(Py_TYPE(Py_TYPE(object))->tp_name) == "pybind11_type")
     refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + ", which is bound C++, cannot be made again");
+  // Whether the deque has changed since is not among what they say.
+  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("_collections._deque_")) refuse(object, "an iterator over a deque cannot be made again");
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   const Py_ssize_t n = parts && PyTuple_Check(parts.get()) ? PyTuple_GET_SIZE(parts.get()) : 0;
   PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
@@ -337,6 +345,20 @@ RecipePtr RecipeMaker::elements(PyObject* object) {
   return recipe;
 }
 
+/// Filling a dict or set again asks keys of Python classes for their hash, and compares those of one hash, before the effects that follow.
+static void refuseKeysThatLook(Evaluation& e, PyObject* container) {
+  static PyObject* const kEq = internedName("__eq__");
+  if (e.journal().size() == 0) return;
+  PyRef keys = PyRef::steal(PySequence_List(container));
+  for (Py_ssize_t i = 0; keys && i < PyList_GET_SIZE(keys.get()); ++i) {
+    PyObject* key = PyList_GET_ITEM(keys.get(), i);
+    PyObject* equal = isPythonClass(Py_TYPE(key)) ? e.typeLookup(Py_TYPE(key), kEq) : nullptr;
+    if (equal && PyFunction_Check(equal))
+      throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(container)->tp_name + " whose keys compare themselves in Python is made again after writes", "",
+                          e.place(), {}}, e.origin(container) ? e.origin(container)->birth : -1};
+  }
+}
+
 RecipePtr RecipeMaker::plainDict(PyObject* object) {
   // The __dict__ of an object that is made again comes with it.
   Origin* origin = e_.origin(object);
@@ -344,12 +366,14 @@ RecipePtr RecipeMaker::plainDict(PyObject* object) {
     static PyObject* const getattr = torchObject("builtins.getattr");
     return call(object, getattr, {owner, internedName("__dict__")});
   }
+  refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(Recipe::Kind::Dict, object);
   dictionary(*recipe, object);
   return recipe;
 }
 
 RecipePtr RecipeMaker::plainSet(PyObject* object) {
+  refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
   PyRef items = PyRef::steal(PySequence_List(object));
   requireSameOrder(object, items.get());
@@ -461,12 +485,23 @@ static PyObject* addressIn(const Evaluation& e, PyObject* object) {
 }
 
 RecipePtr RecipeMaker::make(PyObject* object) {
+  static thread_local int depth = 0;
+  constexpr int kDeepest = 1000;
+  struct Deeper {
+    Deeper() { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper;
+  if (object && depth > kDeepest) refuse(object, "objects inside each other go too deep to be made again");
   if (!object) {
     auto recipe = std::make_shared<Recipe>();
     recipe->kind = Recipe::Kind::Null;
     return recipe;
   }
-  if (auto it = made_.find(object); it != made_.end()) return it->second;
+  if (auto it = made_.find(object); it != made_.end()) {
+    if (it->second->kind == Recipe::Kind::Call && it->second->children.size() < 2)
+      refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " that holds itself cannot be made again");
+    return it->second;
+  }
   if (e_.isTensor(object)) return tensor(object);
   if (PyObject* address = addressIn(e_, object))
     throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};

@@ -36,6 +36,17 @@ bool sameOrder(PyObject* a, PyObject* b) {
   return true;
 }
 
+/// Whether what is left of CPython's iterator is what follows in `order`: keys that were removed and put back lie elsewhere for it.
+bool goesOnAs(PyObject* iterator, PyObject* order, int64_t taken, bool backwards) {
+  PyRef parts = PyRef::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
+  PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef(), rest = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
+  PyErr_Clear();
+  if (!rest || !PyList_Check(rest.get())) return false;
+  PyRef whole = PyRef::steal(PyList_GetSlice(order, 0, PyList_GET_SIZE(order)));
+  if (backwards) PyList_Reverse(whole.get());
+  return sameOrder(rest.get(), PyRef::steal(PyList_GetSlice(whole.get(), taken, PyList_GET_SIZE(order))).get());
+}
+
 PyRef keysInOrder(PyObject* dict) {
   PyRef items = itemsInOrder(dict), keys = PyRef::steal(PyList_New(PyList_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
@@ -94,7 +105,7 @@ PyRef DictWalk::next(Evaluation& e) {
 
 Remaking DictWalk::remake(Evaluation&) const {
   if (ended_) return ended(backwards_, viewOf(PyRef::steal(PyDict_New()).get(), kind_));
-  if (!sameOrder(keysInOrder(dict_.get()).get(), order_.get())) return {};
+  if (!sameOrder(keysInOrder(dict_.get()).get(), order_.get()) || !goesOnAs(keys_.get(), order_.get(), taken_, backwards_)) return {};
   if (backwards_) {
     PyRef view = viewOf(dict_.get(), kind_);
     return {builtin("reversed"), one(view.get()), {}, {}, taken_};
@@ -117,7 +128,7 @@ PyRef SetWalk::next(Evaluation& e) {
 
 Remaking SetWalk::remake(Evaluation&) const {
   if (ended_) return ended(false, PyRef::steal(PySet_New(nullptr)));
-  if (!sameOrder(PyRef::steal(PySequence_List(set_.get())).get(), order_.get())) return {};
+  if (!sameOrder(PyRef::steal(PySequence_List(set_.get())).get(), order_.get()) || !goesOnAs(elements_.get(), order_.get(), taken_, false)) return {};
   return {{}, one(set_.get()), {}, {}, taken_};
 }
 

@@ -111,7 +111,8 @@ PyRef ChainIterator::next(Evaluation& e) {
         return {};
       }
     }
-    PyRef item = e.next(current_.get());
+    const PyRef current = current_;
+    PyRef item = e.next(current.get());
     if (item || PyErr_Occurred()) return item;
     current_ = PyRef();
   }
@@ -129,16 +130,14 @@ Remaking ChainIterator::remake(Evaluation& e) const {
 
 PyRef CallableIterator::next(Evaluation& e) {
   if (!callable_) return {};
-  PyRef value = e.call(callable_.get(), nullptr, 0, nullptr);
-  if (!value) {
-    if (PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
-    return {};
-  }
-  PyRef equal = e.compare(Py_EQ, value.get(), sentinel_.get());
-  const int truth = equal ? e.truth(equal.get()) : -1;
-  if (truth < 0) return {};
-  if (!truth) return value;
-  callable_ = sentinel_ = PyRef();
+  const PyRef callable = callable_, sentinel = sentinel_;  // the call may exhaust this iterator
+  PyRef value = e.call(callable.get(), nullptr, 0, nullptr);
+  if (!value && !PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
+  if (value && !sentinel_) return {};
+  PyErr_Clear();
+  const int truth = value ? e.equalElements(sentinel.get(), value.get()) : 1;
+  if (truth == 0) return value;
+  if (truth > 0) callable_ = sentinel_ = PyRef();
   return {};
 }
 

@@ -86,8 +86,11 @@ class RealOperations final : public Operations {
 
   PyRef loadGlobal(Frame& frame, PyObject* name) override {
     for (PyObject* dict : {frame.globals, frame.builtins}) {
-      if (PyObject* found = PyDict_GetItemWithError(dict, name)) return PyRef::borrow(found);
-      if (PyErr_Occurred()) return {};
+      // A subclass of dict may have a __missing__.
+      PyRef found = PyDict_CheckExact(dict) ? PyRef::borrow(PyDict_GetItemWithError(dict, name)) : steal(PyObject_GetItem(dict, name));
+      if (found) return found;
+      if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)) return {};
+      PyErr_Clear();
     }
     nameNotDefined(name);
     return {};

@@ -180,7 +180,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     pin(function.get(), Why::Owner);
     if (!PyFunction_Check(function.get())) {
       if (!bindsInC(Py_TYPE(function.get())) && !PyCFunction_Check(function.get()) && !PyType_Check(function.get()))
-        return bindDescriptor(function.get(), typeObject, Py_TYPE(typeObject), name);
+        return bindDescriptor(function.get(), typeObject, type, name);
       return checked(kind->tp_descr_get(d, object, typeObject));
     }
     PyRef method = PyRef::steal(PyMethod_New(function.get(), typeObject));
@@ -191,6 +191,10 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     if (!object) return pin(d, Why::Class);
     if (kind == &PyGetSetDescr_Type && answersTorchFunctions(object) && !nameIs(name, "__dict__") && !nameIs(name, "__class__") && !nameIs(name, "__weakref__"))
       return subclassAttribute(*this, object, d);
+    if (nameIs(name, "__annotations__") && (PyModule_Check(object) || PyType_Check(object))) {
+      PyRef own = PyModule_Check(object) ? PyRef::borrow(PyModule_GetDict(object)) : typeDict(reinterpret_cast<PyTypeObject*>(object));
+      if (!PyDict_GetItemWithError(own.get(), name)) breakHere("unsupported side effect", "__annotations__ that are not there are made by reading them");
+    }
     if (nameIs(name, "__dict__") && PyType_Check(object)) return classDict(reinterpret_cast<PyTypeObject*>(object));
     if (nameIs(name, "__dict__")) {
       PyRef dict = instanceDict(object);
@@ -436,6 +440,8 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};
+  // It knows its caller only while an instruction of it runs.
+  if (PyFrame_Check(object)) breakHere("frame", std::string(PyUnicode_AsUTF8(name)) + " of a frame is read");
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyModule_Check(object)) return genericGetAttr(object, name);
   if (PyType_Check(object)) return typeGetAttr(reinterpret_cast<PyTypeObject*>(object), name);

@@ -421,6 +421,8 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
 
 PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArguments& a, bool withSelf) {
   refuseNumbersAsTensors(callable, a);
+  for (size_t i = 0; i < a.keywords(); ++i)
+    if (!PyUnicode_Check(a.keywordName(i))) return PyErr_SetString(PyExc_TypeError, "keywords must be strings"), PyRef();
   try {
     if (mayTake(callable, a, withSelf)) return rule(*this, callable, a);
   } catch (const UnfitArguments&) {
@@ -754,7 +756,10 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
       if (!value) return {};
       PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), value.release());
     }
-    return checked(type->tp_new(type, args.get(), nullptr));
+    PyRef keywords = !container && a.keywords() > 0 ? PyRef::steal(PyDict_New()) : PyRef();
+    for (size_t i = 0; keywords && i < a.keywords(); ++i)
+      PyDict_SetItem(keywords.get(), a.keywordName(i), expose(a.args[a.positional + i]).get());
+    return checked(type->tp_new(type, args.get(), keywords.get()));
   }
   breakHere("unsupported call", std::string("making an instance of ") + type->tp_name,
             "Make the object outside the compiled region.");

@@ -1,6 +1,7 @@
 // Comparison, identity and hash: of objects, containers and the keys of dicts, with what each depends on.
 #include <algorithm>
 
+#include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -29,6 +30,11 @@ bool comparesAs(PyObject* o, PyTypeObject* builtin) {
   return PyType_IsSubtype(Py_TYPE(o), builtin) && Py_TYPE(o)->tp_richcompare == builtin->tp_richcompare;
 }
 
+/// C code that may look at any operand, before the other one's own method is asked: decimal.Decimal's.
+bool isOpaqueComparison(PyObject* o) {
+  return !isConstantValue(o) && !isPythonClass(Py_TYPE(o)) && isValueObject(o) && !PyRange_Check(o) && !PySlice_Check(o) && !PyAnySet_Check(o);
+}
+
 /// Constants of which there is one object for a value, whoever made it.
 bool isSingleton(PyObject* o) {
   if (o == Py_None || PyBool_Check(o) || o == Py_Ellipsis || o == Py_NotImplemented) return true;
@@ -41,6 +47,15 @@ bool isSingleton(PyObject* o) {
   if (PyBytes_CheckExact(o)) return PyBytes_GET_SIZE(o) <= 1;
   if (PyTuple_CheckExact(o)) return PyTuple_GET_SIZE(o) == 0;
   return !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o) && !PyTuple_Check(o) && !isDeviceObject(o);
+}
+
+/// Whether the code of a function writes anything: what is called once more than the program calls it must not.
+bool writes(PyObject* function) {
+  const auto decoded = decodeCode(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)));
+  return std::any_of(decoded->instructions.begin(), decoded->instructions.end(), [](const Instruction& i) {
+    return i.op == Op::STORE_ATTR || i.op == Op::DELETE_ATTR || i.op == Op::STORE_SUBSCR || i.op == Op::DELETE_SUBSCR || i.op == Op::STORE_GLOBAL ||
+           i.op == Op::STORE_DEREF;
+  });
 }
 
 /// Predicate of a Custom guard: the keys of a dict are these very objects.
@@ -67,6 +82,7 @@ PyObject* Evaluation::pythonMethod(PyObject* object, const char* name) {
   const bool tensor = isTensorObject(object);
   if (tensor && guardTorchsMethods(type)) return nullptr;
   PyObject* method = typeLookup(type, internedName(name));
+  if (method == Py_None) return method;  // refuses: it cannot be called
   if (!method || !PyFunction_Check(method)) return nullptr;
   if (tensor && isLibraryNamespace(PyFunction_GET_GLOBALS(method), Library::Torch)) return nullptr;
   pin(method, Why::Class);
@@ -96,6 +112,8 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
     bool declined = false, tried = false;
     const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
     PyObject* swapped = pythonMethod(b, kComparisons[kSwapped[op]]);
+    if (swapped && !subclassFirst && isOpaqueComparison(a))
+      breakHere("callback from C", std::string("C code of a ") + Py_TYPE(a)->tp_name + " is compared with an object that compares itself in Python");
     if (swapped && subclassFirst) {
       tried = true;
       PyRef result = tryBinary(swapped, b, a, &declined);
@@ -166,13 +184,14 @@ PyRef Evaluation::compareSequences(int op, PyObject* a, PyObject* b) {
     if (onlyEqual) return boolean(op == Py_NE);
     return compare(op, x.get(), y.get());
   }
+  const Py_ssize_t left = builtinLength(a), right = builtinLength(b);  // comparing elements may have changed them
   switch (op) {
-    case Py_LT: return boolean(n < m);
-    case Py_LE: return boolean(n <= m);
-    case Py_EQ: return boolean(n == m);
-    case Py_NE: return boolean(n != m);
-    case Py_GT: return boolean(n > m);
-    default: return boolean(n >= m);
+    case Py_LT: return boolean(left < right);
+    case Py_LE: return boolean(left <= right);
+    case Py_EQ: return boolean(left == right);
+    case Py_NE: return boolean(left != right);
+    case Py_GT: return boolean(left > right);
+    default: return boolean(left >= right);
   }
 }
 
@@ -277,6 +296,9 @@ Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
     PyObject *hash = typeLookup(type, kHash), *equal = typeLookup(type, kEq);
     const bool python = (hash && PyFunction_Check(hash)) || (equal && PyFunction_Check(equal));
     if (python) {
+      for (PyObject* method : {hash, equal})
+        if (method && PyFunction_Check(method) && writes(method))
+          breakHere("callback from C", std::string("__hash__ or __eq__ of a ") + type->tp_name + " has effects");
       if (hash && PyFunction_Check(hash)) {
         // Evaluated for its guards: C code then calls it again, for real, with the same outcome.
         pin(hash, Why::Class);
@@ -337,6 +359,7 @@ PyRef Evaluation::storedKey(PyObject* dict, PyObject* key) {
 
 PyRef Evaluation::hashOf(PyObject* object) {
   if (isTensor(object)) return addressOf(object);
+  if (PyFloat_Check(object) && PyFloat_AS_DOUBLE(object) != PyFloat_AS_DOUBLE(object)) breakHere("identity", "the hash of a NaN depends on its address");
   switch (readKey(object)) {
     case KeyKind::Address: breakHere("identity", "the hash of an object that has none but its address is used as a number");
     case KeyKind::Plain:

@@ -69,6 +69,8 @@ PyTypeObject* lazyType() {
 }  // namespace
 
 PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator) {
+  constexpr size_t kMost = 500;  // each may go through the one before
+  if (e.iterators().all.size() >= kMost) e.breakHere("iterator", "more iterators are alive than are followed");
   auto* object = reinterpret_cast<LazyObject*>(lazyType()->tp_alloc(lazyType(), 0));
   iterator->birth = e.rootCount();
   e.iterators().all.insert(iterator.get());
@@ -193,9 +195,12 @@ bool refersTo(PyObject* object, int depth, const std::function<bool(PyObject*)>&
   }, &search) != 0;
 }
 
-bool refersToGenerator(PyObject* object, int depth) {
-  return refersTo(object, depth, [](PyObject* o) { return PyGen_CheckExact(o) != 0; });
+bool runsCodeWhenItDies(PyObject* o) {
+  static PyObject* const kDel = internedName("__del__");
+  return PyGen_CheckExact(o) || (isPythonClass(Py_TYPE(o)) && _PyType_Lookup(Py_TYPE(o), kDel));
 }
+
+bool refersToGenerator(PyObject* object, int depth) { return refersTo(object, depth, runsCodeWhenItDies); }
 
 /// The same of what an exception keeps alive: the frames of its traceback, which is None where it was taken off.
 bool exceptionHoldsGenerator(PyObject* exception) {
@@ -224,7 +229,7 @@ void Evaluation::refuseDrops(const Frame& root) {
     auto holds = [holder](const PyRef& slot) { return slot.get() == holder; };
     if (PyRef::steal(PyErr_GetHandledException()).get() == holder) continue;
     if (std::none_of(root.locals.begin(), root.locals.end(), holds) && std::none_of(root.stack.begin(), root.stack.end(), holds))
-      breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator is let go of");
+      breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator or an object with __del__ is let go of");
   }
 }
 

@@ -197,6 +197,7 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
 }
 
 PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {
+  if (!PyDict_CheckExact(f.globals) || !PyDict_CheckExact(f.builtins)) breakHere("unsupported global", "globals or builtins are no plain dict");
   pin(f.globals, Why::Owner);
   PyRef value = readDict(f.globals, name);
   if (value || PyErr_Occurred()) return value;

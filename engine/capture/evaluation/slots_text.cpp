@@ -26,6 +26,16 @@ PyObject* textMethod(Evaluation& e, PyObject* object, const char* name) {
   return method;
 }
 
+/// Whether a Python class has a __str__ of C that reads what the object holds itself: a scalar, a date.
+bool hasOwnText(Evaluation& e, PyObject* object) {
+  PyTypeObject *type = Py_TYPE(object), *base = builtinBase(type);
+  if (!isPythonClass(type) || base == &PyBaseObject_Type || PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object))
+    return false;
+  static PyObject *const kStr = internedName("__str__"), *const plain = PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kStr);
+  PyObject* method = e.typeLookup(type, kStr);
+  return method && method != plain && Py_IS_TYPE(method, &PyWrapperDescr_Type) && isValueObject(object);
+}
+
 /// Whether the text of all that a container holds is C's alone.
 bool holdsPlainText(PyObject* o) {
   if (isConstantValue(o)) return true;
@@ -33,6 +43,22 @@ bool holdsPlainText(PyObject* o) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
     if (!holdsPlainText(PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
+}
+
+/// Whether no address stands in what C code makes of an object as text.
+bool hasKnownText(PyObject* o) {
+  if (isConstantValue(o) || isIdentityValue(o) || isValueObject(o)) return true;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (PySequence_Fast_GET_ITEM(o, i) != o && !hasKnownText(PySequence_Fast_GET_ITEM(o, i))) return false;
+    return true;
+  }
+  if (PyExceptionInstance_Check(o)) return hasKnownText(reinterpret_cast<PyBaseExceptionObject*>(o)->args);
+  if (!PyDict_Check(o) && !PyAnySet_Check(o)) return false;
+  PyRef parts = PyDict_Check(o) ? itemsInOrder(o) : PyRef::steal(PySequence_List(o));
+  PyRef factory = PyDict_Check(o) && !PyDict_CheckExact(o) ? PyRef::steal(PyObject_GetAttrString(o, "default_factory")) : PyRef();
+  PyErr_Clear();
+  return (!factory || hasKnownText(factory.get())) && hasKnownText(parts.get());
 }
 
 }  // namespace
@@ -71,6 +97,11 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
     return PyRef::steal(conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value));
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is turned into text", "Print outside the compiled region.");
   PyObject* method = conversion == 's' ? textMethod(*this, value, "__str__") : nullptr;
+  // object.__str__ asks for the representation; another class's own, as int.__repr__ of an IntEnum, does not.
+  if (conversion == 's' && !method && hasOwnText(*this, value)) {
+    PyRef exposed = expose(value);
+    return checked(PyObject_Str(exposed.get()));
+  }
   if (!method) method = textMethod(*this, value, "__repr__");
   if (method) {
     PyObject* args[] = {value};
@@ -90,6 +121,7 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
     requireKnown(value);
     PyRef exposed = expose(value);
     refuseCallbacks(exposed.get(), Asks::Text);
+    if (!hasKnownText(exposed.get())) breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " holds an address");
     return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
   }
   breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " depends on its address");

@@ -72,10 +72,15 @@ void Evaluation::openForWriting(PyObject* container) {
 bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (functions_->isLate()) functions_->noteWrite(dict, origins_.find(dict));
   const PyRef own = keyInDict(dict, key);
-  if (isFresh(dict)) return rawKey(dict, key, value);
+  if (isFresh(dict)) {
+    if (isPythonClass(Py_TYPE(key))) readKey(key);  // what C code will call again
+    return rawKey(dict, key, value);
+  }
   if (isTensor(key)) key = own.get();
   else requirePlainKey(*this, key);
   if (!value || (PyODict_Check(dict) && !PyDict_Contains(dict, key))) refuseMoving(dict);
+  if (PyObject* old = PyDict_GetItemWithError(dict, key)) willUnbind(*frame_, old);
+  else if (PyErr_Occurred()) return false;
   openForWriting(dict);
   return journal_.setKey(dict, key, value);
 }
@@ -95,7 +100,7 @@ bool Evaluation::append(PyObject* list, PyObject* item) {
 }
 
 bool Evaluation::addToSet(PyObject* set, PyObject* item) {
-  if (isTensor(item)) readKey(item);
+  if (isTensor(item) || (isFresh(set) && isPythonClass(Py_TYPE(item)))) readKey(item);
   if (isFresh(set)) return PySet_Add(set, plainKey(item).get()) == 0;
   PyObject* args[] = {set, item};
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
@@ -109,7 +114,7 @@ PyRef Evaluation::tupleOf(PyObject* list) {
 void Evaluation::willUnbind(const Frame&, PyObject* value) {
   static PyObject* const kDel = internedName("__del__");
   if (isPythonClass(Py_TYPE(value)) && _PyType_Lookup(Py_TYPE(value), kDel))
-    breakHere("finalizer", std::string("a local variable lets go of a ") + Py_TYPE(value)->tp_name + ", whose __del__ may run");
+    breakHere("finalizer", std::string("a variable or container lets go of a ") + Py_TYPE(value)->tp_name + ", whose __del__ may run");
 }
 
 PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {

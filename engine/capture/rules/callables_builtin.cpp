@@ -409,6 +409,12 @@ template <bool kSame>
 PyRef ruleOperatorIs(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return wants(e, callable, a, 2, 2) ? boolean(e.same(a.args[0], a.args[1]) == kSame) : PyRef();
 }
+/// operator.length_hint: an iterator is asked, not gone through.
+PyRef ruleLengthHint(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (lazyOf(a.args[0]) || isChangeable(Py_TYPE(a.args[0]))) e.breakHere("unsupported call", std::string("operator.length_hint of a ") + Py_TYPE(a.args[0])->tp_name);
+  return e.callReal(callable, a);
+}
+
 PyRef ruleOperatorTruth(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return wants(e, callable, a, 1, 1) ? boolean(e.truth(a.args[0])) : PyRef();
 }
@@ -462,7 +468,7 @@ constexpr RuleRow kRows[] = {
     {"operator.eq", ruleCompare<Py_EQ>}, {"operator.ne", ruleCompare<Py_NE>}, {"operator.gt", ruleCompare<Py_GT>},
     {"operator.ge", ruleCompare<Py_GE>}, {"operator.getitem", ruleOperatorGetItem},
     {"operator.setitem", ruleOperatorSetItem}, {"operator.delitem", ruleOperatorDelItem}, {"operator.contains", ruleOperatorContains},
-    {"operator.is_", ruleOperatorIs<true>}, {"operator.is_not", ruleOperatorIs<false>}, {"operator.truth", ruleOperatorTruth},
+    {"operator.is_", ruleOperatorIs<true>}, {"operator.is_not", ruleOperatorIs<false>}, {"operator.truth", ruleOperatorTruth}, {"operator.length_hint", ruleLengthHint},
     {"operator.concat", ruleOperator<0>}, {"operator.iconcat", ruleOperator<13>}, {"operator.iand", ruleOperator<14>},
     {"operator.ifloordiv", ruleOperator<15>}, {"operator.ilshift", ruleOperator<16>}, {"operator.imatmul", ruleOperator<17>},
     {"operator.imul", ruleOperator<18>}, {"operator.imod", ruleOperator<19>}, {"operator.ior", ruleOperator<20>},

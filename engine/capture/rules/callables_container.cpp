@@ -184,7 +184,18 @@ PyRef ruleDictGetItem(Evaluation& e, PyObject*, const CallArguments& a) {
   return {};
 }
 
+/// The fromkeys of a subclass: its class is called, and its own __setitem__ for each key.
+PyRef fromKeysOf(Evaluation& e, PyObject* type, const CallArguments& a) {
+  PyRef dict = e.call(type, nullptr, 0, nullptr), iterator = dict ? e.iter(a.args[0]) : PyRef();
+  if (!iterator) return {};
+  while (PyRef key = e.next(iterator.get()))
+    if (!e.setItem(dict.get(), key.get(), a.positional > 1 ? a.args[1] : Py_None)) return {};
+  return PyErr_Occurred() ? PyRef() : dict;
+}
+
 PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* type = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (type && type != reinterpret_cast<PyObject*>(&PyDict_Type)) return fromKeysOf(e, type, a);
   PyRef keys = e.collect(a.args[0], false), dict = PyRef::steal(PyDict_New());
   if (!keys) return {};
   e.adopt(dict.get());
@@ -252,9 +263,11 @@ PyRef ruleDequeTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
 PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  PyRef one = PyRef::steal(PyLong_FromLong(1));
+  PyRef zero = PyRef::steal(PyLong_FromLong(0)), one = PyRef::steal(PyLong_FromLong(1));
   while (PyRef item = e.next(iterator.get())) {
-    PyRef before = e.readDict(a.args[0], item.get());
+    PyObject* get = e.pythonMethod(a.args[0], "get");
+    PyObject* args[] = {a.args[0], item.get(), zero.get()};
+    PyRef before = get ? e.call(get, args, 3, nullptr) : e.readDict(a.args[0], item.get());
     if (PyErr_Occurred()) return {};
     PyRef after = before ? e.binary(0, before.get(), one.get()) : one;
     if (!after || !e.setItem(a.args[0], item.get(), after.get())) return {};

@@ -1,4 +1,6 @@
 // Rules for iterator makers: iter, zip, enumerate, map, filter, reversed, itertools, and the methods of generators.
+#include <algorithm>
+
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
@@ -22,7 +24,16 @@ bool iterators(Evaluation& e, const CallArguments& a, size_t first, std::vector<
   return true;
 }
 
-PyRef ruleZip(Evaluation& e, PyObject*, const CallArguments& a) {
+/// Whether the arguments are what a class of iterators takes; else its own error.
+bool takes(Evaluation& e, PyObject* callable, const CallArguments& a, size_t least, size_t most, std::initializer_list<const char*> keywords = {}) {
+  bool fits = a.positional >= least && a.positional <= most;
+  for (size_t i = 0; fits && i < a.keywords(); ++i)
+    fits = std::any_of(keywords.begin(), keywords.end(), [&](const char* k) { return PyUnicode_CompareWithASCIIString(a.keywordName(i), k) == 0; });
+  return fits || e.refuseArguments(callable, a);
+}
+
+PyRef ruleZip(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 0, SIZE_MAX, {"strict"})) return {};
   PyObject* strict = a.keyword("strict");
   const int isStrict = strict ? e.truth(strict) : 0;
   std::vector<PyRef> list;
@@ -39,18 +50,21 @@ PyRef ruleEnumerate(Evaluation& e, PyObject*, const CallArguments& a) {
   return makeLazy(e, std::make_unique<EnumerateIterator>(std::move(iterator), std::move(count)));
 }
 
-PyRef ruleMap(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleMap(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, SIZE_MAX)) return {};
   std::vector<PyRef> list;
   if (!iterators(e, a, 1, &list)) return {};
   return makeLazy(e, std::make_unique<MapIterator>(PyRef::borrow(a.args[0]), std::move(list)));
 }
 
-PyRef ruleFilter(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleFilter(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, 2)) return {};
   PyRef iterator = e.iter(a.args[1]);
   return iterator ? makeLazy(e, std::make_unique<FilterIterator>(PyRef::borrow(a.args[0]), std::move(iterator))) : PyRef();
 }
 
 PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 1)) return {};
   PyObject* object = a.args[0];
   PyTypeObject* type = Py_TYPE(object);
   if (isChangeable(type) && !e.isTensor(object)) {
@@ -88,7 +102,8 @@ PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
-PyRef ruleChain(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleChain(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 0, SIZE_MAX)) return {};
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
   return makeLazy(e, std::make_unique<ChainIterator>(e.iter(tuple.get())));
@@ -150,7 +165,8 @@ PyRef ruleItertoolsRaw(Evaluation& e, PyObject* callable, const CallArguments& a
   return made;
 }
 
-PyRef ruleCycle(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleCycle(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 1)) return {};
   PyRef iterator = e.iter(a.args[0]), saved = PyRef::steal(PyList_New(0));
   if (!iterator) return {};
   return lazily(e, "cycle", [iterator, saved, at = Py_ssize_t{0}](Evaluation& in) mutable -> PyRef {
@@ -167,24 +183,29 @@ PyRef ruleCycle(Evaluation& e, PyObject*, const CallArguments& a) {
   });
 }
 
-PyRef rulePairwise(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef rulePairwise(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 1)) return {};
   PyRef iterator = e.iter(a.args[0]);
   if (!iterator) return {};
   return lazily(e, "pairwise", [iterator, old = PyRef()](Evaluation& in) mutable -> PyRef {
     if (!iterator) return {};
-    if (!old) old = in.next(iterator.get());
-    PyRef item = old ? in.next(iterator.get()) : PyRef();
+    PyRef keep = iterator;  // what comes next may ask for what comes next itself
+    if (!old) old = in.next(keep.get());
+    keep = iterator;
+    const PyRef first = old;
+    PyRef item = first && keep ? in.next(keep.get()) : PyRef();
     if (!item) {
       iterator = old = PyRef();
       return {};
     }
-    PyRef pair = PyRef::steal(PyTuple_Pack(2, old.get(), item.get()));
+    PyRef pair = PyRef::steal(PyTuple_Pack(2, first.get(), item.get()));
     old = std::move(item);
     return pair;
   });
 }
 
-PyRef ruleZipLongest(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleZipLongest(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 0, SIZE_MAX, {"fillvalue"})) return {};
   std::vector<PyRef> list;
   if (!iterators(e, a, 0, &list)) return {};
   PyObject* given = a.keyword("fillvalue");
@@ -215,7 +236,8 @@ int holds(Evaluation& e, PyObject* predicate, PyObject* item) {
 
 /// takewhile and dropwhile.
 template <bool kTake>
-PyRef ruleWhile(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleWhile(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, 2)) return {};
   PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
   return lazily(e, kTake ? "takewhile" : "dropwhile", [predicate, iterator, changed = false](Evaluation& in) mutable -> PyRef {
@@ -233,7 +255,8 @@ PyRef ruleWhile(Evaluation& e, PyObject*, const CallArguments& a) {
   });
 }
 
-PyRef ruleFilterFalse(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleFilterFalse(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, 2)) return {};
   PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
   PyRef again = PyRef::steal(PyTuple_Pack(2, predicate.get(), iterator.get()));
@@ -248,7 +271,8 @@ PyRef ruleFilterFalse(Evaluation& e, PyObject*, const CallArguments& a) {
   return lazily(e, "filterfalse", std::move(step), std::move(again));
 }
 
-PyRef ruleStarmap(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleStarmap(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, 2)) return {};
   PyRef function = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
   PyRef again = PyRef::steal(PyTuple_Pack(2, function.get(), iterator.get()));
@@ -260,7 +284,8 @@ PyRef ruleStarmap(Evaluation& e, PyObject*, const CallArguments& a) {
   return lazily(e, "starmap", std::move(step), std::move(again));
 }
 
-PyRef ruleAccumulate(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleAccumulate(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 2, {"func", "initial"})) return {};
   PyObject *function = a.positional > 1 ? a.args[1] : a.keyword("func"), *initial = a.keyword("initial");
   if (function == Py_None) function = nullptr;
   PyRef iterator = e.iter(a.args[0]), call = PyRef::borrow(function), total = PyRef::borrow(initial == Py_None ? nullptr : initial);
@@ -275,7 +300,8 @@ PyRef ruleAccumulate(Evaluation& e, PyObject*, const CallArguments& a) {
   });
 }
 
-PyRef ruleCompress(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleCompress(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 2, 2)) return {};
   PyRef data = e.iter(a.args[0]), selectors = data ? e.iter(a.args[1]) : PyRef();
   if (!selectors) return {};
   return lazily(e, "compress", [data, selectors](Evaluation& in) -> PyRef {
@@ -289,7 +315,8 @@ PyRef ruleCompress(Evaluation& e, PyObject*, const CallArguments& a) {
   });
 }
 
-PyRef ruleGroupby(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleGroupby(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 2, {"key"})) return {};
   PyObject* key = a.positional > 1 ? a.args[1] : a.keyword("key");
   PyRef iterator = e.iter(a.args[0]);
   if (!iterator) return {};

@@ -64,8 +64,10 @@ PyRef ruleDefaultdict(Evaluation& e, PyObject* callable, const CallArguments& a)
   PyObject* args[] = {factory};
   PyRef dict = PyRef::steal(PyObject_Vectorcall(callable, args, 1, nullptr)), incoming = PyRef::steal(PyDict_New());
   if (!dict) return {};
+  if (a.positional > 2) return e.refuseArguments(callable, a), PyRef();
   e.adopt(dict.get());
   if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
   PyDict_Update(dict.get(), incoming.get());
   return dict;
 }
@@ -117,6 +119,11 @@ PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
 PyRef ruleCounts(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
+  static PyObject* const kBytes = reinterpret_cast<PyObject*>(&PyBytes_Type);
+  if (PyObject* method = callable == kBytes && a.total() == 1 && a.positional == 1 ? e.pythonMethod(a.args[0], "__bytes__") : nullptr) {
+    PyRef made = e.call(method, a);
+    return e.expect(made, made && PyBytes_Check(made.get()), "__bytes__");
+  }
   for (size_t i = 0; i < a.total(); ++i) {
     keep.push_back(isSymbolicNumber(a.args[i]) ? e.plainNumber(a.args[i], "the number of elements of a range") : e.plainIndex(a.args[i]));
     if (!keep.back()) return {};
@@ -185,10 +192,18 @@ constexpr RuleRow kTypeRows[] = {
 
 // --- slots by name: the C implementation of a builtin base, not the override of a subclass ---------------------------------
 
+/// What object's own __setattr__ and __delattr__ do not write to, or refuse.
+void refuseTarget(Evaluation& e, const CallArguments& a) {
+  if (PyType_Check(a.args[0]) || PyModule_Check(a.args[0]) || !PyUnicode_Check(a.args[1]))
+    e.breakHere("unsupported side effect", std::string("an attribute of a ") + Py_TYPE(a.args[0])->tp_name + " is written by its slot");
+}
+
 PyRef slotSetattr(Evaluation& e, PyObject*, const CallArguments& a) {
+  refuseTarget(e, a);
   return e.genericSetAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
 }
 PyRef slotDelattr(Evaluation& e, PyObject*, const CallArguments& a) {
+  refuseTarget(e, a);
   return e.genericSetAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
 }
 PyRef slotGetattribute(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -211,6 +226,7 @@ PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
     return none();
   }
   if (PyType_IsSubtype(owner, &PyList_Type) || PyType_IsSubtype(owner, &PySet_Type)) {
+    if (a.keywords() > 0) e.breakHere("unsupported call", std::string(owner->tp_name) + ".__init__ with keywords");
     PyRef items = a.positional > 1 ? e.collect(a.args[1], true) : PyRef::steal(PyTuple_New(0));
     PyObject* args[] = {self, items.get()};
     return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
@@ -305,7 +321,9 @@ PyRef slotCompare(Evaluation& e, PyObject* callable, const CallArguments& a) {
     const int truth = e.truth(equal.get());
     return truth < 0 ? PyRef() : boolean(!truth);
   }
-  if (!PyType_IsSubtype(Py_TYPE(right), owner)) return PyRef::borrow(Py_NotImplemented);
+  const bool isSequence = owner == &PyList_Type || owner == &PyTuple_Type || owner == &PyDict_Type;
+  if (!PyType_IsSubtype(Py_TYPE(right), owner) && (isSequence || builtinBase(Py_TYPE(right)) == &PyBaseObject_Type))
+    return PyRef::borrow(Py_NotImplemented);
   if (owner == &PyList_Type || owner == &PyTuple_Type) return e.compareSequences(kOp, left, right);
   if (owner == &PyDict_Type && (kOp == Py_EQ || kOp == Py_NE)) {
     const int answer = e.compareDicts(kOp, left, right);
