@@ -103,7 +103,7 @@ class Interpreter {
 
   /// What the program was told of a value must hold, as in compiled code. Memory that one operator leaves for another is not looked at.
   void checkPredicted(const Node& node, const graph::OutputMeta& said, const at::Tensor& value) const {
-    if (isDifferentiable_ || said.kind != graph::OutputMeta::Kind::Tensor || !value.defined()) return;
+    if (isDifferentiable_ || said.kind != graph::OutputMeta::Kind::Tensor || said.tensor.dtype == graph::DType::Undefined || !value.defined()) return;
     const graph::TensorMeta& meta = said.tensor;
     std::vector<int64_t> sizes;
     for (const graph::SymExpr& size : meta.sizes) {

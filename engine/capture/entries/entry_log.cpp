@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/hook.h"
 
@@ -49,6 +50,31 @@ std::vector<PyRef>& compileListeners() {
   return *listeners;
 }
 
+namespace {
+
+int raisePending(void* error) {
+  const PyRef held = PyRef::steal(static_cast<PyObject*>(error));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(held.get())), held.get());
+  return -1;
+}
+
+/// What a listener raised ends there; an interrupt that reached it is the program's, and is raised where that goes on.
+void endListenersError(PyObject* listener) {
+  if (!isInterrupt()) return PyErr_WriteUnraisable(listener);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  if (Py_AddPendingCall(raisePending, value) < 0) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value)), value);
+    Py_DECREF(value);
+    PyErr_WriteUnraisable(listener);
+  }
+}
+
+}  // namespace
+
 void tellListeners(bool begins) {
   const std::vector<PyRef> listeners = compileListeners();
   if (listeners.empty()) return;
@@ -57,7 +83,7 @@ void tellListeners(bool begins) {
   {
     RegionPause pause;
     for (const PyRef& listener : listeners)
-      if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) PyErr_WriteUnraisable(listener.get());
+      if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) endListenersError(listener.get());
   }
   PyErr_Restore(type, value, traceback);
 }

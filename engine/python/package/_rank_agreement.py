@@ -1,6 +1,7 @@
 """Whether all ranks of a process group compile the same: which rank differs, at which graph, why. Each rank puts down what it compiled in the
 group's store; a thread beside the program compares. Nothing waits for it, and nothing is looked at but when something was compiled."""
 
+import atexit
 import collections
 import json
 import os
@@ -68,7 +69,16 @@ class _Checker:
         self._pid = os.getpid()
         _engine.record_fact("rank", str(store.rank))
         _engine.record_fact("world_size", str(store.size))
-        threading.Thread(target=self._work, name="fusebox-ranks", daemon=True).start()
+        self._ends = False
+        self._thread = threading.Thread(target=self._work, name="fusebox-ranks", daemon=True)
+        self._thread.start()
+        # A thread that is inside of the store's C++ when the interpreter ends would end the process with an abort.
+        atexit.register(self._end)
+
+    def _end(self):
+        self._ends = True
+        self._queue.put(None)
+        self._thread.join(timeout=5)
 
     def compiled(self, event, lines):
         if self._pid != os.getpid():  # a child of a rank is none
@@ -81,7 +91,7 @@ class _Checker:
         pending = []
         try:
             connection = self.store.connection()
-            while True:
+            while not self._ends:
                 for work in self._arrived(bool(pending)):
                     pending.append(_Comparison(self.store, connection, *work))
                 pending = [each for each in pending if not each.step()]
@@ -96,7 +106,7 @@ class _Checker:
             while True:
                 work.append(self._queue.get_nowait())
         except queue.Empty:
-            return work
+            return [each for each in work if each is not None]
 
 
 class _Comparison:

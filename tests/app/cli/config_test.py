@@ -7,7 +7,8 @@ from program import fusebox
 
 
 def settings(*words, **environment):
-    result = fusebox("config", "--json", *words, timeout=120, env={**os.environ, **environment})
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("TORCH")}
+    result = fusebox("config", "--json", *words, timeout=120, env={**plain, **environment})
     assert result.returncode == 0, result.stderr
     return {row["name"]: row for row in json.loads(result.stdout)["settings"]}
 
