@@ -194,8 +194,14 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
   FrameState fresh;
   if (!started_) fresh = stateOf(frame_);
-  const CompilingTold told;
-  return makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
+  std::shared_ptr<Entry> made;
+  {
+    const CompilingTold told;
+    if (!isInterruptHeld()) made = makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
+  }
+  if (!raiseHeldInterrupt()) return made;
+  *failed = true;
+  return nullptr;
 }
 
 /// Says why a function that was compiled ahead of time does not fit.

@@ -1,6 +1,7 @@
 #include "engine/capture/entries/entry_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/dynamic_rules.h"
@@ -52,13 +53,9 @@ std::vector<PyRef>& compileListeners() {
 
 namespace {
 
-int raisePending(void* error) {
-  const PyRef held = PyRef::steal(static_cast<PyObject*>(error));
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(held.get())), held.get());
-  return -1;
-}
+thread_local PyObject* heldInterrupt = nullptr;  ///< owned
 
-/// What a listener raised ends there; an interrupt that reached it is the program's, and is raised where that goes on.
+/// What a listener raised ends there; an interrupt that reached it is the program's.
 void endListenersError(PyObject* listener) {
   if (!isInterrupt()) return PyErr_WriteUnraisable(listener);
   PyObject *type, *value, *traceback;
@@ -66,11 +63,7 @@ void endListenersError(PyObject* listener) {
   PyErr_NormalizeException(&type, &value, &traceback);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
-  if (Py_AddPendingCall(raisePending, value) < 0) {
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value)), value);
-    Py_DECREF(value);
-    PyErr_WriteUnraisable(listener);
-  }
+  Py_XSETREF(heldInterrupt, value);
 }
 
 }  // namespace
@@ -86,6 +79,15 @@ void tellListeners(bool begins) {
       if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) endListenersError(listener.get());
   }
   PyErr_Restore(type, value, traceback);
+}
+
+bool isInterruptHeld() { return heldInterrupt != nullptr; }
+
+bool raiseHeldInterrupt() {
+  if (!heldInterrupt) return false;
+  const PyRef held = PyRef::steal(std::exchange(heldInterrupt, nullptr));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(held.get())), held.get());
+  return true;
 }
 
 std::vector<CaptureEvent> eventsSince(int64_t since) {
