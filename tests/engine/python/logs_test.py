@@ -283,8 +283,14 @@ class CompileDebug(Process):
         (log,) = glob.glob(os.path.join(self.folder, "torch_compile_debug", "run_*", "torchdynamo", "debug.log"))
         with open(log) as file:
             self.assertIn("torchdynamo start tracing train", file.read())
-        mappings = json.load(open(os.path.join(backward, "inductor_provenance_tracking_node_mappings.json")))
-        self.assertTrue(mappings["cppCodeToPost"] and mappings["postToPre"], mappings)
+        kernels_of, captured_of = [], []
+        for folder in (forward, backward):
+            with open(os.path.join(folder, "inductor_provenance_tracking_node_mappings.json")) as file:
+                mappings = json.load(file)
+            kernels_of.append(mappings["cppCodeToPost"])
+            captured_of.append(mappings["postToPre"])
+        self.assertTrue(all(kernels_of), kernels_of)
+        self.assertEqual(captured_of[0]["gelu"], ["gelu"])
         self.opens(forward)
 
     def opens(self, folder):
