@@ -55,9 +55,8 @@ namespace {
 
 thread_local PyObject* heldInterrupt = nullptr;  ///< owned
 
-/// What a listener raised ends there; an interrupt that reached it is the program's.
-void endListenersError(PyObject* listener) {
-  if (!isInterrupt()) return PyErr_WriteUnraisable(listener);
+/// What a listener raises is the program's: its callback's error, or what a signal handler raised meanwhile.
+void holdListenersError() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
@@ -76,7 +75,7 @@ void tellListeners(bool begins) {
   {
     RegionPause pause;
     for (const PyRef& listener : listeners)
-      if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) endListenersError(listener.get());
+      if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) holdListenersError();
   }
   PyErr_Restore(type, value, traceback);
 }
