@@ -197,9 +197,9 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   std::shared_ptr<Entry> made;
   {
     const CompilingTold told;
-    if (!isInterruptHeld()) made = makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
+    if (!isListenersErrorHeld()) made = makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
   }
-  if (!raiseHeldInterrupt()) return made;
+  if (!raiseListenersError()) return made;
   *failed = true;
   return nullptr;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/hook.h"
 
@@ -53,16 +52,18 @@ std::vector<PyRef>& compileListeners() {
 
 namespace {
 
-thread_local PyObject* heldInterrupt = nullptr;  ///< owned
+thread_local PyObject* listenersError = nullptr;  ///< owned
 
-/// What a listener raises is the program's: its callback's error, or what a signal handler raised meanwhile.
 void holdListenersError() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
-  Py_XSETREF(heldInterrupt, value);
+  if (listenersError)
+    Py_DECREF(value);
+  else
+    listenersError = value;
 }
 
 }  // namespace
@@ -80,11 +81,11 @@ void tellListeners(bool begins) {
   PyErr_Restore(type, value, traceback);
 }
 
-bool isInterruptHeld() { return heldInterrupt != nullptr; }
+bool isListenersErrorHeld() { return listenersError != nullptr; }
 
-bool raiseHeldInterrupt() {
-  if (!heldInterrupt) return false;
-  const PyRef held = PyRef::steal(std::exchange(heldInterrupt, nullptr));
+bool raiseListenersError() {
+  if (!listenersError) return false;
+  const PyRef held = PyRef::steal(std::exchange(listenersError, nullptr));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(held.get())), held.get());
   return true;
 }

@@ -39,12 +39,12 @@ int64_t latestEvent();
 void addEvent(CaptureEvent event);
 /// Callables of Python that hear of compiling: listener(True) before, listener(False) after.
 std::vector<PyRef>& compileListeners();
-/// Calls them, outside of any region; an error that is set stays, one of a listener's own is told and dropped. An interrupt of the program that
-/// reached a listener is held until it is raised.
+/// Calls them, outside of any region; an error that is set stays. What the first of them raises (a callback of the program, or a signal handler
+/// meanwhile) is held for this thread until it is raised.
 void tellListeners(bool begins);
-bool isInterruptHeld();
-/// Sets the interrupt that is held as Python's error; false: none is.
-bool raiseHeldInterrupt();
+bool isListenersErrorHeld();
+/// Sets the error that is held as Python's; false: none is.
+bool raiseListenersError();
 /// Tells them of what is compiled while it lives.
 struct CompilingTold {
   CompilingTold() { tellListeners(true); }

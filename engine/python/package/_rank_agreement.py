@@ -26,7 +26,7 @@ _warned = 0
 def compiling(begins):
     """Told by the engine before and after it compiles something."""
     global _checker, _seen
-    store = _rank_store.current() if _config.config.rank_agreement else None
+    store = _store() if _config.config.rank_agreement else None
     _engine.keep_operators(store is not None)
     if store is None:
         return
@@ -43,6 +43,15 @@ def compiling(begins):
         elif event["kind"] in _ENDINGS:
             _checker.compiled(event, _lines(event, breaks))
             breaks = None
+
+
+def _store():
+    """The group's store; None where there is none, or it cannot be reached, which is no error of the program's."""
+    try:
+        return _rank_store.current()
+    except RuntimeError as error:
+        _engine.record_loss("ranks are not compared", 1, str(error).splitlines()[0])
+        return None
 
 
 def _place(event):

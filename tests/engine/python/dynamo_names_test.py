@@ -357,6 +357,26 @@ def test_counters_and_callbacks():
     expect(not counters["stats"], "nothing was compiled again")
 
 
+def test_what_a_callback_raises_is_the_programs():
+    from torch._dynamo.callback import callback_handler
+
+    def refuses(_):
+        raise LookupError("not now")
+
+    torch._dynamo.reset()
+    start = callback_handler.register_start_callback(refuses)
+    f = torch.compile(lambda x: x + 3, backend="eager")
+    try:
+        f(x)
+        raised = None
+    except LookupError as error:
+        raised = str(error)
+    finally:
+        callback_handler.remove_start_callback(start)
+    expect(raised == "not now", f"an error of a callback: {raised}")
+    expect(torch.equal(f(x), x + 3), "the next call compiles")
+
+
 def test_guard_failures_are_told():
     told = []
     c = torch._dynamo.optimize("eager", guard_fail_fn=told.append, dynamic=False)(plain)
