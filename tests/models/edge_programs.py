@@ -9,15 +9,12 @@ import contextlib
 import faulthandler
 import io
 import os
-import select
-import signal
 import sys
-import time
 
 import torch
 
 import fusebox
-from models import edges
+from models import child, edges
 
 
 def shown(value):
@@ -52,32 +49,16 @@ def perform(program, is_compiled, options):
 
 def in_a_child(program, is_compiled, options):
     """The text of the program, or how its process ended."""
-    read, write = os.pipe()
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
+    def work():
         if not options.verbose:
             faulthandler.disable()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        data = perform(program, is_compiled, options).encode(errors="replace")
-        while data:
-            data = data[os.write(write, data):]
-        os._exit(0)
-    os.close(write)
-    text, end = b"", time.monotonic() + options.limit
-    while True:
-        ready, _, _ = select.select([read], [], [], max(0, end - time.monotonic()))
-        part = os.read(read, 1 << 16) if ready else b""
-        if not part:
-            break
-        text += part
-    if not ready:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    os.close(read)
-    if not ready:
+        return perform(program, is_compiled, options).encode(errors="replace")
+
+    text, status = child.run(work, options.limit)
+    if status is None:
         return f"hangs: no end within {options.limit} s"
-    return text.decode() if status == 0 else f"process ended: {signal.Signals(status & 127).name if status & 127 else status >> 8}"
+    return text.decode() if status == 0 else f"process ended: {child.ending(status)}"
 
 
 def difference(want, got):

@@ -16,9 +16,7 @@ import multiprocessing
 import os
 import pathlib
 import resource
-import select
 import shutil
-import signal
 import sys
 import sysconfig
 import tempfile
@@ -30,6 +28,7 @@ import torch
 
 import fusebox
 from fusebox._engine_access import _engine
+from models import child
 
 MODULES = """
     abc array asyncgen augassign baseexception binop bisect bool builtin bytes call class cmath collections compare complex contains context
@@ -41,7 +40,7 @@ MODULES = """
     richcmp scope set setcomps slice sort statistics string structseq subclassinit super traceback tuple type_annotations typechecks types
     typing unary unicode unpack unpack_ex userdict userlist userstring weakref weakset with yield_from""".split()
 
-# Those that together take less than a minute, for ctest.
+# Those for ctest: together about fifty seconds of one core.
 SELECTION = """
     baseexception binop bool contextlib descrtut dictcomps dictviews dynamicclassattribute exception_variations extcall format fractions funcattrs
     generator_stop generators genericalias genericclass genexps global graphlib isinstance keywordonlyarg listcomps metaclass numeric_tower
@@ -156,13 +155,9 @@ def count_instructions(test, result):
 
 def in_a_child(test, options, compiled):
     """What perform() gives, or how the process ended."""
-    read, write = os.pipe()
     errors = tempfile.TemporaryFile()
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os.close(read)
+
+    def work():
         os.dup2(errors.fileno(), 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
@@ -170,34 +165,18 @@ def in_a_child(test, options, compiled):
         faulthandler.enable(errors)
         resource.setrlimit(resource.RLIMIT_AS, (options.memory << 30, options.memory << 30))
         try:
-            data = json.dumps(perform(test, options, compiled)).encode()
+            return json.dumps(perform(test, options, compiled)).encode()
         except BaseException as error:
-            data = json.dumps({"outcome": ("ended", f"{type(error).__name__}: {error}")}).encode()
-        while data:
-            data = data[os.write(write, data):]
-        os._exit(0)
-    os.close(write)
-    text, end = b"", time.monotonic() + options.limit
-    while True:
-        ready, _, _ = select.select([read], [], [], max(0, end - time.monotonic()))
-        part = os.read(read, 1 << 16) if ready else b""
-        if not part:
-            break
-        text += part
-    try:
-        os.killpg(child, signal.SIGKILL) if not ready else None
-    except ProcessLookupError:
-        pass
-    _, status = os.waitpid(child, 0)
-    os.close(read)
-    if not ready:
+            return json.dumps({"outcome": ("ended", f"{type(error).__name__}: {error}")}).encode()
+
+    text, status = child.run(work, options.limit)
+    if status is None:
         return {"outcome": ("hangs", f"no end within {options.limit} s")}
     if text and status == 0:
         return json.loads(text)
     errors.seek(0)
     said = errors.read().decode(errors="replace")
-    how = signal.Signals(status & 127).name if status & 127 else f"exit {status >> 8}"
-    return {"outcome": ("crashed", f"{how}\n{said[-3000:]}")}
+    return {"outcome": ("crashed", f"{child.ending(status)}\n{said[-3000:]}")}
 
 
 def run_module(job):
