@@ -1,3 +1,30 @@
+# fusebox_joined_sources(TARGET)
+#   With FUSEBOX_JOINED, sources of one folder are compiled several at a time (a unity build): every object of its own costs seconds in
+#   headers and their templates. Names in anonymous namespaces are therefore told apart within a folder; what several sources need is
+#   declared once. A source with macros or `using namespace` of its own kind says set_source_files_properties(... SKIP_UNITY_BUILD_INCLUSION ON).
+function(fusebox_joined_sources target)
+  if(NOT FUSEBOX_JOINED)
+    return()
+  endif()
+  set(together 8)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(SORT sources)
+  set(lastFolder "")
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH folder)
+    if(NOT folder STREQUAL lastFolder)
+      set(position 0)
+      set(lastFolder ${folder})
+    endif()
+    math(EXPR part "${position} / ${together}")
+    math(EXPR position "${position} + 1")
+    cmake_path(GET folder FILENAME room)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${room}_${part}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # fusebox_library(NAME [TORCH] [DEPS target...])
 #   A static library of every source in the current folder (not its subfolders). TORCH adds libtorch's and
 #   CPython's headers behind the shared precompiled header.
@@ -20,10 +47,27 @@ function(fusebox_library name)
     target_link_libraries(${name} PUBLIC fusebox_torch)
     target_precompile_headers(${name} REUSE_FROM fusebox_torch_pch)
   endif()
+  fusebox_joined_sources(${name})
+endfunction()
+
+# fusebox_text_headers(TARGET...)
+#   Gives libraries that read and write text the precompiled header of what all of them include: fmt, JSON, containers.
+function(fusebox_text_headers)
+  if(NOT TARGET fusebox_text_pch)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/text_pch.cpp CONTENT "// builds the precompiled header\n")
+    add_library(fusebox_text_pch OBJECT ${CMAKE_BINARY_DIR}/text_pch.cpp)
+    target_link_libraries(fusebox_text_pch PUBLIC fusebox_options fmt::fmt nlohmann_json::nlohmann_json)
+    target_precompile_headers(fusebox_text_pch PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
+      <string_view> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+  endif()
+  foreach(target ${ARGN})
+    target_precompile_headers(${target} REUSE_FROM fusebox_text_pch)
+  endforeach()
 endfunction()
 
 # fusebox_qtest(NAME SOURCE LABELS label... [DEPS target...])
-#   One QtTest program and its ctest entry. GUI tests run on the offscreen platform with fixed scale and locale.
+#   One QtTest program and its ctest entry. GUI tests run on the offscreen platform with fixed scale and locale, and each in a
+#   home of its own: settings and lists of recent sessions are files there, and tests run beside each other.
 function(fusebox_qtest name source)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;DEPS" ${ARGN})
   add_executable(${name} ${source})
@@ -33,8 +77,10 @@ function(fusebox_qtest name source)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  set(home ${CMAKE_BINARY_DIR}/homes/${name})
+  file(MAKE_DIRECTORY ${home})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;LC_ALL=C.UTF-8;QT_SCALE_FACTOR=1;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
+    ENVIRONMENT "HOME=${home};QT_QPA_PLATFORM=offscreen;LC_ALL=C.UTF-8;QT_SCALE_FACTOR=1;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
 endfunction()
 
 # fusebox_pytest(NAME SCRIPT LABELS label...)

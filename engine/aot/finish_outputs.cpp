@@ -24,7 +24,7 @@ tl::unexpected<Error> refuse(const std::string& what) {
   return fail(ErrorCode::Unsupported, "an output " + what, "return it from outside compiled code");
 }
 
-const c10::StorageImpl* storageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
+const c10::StorageImpl* ownStorageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
 bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
 
 at::Tensor valueOf(const at::Tensor& t) {
@@ -88,8 +88,8 @@ Result<void> TraceFinisher::planOutputs() {
   for (auto& t : outputs_) {
     if (!t.defined() || context_.inputOf(t)) continue;
     if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
-    if (!isFunctionalTensor(t) || inputOfStorage_.count(storageOf(t)) || isViewByFunction(t)) continue;
-    auto& group = groups_[storageOf(t)];
+    if (!isFunctionalTensor(t) || inputOfStorage_.count(ownStorageOf(t)) || isViewByFunction(t)) continue;
+    auto& group = groups_[ownStorageOf(t)];
     if (std::none_of(group.begin(), group.end(), [&](auto& other) { return other.is_same(t); })) group.push_back(t);
   }
   for (auto& t : outputs_) {
@@ -115,11 +115,11 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (isFunctionalTensor(output) && !isViewByFunction(output)) {
-    if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
+    if (auto input = inputOfStorage_.find(ownStorageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
     // expanded of a constant, or of something of another type, since a copy would be dense.
-    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, storageOf(output));
+    if (groups_[ownStorageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, ownStorageOf(output));
   }
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
@@ -176,7 +176,7 @@ Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
   for (auto& t : group) {
     if (base.defined() || !t.is_view() || !t._base().defined()) continue;
     at::Tensor candidate(t._base());
-    if (isWholeBase(candidate) && storageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
+    if (isWholeBase(candidate) && ownStorageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
   }
   int32_t slot;
   if (base.defined()) {

@@ -1,5 +1,6 @@
 #include "engine/aot/history.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 

@@ -15,6 +15,8 @@ std::string whyNoCache();
 /// TORCHINDUCTOR_FORCE_DISABLE_CACHES or TORCH_COMPILE_FORCE_DISABLE_CACHES is 1.
 bool cachesAreForbidden();
 bool isSwitchedOn(const char* variable);
+/// The value of an environment variable; empty where there is none.
+std::string environmentText(const char* variable);
 /// The secret that entries from outside are signed with: FUSEBOX_CACHE_KEY, or the contents of the file
 /// FUSEBOX_CACHE_KEY_FILE. Empty: none.
 std::string cacheSecret();

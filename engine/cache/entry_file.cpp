@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kMagic[8] = {'F', 'B', 'X', 'C', 'A', 'C', 'H', 'E'};
+constexpr char kEntryMagic[8] = {'F', 'B', 'X', 'C', 'A', 'C', 'H', 'E'};
 constexpr std::string_view kSigned = "fusebox cache entry";  ///< so that the key signs nothing else in the same words
 
 /// Everything in front of the header; little-endian as every machine that there is code for.
@@ -84,7 +84,7 @@ Result<Prefix> prefixOf(std::string_view bytes) {
   Prefix prefix;
   if (bytes.size() < sizeof prefix) return damaged("it is too short");
   std::memcpy(&prefix, bytes.data(), sizeof prefix);
-  if (std::memcmp(prefix.magic, kMagic, sizeof kMagic) != 0) return damaged("it does not begin as one");
+  if (std::memcmp(prefix.magic, kEntryMagic, sizeof kEntryMagic) != 0) return damaged("it does not begin as one");
   if (prefix.version != kEntryVersion)
     return fail(ErrorCode::TooNew, "the cache entry has another format", std::to_string(prefix.version));
   if (prefix.payloadBytes > kMaxEntryBytes || prefix.headerBytes > kMaxEntryBytes)
@@ -97,7 +97,7 @@ Result<Prefix> prefixOf(std::string_view bytes) {
 std::string writeEntry(const EntryHeader& header, std::string_view payload, std::string_view secret) {
   const std::string text = headerText(header);
   Prefix prefix;
-  std::memcpy(prefix.magic, kMagic, sizeof kMagic);
+  std::memcpy(prefix.magic, kEntryMagic, sizeof kEntryMagic);
   prefix.headerBytes = static_cast<uint32_t>(text.size());
   prefix.payloadBytes = payload.size();
   std::string bytes(sizeof prefix, '\0');

@@ -14,11 +14,6 @@ namespace {
 
 constexpr const char* kPrefix = "fusebox:graph:1:";  ///< the number is that of the entries' format
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 tl::unexpected<Error> badAddress(const std::string& why, const std::string& url) {
   return fail(ErrorCode::InvalidArgument, "the Redis address " + why, url);
 }
@@ -80,10 +75,10 @@ Result<RemoteAddress> parseRedisUrl(const std::string& url) {
 }
 
 Result<RemoteAddress> remoteAddress() {
-  if (const std::string url = variable("TORCHINDUCTOR_REDIS_URL"); !url.empty()) return parseRedisUrl(url);
+  if (const std::string url = environmentText("TORCHINDUCTOR_REDIS_URL"); !url.empty()) return parseRedisUrl(url);
   RemoteAddress address;
-  if (const std::string host = variable("TORCHINDUCTOR_REDIS_HOST"); !host.empty()) address.host = host;
-  if (const std::string port = variable("TORCHINDUCTOR_REDIS_PORT"); !port.empty()) {
+  if (const std::string host = environmentText("TORCHINDUCTOR_REDIS_HOST"); !host.empty()) address.host = host;
+  if (const std::string port = environmentText("TORCHINDUCTOR_REDIS_PORT"); !port.empty()) {
     auto number = numberIn(port, 1, 65535, "port", "TORCHINDUCTOR_REDIS_PORT=" + port);
     if (!number) return tl::unexpected(number.error());
     address.port = *number;
@@ -91,7 +86,7 @@ Result<RemoteAddress> remoteAddress() {
   return address;
 }
 
-bool wantsRemoteCache() { return variable("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE") == "1"; }
+bool wantsRemoteCache() { return environmentText("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE") == "1"; }
 
 RemoteCache::RemoteCache(RemoteAddress address) : address_(std::move(address)) {}
 

@@ -6,12 +6,6 @@
 #include "engine/inductor/ir/archive_graph.h"
 #include "engine/trace/convert.h"
 
-namespace fusebox::graph {
-
-template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
-
-}  // namespace fusebox::graph
-
 namespace fusebox::aot {
 
 using graph::In;

@@ -18,12 +18,6 @@
 #include "engine/inductor/ir/archive_fields.h"
 #include "engine/trace/convert.h"
 
-namespace fusebox::graph {
-
-template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
-
-}  // namespace fusebox::graph
-
 namespace fusebox {
 
 using graph::In;

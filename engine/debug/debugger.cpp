@@ -38,38 +38,50 @@ Debugger& Debugger::instance() {
   return *debugger;
 }
 
-Debugger::Debugger() { pthread_atfork(nullptr, nullptr, &Debugger::inChild); }
+Debugger::Debugger() {
+  pthread_atfork([] { instance().socketMutex_.lock(); }, [] { instance().socketMutex_.unlock(); }, &Debugger::inChild);
+}
 
 /// A forked child has neither the reader nor the right to talk: the connection is the parent's.
 void Debugger::inChild() {
   detail::armed.store(0, std::memory_order_relaxed);
   instance().attached_ = false;
-  instance().socket_.close();
+  if (instance().socket_) instance().socket_->close();
+  instance().socketMutex_.unlock();
+}
+
+std::shared_ptr<Socket> Debugger::connection() {
+  std::lock_guard lock(socketMutex_);
+  return socket_;
+}
+
+void Debugger::connect(std::shared_ptr<Socket> socket) {
+  std::lock_guard lock(socketMutex_);
+  socket_ = std::move(socket);
 }
 
 Result<void> Debugger::attach(const std::string& path, const std::string& token, Controls controls) {
   if (isAttached()) return fail(ErrorCode::InvalidArgument, "a debugger is attached already");
-  if (auto connected = socket_.connect(path); !connected) return connected;
-  if (!send({{"type", "hello"}, {"protocol", control::kProtocol}, {"pid", getpid()}, {"token", token}}))
+  auto socket = std::make_shared<Socket>();
+  if (auto connected = socket->connect(path); !connected) return connected;
+  const Json greeting{{"type", "hello"}, {"protocol", control::kProtocol}, {"pid", getpid()}, {"token", token}};
+  if (!socket->write(control::encode(greeting)))
     return fail(ErrorCode::Io, "the debugger's end closed the control socket", path);
   control::MessageReader reader;
   std::vector<json> messages;
   while (messages.empty()) {
-    const std::string bytes = socket_.read(kHelloMs);
+    const std::string bytes = socket->read(kHelloMs);
     auto made = reader.feed(bytes);
-    if (bytes.empty() || !made) {
-      socket_.close();
+    if (bytes.empty() || !made)
       return fail(ErrorCode::Io, bytes.empty() ? "the debugger did not answer" : made.error().message, path);
-    }
     messages = std::move(*made);
   }
   const json& hello = messages.front();
-  if (textField(hello, "type") != "hello" || hello.value("protocol", json(0)) != control::kProtocol) {
-    socket_.close();
+  if (textField(hello, "type") != "hello" || hello.value("protocol", json(0)) != control::kProtocol)
     return fail(ErrorCode::TooNew, "the debugger speaks another version of the control protocol", path);
-  }
   {
     std::lock_guard lock(mutex_);
+    connect(socket);
     controls_ = std::move(controls);
     attached_ = true;
     breakpoints_.clear();
@@ -78,10 +90,10 @@ Result<void> Debugger::attach(const std::string& path, const std::string& token,
     if (auto added = addBreakpoint(description); !added) notice("breakpoint not set: " + added.error().text());
   }
   for (size_t i = 1; i < messages.size(); ++i) handle(messages[i]);
-  std::thread([this, reader = std::move(reader)]() mutable {
+  std::thread([this, socket, reader = std::move(reader)]() mutable {
     try {
       for (;;) {
-        const std::string bytes = socket_.read();
+        const std::string bytes = socket->read();
         if (bytes.empty()) break;
         auto made = reader.feed(bytes);
         for (const json& message : made ? *made : std::vector<json>()) handle(message);
@@ -90,15 +102,15 @@ Result<void> Debugger::attach(const std::string& path, const std::string& token,
     } catch (...) {
       // The same for a message that could not be dealt with: the program goes on without its window.
     }
-    detach();
+    detach(socket);
   }).detach();
   return {};
 }
 
-void Debugger::detach() {
+void Debugger::detach(const std::shared_ptr<Socket>& socket) {
   {
     std::lock_guard lock(mutex_);
-    if (!attached_) return;
+    if (!attached_ || connection() != socket) return;
     attached_ = false;
     breakpoints_.clear();
     step_.reset();
@@ -108,7 +120,7 @@ void Debugger::detach() {
     arm();
   }
   wake_.notify_all();
-  socket_.shutDown();
+  socket->shutDown();
 }
 
 bool Debugger::isAttached() {
@@ -126,8 +138,9 @@ bool Debugger::send(const Json& message) {
     if (message.contains("id")) small["id"] = message["id"];
     bytes = control::encode(small);
   }
+  const auto socket = connection();
   std::lock_guard lock(sendMutex_);
-  return socket_.isOpen() && socket_.write(bytes);
+  return socket && socket->isOpen() && socket->write(bytes);
 }
 
 void Debugger::reply(const Json& request, const Result<Json>& result) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -39,7 +40,7 @@ class Debugger {
   /// when they hold.
   Result<void> attach(const std::string& path, const std::string& token, Controls controls);
   /// Everything goes on as if nobody had ever looked.
-  void detach();
+  void detach() { detach(connection()); }
   bool isAttached();
   /// Tells the other end something it may show. No-op when detached.
   void notice(const std::string& text);
@@ -55,6 +56,8 @@ class Debugger {
   };
   Debugger();
   ~Debugger() = delete;
+  /// The same, unless `socket` is no longer the latest attachment's.
+  void detach(const std::shared_ptr<Socket>& socket);
 
   // --- the reader's thread
   void handle(const Json& message);
@@ -77,9 +80,13 @@ class Debugger {
   void reply(const Json& request, const Result<Json>& result);
   Json status() const;  ///< under mutex_
   static void inChild();
+  std::shared_ptr<Socket> connection();
+  void connect(std::shared_ptr<Socket> socket);
 
-  Socket socket_;
-  std::mutex sendMutex_;
+  /// Of the latest attachment. A reader's thread holds its own, so that one that ends late does no harm to the next.
+  std::shared_ptr<Socket> socket_;
+  std::mutex socketMutex_;  ///< of `socket_` alone, free while a process forks
+  std::mutex sendMutex_;    ///< messages are sent whole
   std::mutex turn_;           ///< held by the thread that is stopped
   mutable std::mutex mutex_;  ///< of everything below
   std::condition_variable wake_;

@@ -72,12 +72,6 @@ Split splitByTerm(const SymExpr& e, const SymExpr& b) {
 
 bool within(const SymExpr& e, const SymExpr& low, const SymExpr& high) { return isNeverNegative(e - low) && isNeverNegative(high - e); }
 
-const SymAtom* soleAtom(const SymExpr& e) {
-  if (e.isConstant() || e.terms().size() != 1) return nullptr;
-  const Term& t = e.terms()[0];
-  return t.coefficient == 1 && t.factors.size() == 1 ? &t.factors[0] : nullptr;
-}
-
 SymExpr floorDivConstant(const SymExpr& a, int64_t c) {
   auto [quotient, rest] = splitByConstant(a, c);
   Bounds range = rest.bounds();

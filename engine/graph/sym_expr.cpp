@@ -26,14 +26,6 @@ bool hasKind(const Term& term, SymAtom::Kind kind) {
   return std::any_of(term.factors.begin(), term.factors.end(), [&](const SymAtom& f) { return f.kind == kind; });
 }
 
-/// The atom of an expression that is nothing but that atom.
-const SymAtom* soleAtom(const SymExpr& e) {
-  const SymNode* node = SymNode::of(e);
-  if (!node || node->terms.size() != 1) return nullptr;
-  const Term& term = node->terms[0];
-  return term.coefficient == 1 && term.factors.size() == 1 ? &term.factors[0] : nullptr;
-}
-
 /// The same as joinDivMod for term `i` with factor `f`, (x mod e), where e is an expression: k*e*F*(x // e) is a term for each of e's.
 bool joinSymbolicDivMod(std::vector<Term>& terms, size_t i, size_t f) {
   const SymAtom atom = terms[i].factors[f];
@@ -126,6 +118,13 @@ const std::vector<Term>& constantTerms(int64_t value) {
 }
 
 }  // namespace
+
+const SymAtom* soleAtom(const SymExpr& e) {
+  const SymNode* node = SymNode::of(e);
+  if (!node || node->terms.size() != 1) return nullptr;
+  const Term& term = node->terms[0];
+  return term.coefficient == 1 && term.factors.size() == 1 ? &term.factors[0] : nullptr;
+}
 
 Bounds sum(Bounds a, Bounds b) { return {bound::add(a.first, b.first), bound::add(a.second, b.second)}; }
 Bounds times(Bounds a, Bounds b) {

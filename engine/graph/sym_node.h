@@ -51,6 +51,9 @@ SymExpr fromAtom(SymAtom atom);
 /// Lower bound of a - b where equal products cancel; `bound::kMin`: none is known. Weaker than (a - b).bounds(), but makes no expression.
 int64_t lowerBoundOfDifference(const SymExpr& a, const SymExpr& b);
 
+/// The atom of an expression that is nothing but that atom; else null.
+const SymAtom* soleAtom(const SymExpr& e);
+
 /// The constant term of `e`.
 int64_t constantTerm(const SymExpr& e);
 

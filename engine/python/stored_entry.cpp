@@ -11,12 +11,6 @@
 
 namespace py = pybind11;
 
-namespace fusebox::graph {
-
-template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
-
-}  // namespace fusebox::graph
-
 namespace fusebox::capture {
 
 using graph::In;

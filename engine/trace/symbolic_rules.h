@@ -35,6 +35,11 @@ namespace symbolic {
 std::vector<ResultShape> all(const SymbolicCall& call, const Exprs& sizes);
 /// Every result has the sizes of argument `position`.
 std::vector<ResultShape> sameAs(const SymbolicCall& call, size_t position);
+/// The same as a rule of its own.
+template <size_t position>
+std::vector<ResultShape> like(const SymbolicCall& call) {
+  return sameAs(call, position);
+}
 /// Of the broadcast tensor arguments.
 std::vector<ResultShape> pointwise(const SymbolicCall& call);
 /// Size of a window's positions along one dimension, as pooling and convolutions count them.

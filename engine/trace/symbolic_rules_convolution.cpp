@@ -8,6 +8,7 @@ using c10::IValue;
 using graph::SymExpr;
 using Call = SymbolicCall;
 using Shapes = std::vector<ResultShape>;
+using symbolic::like;
 
 /// Of a list of one number for all dimensions or one for each.
 SymExpr entry(const Exprs& list, size_t i) { return list.size() == 1 ? list[0] : list.at(i); }
@@ -77,8 +78,6 @@ Shapes adaptive(const Call& call) {
   return symbolic::all(call, x);
 }
 
-template <size_t position>
-Shapes like(const Call& call) { return symbolic::sameAs(call, position); }
 
 /// Padding (self, [left, right] from the last dimension on)
 Shapes padded(const Call& call) {

@@ -6,11 +6,10 @@ namespace {
 using graph::SymExpr;
 using Call = SymbolicCall;
 using Shapes = std::vector<ResultShape>;
+using symbolic::like;
 
 template <size_t position>
 Shapes sizesAt(const Call& call) { return symbolic::all(call, call.integers(position)); }
-template <size_t position>
-Shapes like(const Call& call) { return symbolic::sameAs(call, position); }
 
 /// empty_strided(size, stride), new_empty_strided(self, size, stride)
 template <size_t position>

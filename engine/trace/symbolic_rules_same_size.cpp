@@ -6,9 +6,8 @@ namespace {
 
 using Call = SymbolicCall;
 using Shapes = std::vector<ResultShape>;
+using symbolic::like;
 
-template <size_t position>
-Shapes like(const Call& call) { return symbolic::sameAs(call, position); }
 
 /// copy(self, src), fill: src is broadcast to self.
 Shapes copy(const Call& call) {

@@ -1,9 +1,9 @@
 #pragma once
 // The libtorch and CPython headers that most of the engine uses, precompiled once. Python.h comes first. Nothing here may bring
 // pybind11 (torch/extension.h and torch's Python binding do): its inline code is compiled anew with every source, 13 s of 16.
+// What templates these headers leave to be instantiated costs every object time (autograd/engine.h and torch/library.h 2 s): ask before adding one.
 #include <torch/csrc/python_headers.h>
 #include <ATen/ATen.h>
-#include <torch/library.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -17,9 +17,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
 

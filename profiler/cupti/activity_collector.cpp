@@ -22,7 +22,7 @@ constexpr std::array kKinds = {uint32_t{abi::kConcurrentKernel}, uint32_t{abi::k
                                uint32_t{abi::kRuntime}};
 constexpr uint32_t kForced = 1;  // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 /// Beyond the last call that any known version numbers; numbers without a call are refused, which does no harm.
-constexpr uint32_t kDriverCalls = 820, kRuntimeCalls = 540;
+constexpr uint32_t kMostDriverCalls = 820, kMostRuntimeCalls = 540;
 
 uint64_t monotonic() { return static_cast<uint64_t>(nowNs()); }
 
@@ -178,9 +178,9 @@ Result<void> ActivityCollector::switchOn() {
     return fail(ErrorCode::Unsupported, fmt::format("{}: {}", why, cupti_.errorText(error)), fmt::format("activity kind {}", kind));
   }
   // Only a call whose kind is on is reported, so both kinds are on and all calls but the few that matter are off.
-  for (uint32_t cbid = 1; cbid < kDriverCalls; ++cbid)
+  for (uint32_t cbid = 1; cbid < kMostDriverCalls; ++cbid)
     if (!keptCall(true, cbid)) (void)cupti_.enableDriverApi(cbid, 0);
-  for (uint32_t cbid = 1; cbid < kRuntimeCalls; ++cbid)
+  for (uint32_t cbid = 1; cbid < kMostRuntimeCalls; ++cbid)
     if (!keptCall(false, cbid)) (void)cupti_.enableRuntimeApi(cbid, 0);
   return {};
 }

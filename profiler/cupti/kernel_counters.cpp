@@ -32,11 +32,11 @@ const std::vector<CounterMetric> kDefault = {
      FUSEBOX_TEXT("GPU counters", "Sectors that the shared cache looked up, of those that it can")},
 };
 
-struct Entry {
+struct CounterEntry {
   const char* name;
   CounterFunctions::Function CounterFunctions::* place;
 };
-constexpr Entry kFunctions[] = {
+constexpr CounterEntry kCounterFunctions[] = {
     {"cuptiRangeProfilerEnable", &CounterFunctions::rangeEnable},
     {"cuptiRangeProfilerDisable", &CounterFunctions::rangeDisable},
     {"cuptiRangeProfilerGetCounterDataSize", &CounterFunctions::rangeDataSize},
@@ -69,7 +69,7 @@ Result<CounterFunctions> loadCounterFunctions() {
   constexpr const char* kTooOld = "this CUPTI cannot read counters around kernels: that takes CUDA 12.6 or later";
   CounterFunctions out;
   if (auto filled = library->fill(out, kTooOld); !filled) return tl::unexpected(filled.error());
-  for (const Entry& entry : kFunctions) {
+  for (const CounterEntry& entry : kCounterFunctions) {
     out.*entry.place = library->function(entry.name);
     if (!(out.*entry.place)) return fail(ErrorCode::Unsupported, kTooOld, entry.name);
   }

@@ -15,11 +15,11 @@
 namespace fusebox::cupti {
 namespace {
 
-struct Entry {
+struct SamplerEntry {
   const char* name;
   HostFunctions::Function SamplingFunctions::* place;
 };
-constexpr Entry kFunctions[] = {
+constexpr SamplerEntry kSamplerFunctions[] = {
     {"cuptiPmSamplingGetCounterAvailability", &SamplingFunctions::availability},
     {"cuptiPmSamplingEnable", &SamplingFunctions::enable},
     {"cuptiPmSamplingDisable", &SamplingFunctions::disable},
@@ -67,7 +67,7 @@ Result<SamplingFunctions> loadSamplingFunctions() {
   constexpr const char* kTooOld = "this CUPTI cannot sample counters: that takes CUDA 12.6 or later";
   SamplingFunctions out;
   if (auto filled = library->fill(out, kTooOld); !filled) return tl::unexpected(filled.error());
-  for (const Entry& entry : kFunctions) {
+  for (const SamplerEntry& entry : kSamplerFunctions) {
     out.*entry.place = library->function(entry.name);
     if (!(out.*entry.place)) return fail(ErrorCode::Unsupported, kTooOld, entry.name);
   }

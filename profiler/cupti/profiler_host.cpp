@@ -12,11 +12,11 @@
 namespace fusebox::cupti {
 namespace {
 
-struct Entry {
+struct HostEntry {
   const char* name;
   HostFunctions::Function HostFunctions::* place;
 };
-constexpr Entry kFunctions[] = {
+constexpr HostEntry kHostFunctions[] = {
     {"cuptiProfilerInitialize", &HostFunctions::profilerInitialize},
     {"cuptiProfilerDeviceSupported", &HostFunctions::deviceSupported},
     {"cuptiDeviceGetChipName", &HostFunctions::chipName},
@@ -76,7 +76,7 @@ HostFunctions::Function LoadedCupti::function(const char* name) const {
 }
 
 Result<void> LoadedCupti::fill(HostFunctions& functions, const char* tooOld) const {
-  for (const Entry& entry : kFunctions) {
+  for (const HostEntry& entry : kHostFunctions) {
     functions.*entry.place = function(entry.name);
     if (!(functions.*entry.place)) return fail(ErrorCode::Unsupported, tooOld, entry.name);
   }

@@ -13,7 +13,7 @@ using query::GraphGroup;
 using query::GraphNode;
 
 // Text inside a quoted DOT string; control characters and overlong names would spoil the picture.
-std::string quoted(std::string_view text, size_t limit = 120) {
+std::string dotText(std::string_view text, size_t limit = 120) {
   std::string out;
   for (const char c : text.substr(0, limit)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -51,16 +51,16 @@ std::string shortOp(const GraphNode& node) {
 }
 
 std::string nodeLine(const GraphNode& node, std::string_view kind) {
-  std::string label = quoted(node.name) + "\\n" + quoted(shortOp(node));
-  if (!node.dtype.empty()) label += "\\n" + quoted(node.dtype) + " " + quoted(node.shape);
+  std::string label = dotText(node.name) + "\\n" + dotText(shortOp(node));
+  if (!node.dtype.empty()) label += "\\n" + dotText(node.dtype) + " " + dotText(node.shape);
   std::string tooltip = node.args;
   if (!node.file.empty()) tooltip = fmt::format("{}:{}  {}", node.file, node.line, tooltip);
   return fmt::format("n{} [label=\"{}\", fillcolor=\"{}\", tooltip=\"{}\"];\n", node.id, label, fill(kind),
-                     quoted(tooltip, 300));
+                     dotText(tooltip, 300));
 }
 
 std::string groupLabel(const GraphGroup& group) {
-  std::string label = quoted(group.name.empty() ? group.kind : group.name);
+  std::string label = dotText(group.name.empty() ? group.kind : group.name);
   if (group.launches > 0) {
     label += fmt::format("\\n{} launches, {:.3f} ms", group.launches, static_cast<double>(group.timeNs) / 1e6);
   }
@@ -86,7 +86,7 @@ std::string toDot(const GraphData& graph) {
       "digraph fusebox {{\n  label=\"{} {}, graph {}\"; labelloc=t; fontname=\"Helvetica\";\n"
       "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=10, color=\"#555555\"];\n"
       "  edge [color=\"#777777\", arrowsize=0.6];\n",
-      quoted(graph.row.frame), quoted(graph.row.stage), graph.row.id);
+      dotText(graph.row.frame), dotText(graph.row.stage), graph.row.id);
   for (const auto& [id, body] : bodies) {
     out += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\"; fontsize=9; style=\"rounded\"; color=\"#0072b2\";\n{}  }}\n",
                        id, groupLabel(*groups[id]), body);

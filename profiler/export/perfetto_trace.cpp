@@ -21,7 +21,7 @@ constexpr uint32_t kPacket = 1, kClockSnapshot = 6, kTimestamp = 8, kSequenceId 
 constexpr uint64_t kStateCleared = 1, kNeedsState = 2;
 constexpr uint64_t kSequence = 1;
 constexpr uint64_t kBegin = 1, kEnd = 2;
-constexpr uint64_t kCompilerProcess = 1, kKernelProcess = 2, kFirstTrack = 16;
+constexpr uint64_t kCompilerTrack = 1, kKernelTrack = 2, kFirstTrack = 16;
 constexpr size_t kMostNames = 1'000'000;
 
 class TraceWriter {
@@ -34,8 +34,8 @@ class TraceWriter {
     clock(6, reader.infoInteger("start_ns"));
     if (const int64_t unix = reader.infoInteger("start_unix_ns"); unix > 0) clock(1, unix);
     put(ProtoWriter().message(kClockSnapshot, snapshot).number(kSequenceFlags, kStateCleared));
-    process(kCompilerProcess, "compiler");
-    process(kKernelProcess, "kernels");
+    process(kCompilerTrack, "compiler");
+    process(kKernelTrack, "kernels");
   }
 
   void nameThread(int64_t thread, std::string name) { threads_[thread] = std::move(name); }
@@ -127,7 +127,7 @@ class TraceWriter {
   int64_t count_ = 0;
 };
 
-std::string place(const Statement& row, int column) {
+std::string placeOf(const Statement& row, int column) {
   return row.isNull(column) ? std::string() : fmt::format("{}:{}", row.text(column), row.integer(column + 1));
 }
 
@@ -148,23 +148,23 @@ Result<int64_t> writePerfettoTrace(const session::Reader& reader, std::ostream& 
                                row.integer(0),
                                std::max<int64_t>(0, row.integer(1)),
                                row.integer(2),
-                               {{"detail", row.string(6)}, {"place", place(row, 7)}},
+                               {{"detail", row.string(6)}, {"placeOf", placeOf(row, 7)}},
                                {}};
         if (!row.isNull(5)) span.numbers.emplace_back("compile", row.integer(5));
-        trace.span(kCompilerProcess, span);
+        trace.span(kCompilerTrack, span);
       });
   if (!cpu) return tl::unexpected(cpu.error());
   auto launches = reader.each(
       "SELECT start_ns, dur_ns, thread, kernel, kernel_id, group_id, bytes, file, line FROM launches ORDER BY thread, "
       "start_ns, dur_ns DESC",
       {}, [&](const Statement& row) {
-        trace.span(kKernelProcess,
+        trace.span(kKernelTrack,
                    {row.text(3),
                     "kernel",
                     row.integer(0),
                     std::max<int64_t>(0, row.integer(1)),
                     row.integer(2),
-                    {{"place", place(row, 7)}},
+                    {{"placeOf", placeOf(row, 7)}},
                     {{"kernel", row.integer(4)}, {"group", row.integer(5)}, {"bytes", row.integer(6)}}});
       });
   if (!launches) return tl::unexpected(launches.error());

@@ -8,7 +8,7 @@
 namespace fusebox::importing {
 namespace {
 
-constexpr const char* kFormat = "Chrome trace";
+constexpr const char* kChromeFormat = "Chrome trace";
 }  // namespace
 
 bool looksLikeChromeTrace(std::string_view head) {
@@ -28,7 +28,7 @@ Result<void> importChromeTrace(const std::string& path, SessionBuilder& session,
   if (!stream) return tl::unexpected(stream.error());
   auto links = TraceLinks::create(session);
   if (!links) return tl::unexpected(links.error());
-  session.info("imported_format", std::string(kFormat));
+  session.info("imported_format", std::string(kChromeFormat));
   JsonSlices slices(**stream);
   ChromeImport import(session, **links);
   int64_t events = 0;
@@ -57,7 +57,7 @@ Result<void> importChromeTrace(const std::string& path, SessionBuilder& session,
       slices.resynchronise();
     }
     if (events % 4096 == 0) {
-      if (auto on = checkpoint(progress, kFormat, (*stream)->fraction()); !on) return on;
+      if (auto on = checkpoint(progress, kChromeFormat, (*stream)->fraction()); !on) return on;
       if (auto good = session.good(); !good) return good;
     }
   }

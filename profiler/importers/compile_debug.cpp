@@ -18,7 +18,7 @@ namespace fusebox::importing {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kFormat = "TORCH_COMPILE_DEBUG folder";
+constexpr const char* kFolderFormat = "TORCH_COMPILE_DEBUG folder";
 constexpr uintmax_t kMostFileBytes = uintmax_t{128} << 20;
 constexpr int kMostDepth = 6;
 constexpr size_t kMostModels = 20'000;
@@ -168,7 +168,7 @@ Result<void> importCompileDebug(const std::string& path, SessionBuilder& session
   session.info("engine", std::string("stock"));
   for (size_t i = 0; i < models.size(); ++i) {
     importModel(models[i], session);
-    if (auto on = checkpoint(progress, kFormat, static_cast<double>(i) / static_cast<double>(models.size())); !on)
+    if (auto on = checkpoint(progress, kFolderFormat, static_cast<double>(i) / static_cast<double>(models.size())); !on)
       return on;
     if (auto good = session.good(); !good) return good;
   }

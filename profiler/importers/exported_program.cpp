@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "exported program";
+constexpr const char* kProgramFormat = "exported program";
 constexpr uint64_t kMostModelBytes = uint64_t{512} << 20;
 /// Up to PyTorch 2.6.
 constexpr const char* kOldModel = "serialized_exported_program.json";
@@ -86,7 +86,7 @@ Result<void> importExportedProgram(const std::string& path, SessionBuilder& sess
   size_t read = 0;
   Error first;
   for (size_t i = 0; i < models.size(); ++i) {
-    if (auto on = checkpoint(progress, kFormat, static_cast<double>(i) / static_cast<double>(models.size())); !on)
+    if (auto on = checkpoint(progress, kProgramFormat, static_cast<double>(i) / static_cast<double>(models.size())); !on)
       return on;
     auto done = importModel(**archive, *models[i], session);
     if (auto good = session.good(); !good) return good;

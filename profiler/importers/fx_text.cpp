@@ -1,4 +1,5 @@
 #include "profiler/importers/fx_text.h"
+#include "profiler/importers/text_lines.h"
 
 #include <algorithm>
 #include <array>
@@ -16,11 +17,6 @@ bool isNameChar(char c) {
 }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
 
 std::string_view leadingName(std::string_view s) {
   size_t n = 0;

@@ -1,4 +1,5 @@
 #include "profiler/importers/guard_text.h"
+#include "profiler/importers/text_lines.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,11 +7,6 @@
 namespace fusebox::importing {
 namespace {
 
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
 
 bool isKind(std::string_view word) {
   return word.size() > 2 && std::all_of(word.begin(), word.end(), [](char c) {

@@ -20,7 +20,7 @@ namespace {
 using session::Database;
 using session::Statement;
 
-constexpr const char* kFormat = "Nsight Systems export";
+constexpr const char* kNsightFormat = "Nsight Systems export";
 constexpr int64_t kShiftNs =
     int64_t{3'600} * 1'000'000'000;                // events before the start of the collection have negative times
 constexpr int64_t kSpreadPids = int64_t{1} << 40;  // correlation numbers are unique within a process only
@@ -170,7 +170,7 @@ Result<void> NsightImport::each(std::string_view table, Take take) {
     }
     (this->*take)(row);
     if (++rows_ % 4096 != 0) continue;
-    if (auto on = checkpoint(progress_, kFormat, static_cast<double>(rows_) / static_cast<double>(totalRows_)); !on)
+    if (auto on = checkpoint(progress_, kNsightFormat, static_cast<double>(rows_) / static_cast<double>(totalRows_)); !on)
       return on;
     if (auto good = session_.good(); !good) return good;
   }
@@ -400,7 +400,7 @@ bool isNsightExport(const std::string& path, std::string_view head) {
 Result<void> importNsightExport(const std::string& path, SessionBuilder& session, ImportProgress* progress) {
   std::optional<InflatedFile> inflated;
   if (isGzip(path)) {
-    auto made = InflatedFile::make(path, std::filesystem::path(session.database().path()).parent_path().string(), kFormat, progress);
+    auto made = InflatedFile::make(path, std::filesystem::path(session.database().path()).parent_path().string(), kNsightFormat, progress);
     if (!made) return tl::unexpected(made.error());
     inflated = std::move(*made);
     if (!inflated->damage().empty()) session.loss("end_of_file", 1, inflated->damage());

@@ -1,4 +1,5 @@
 #include "profiler/importers/output_code.h"
+#include "profiler/importers/text_lines.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,11 +10,6 @@ namespace {
 
 constexpr size_t kMostKernels = 100'000, kMostCalls = 1'000'000, kMostFragmentNodes = 100'000;
 
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
 bool isNameChar(char c) {
   return c == '_' || c == '.' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }

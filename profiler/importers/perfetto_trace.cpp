@@ -9,7 +9,7 @@
 namespace fusebox::importing {
 namespace {
 
-constexpr const char* kFormat = "Perfetto trace";
+constexpr const char* kPerfettoFormat = "Perfetto trace";
 constexpr size_t kMostPacketBytes = size_t{64} << 20;
 
 /// Packets of the outermost message, one by one, from a stream.
@@ -86,7 +86,7 @@ Result<void> importPerfettoTrace(const std::string& path, SessionBuilder& sessio
   for (int64_t count = 1; packets.next(packet); ++count) {
     perfetto.packet(packet);
     if (count % 4096 != 0) continue;
-    if (auto on = checkpoint(progress, kFormat, (*stream)->fraction()); !on) return on;
+    if (auto on = checkpoint(progress, kPerfettoFormat, (*stream)->fraction()); !on) return on;
     if (auto good = session.good(); !good) return good;
   }
   if (!packets.ending().empty()) session.loss("end_of_file", 1, packets.ending());

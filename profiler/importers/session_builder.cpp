@@ -16,7 +16,7 @@ constexpr size_t kLaneRows = 4096;  // launches of a row of the timeline written
 constexpr size_t kPendingRows = 262'144;  // over all rows
 constexpr int64_t kRowsPerCommit = 500'000;
 constexpr int64_t kMostLaunches = 200'000'000;
-constexpr size_t kMostThreads = 20'000, kMostKernels = 1'000'000;
+constexpr size_t kMostThreads = 20'000, kMostKernelsOfAll = 1'000'000;
 constexpr int64_t kMostSessionBytes = int64_t{32} << 30;
 constexpr std::chrono::milliseconds kShowEvery{1000};
 /// What tells readers that this process still writes; see recording_host.h.
@@ -99,8 +99,8 @@ int64_t SessionBuilder::kernel(std::string_view name, std::string_view kind, std
                                std::string_view device, int64_t compile) {
   std::string key = fmt::format("{}\n{}\n{}", compile, device, name);
   if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
-  if (kernels_.size() >= kMostKernels) {
-    loss("kernels", 1, fmt::format("only the first {} kernels are told apart", kMostKernels));
+  if (kernels_.size() >= kMostKernelsOfAll) {
+    loss("kernels", 1, fmt::format("only the first {} kernels are told apart", kMostKernelsOfAll));
     key = name = "other kernels";
     if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
   }

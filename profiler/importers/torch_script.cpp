@@ -12,7 +12,7 @@
 namespace fusebox::importing {
 namespace {
 
-constexpr const char* kFormat = "TorchScript program";
+constexpr const char* kScriptFormat = "TorchScript program";
 constexpr uint64_t kMostCodeBytes = uint64_t{64} << 20, kMostAllCodeBytes = uint64_t{256} << 20;
 constexpr size_t kHeadBytes = 8192;  // of data.pkl: a name, and no zip bomb behind it
 
@@ -63,7 +63,7 @@ Result<ScriptCode> readCode(const ZipArchive& archive, SessionBuilder& session, 
     if (changed) session.loss("damaged_files", 1, entry.name + " holds bytes that are no UTF-8; they were replaced");
     parseScriptCode(entry.name, valid, code);
     texts.emplace_back(entry.name, std::move(valid));
-    if (auto on = checkpoint(progress, kFormat, 0.5); !on) return tl::unexpected(on.error());
+    if (auto on = checkpoint(progress, kScriptFormat, 0.5); !on) return tl::unexpected(on.error());
   }
   return code;
 }

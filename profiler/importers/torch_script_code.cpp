@@ -1,3 +1,4 @@
+#include "profiler/importers/text_lines.h"
 #include "profiler/importers/torch_script_code.h"
 
 #include <algorithm>
@@ -17,11 +18,6 @@ struct Line {
   int64_t number = 0;
 };
 
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 /// Position of the first `wanted` outside brackets and strings from `from` on; npos if there is none. '\0': the depth
 /// of brackets at the end goes to `open`.

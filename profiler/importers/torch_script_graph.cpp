@@ -15,7 +15,7 @@ using Expression = ScriptExpression;
 using Statement = ScriptStatement;
 
 constexpr int kMaxCalls = 100;  ///< of functions in functions
-constexpr int kMaxDepth = 3000;  ///< of expressions in expressions, those of called functions included
+constexpr int kMaxCallDepth = 3000;  ///< of expressions in expressions, those of called functions included
 constexpr size_t kMostNodes = 200'000;
 constexpr int64_t kMostSteps = 3'000'000;
 constexpr size_t kMostTextBytes = 2000;
@@ -235,7 +235,7 @@ class Builder {
 
   Value evaluate(const Expression& e, Scope& scope) {
     if (spent()) return textValue("?");
-    if (depth_ >= kMaxDepth) {
+    if (depth_ >= kMaxCallDepth) {
       ++graph_.unread;
       return textValue("?");
     }

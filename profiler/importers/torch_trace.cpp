@@ -12,7 +12,7 @@ namespace fusebox::importing {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kFormat = "TORCH_TRACE log";
+constexpr const char* kLogFormat = "TORCH_TRACE log";
 constexpr int64_t kQuarterHourNs = int64_t{900} * 1'000'000'000;
 
 /// The files of a folder that hold records, by name.
@@ -62,7 +62,7 @@ Result<void> readAll(Reader& reader, TorchTraceImport& import, SessionBuilder& s
   TraceRecord record;
   while (reader.next(record)) {
     import.take(record);
-    if (auto on = checkpoint(progress, kFormat, done + share * reader.fraction()); !on) return on;
+    if (auto on = checkpoint(progress, kLogFormat, done + share * reader.fraction()); !on) return on;
     if (auto good = session.good(); !good) return good;
   }
   import.endFile(reader.damage());
@@ -125,7 +125,7 @@ Result<void> readJsonl(const std::string& path, TorchTraceImport& import, Sessio
     if (import.records() == 0 || (*reader)->strings().size() != import.stringCount())
       import.setStrings((*reader)->strings());
     import.take(record);
-    if (auto on = checkpoint(progress, kFormat, (*reader)->fraction()); !on) return on;
+    if (auto on = checkpoint(progress, kLogFormat, (*reader)->fraction()); !on) return on;
     if (auto good = session.good(); !good) return good;
   }
   import.endFile((*reader)->damage());

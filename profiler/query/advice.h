@@ -10,6 +10,9 @@
 
 namespace fusebox::query {
 
+/// The engine that stock torch.compile's sessions name.
+inline constexpr const char* kStock = "stock";
+
 /// A frame of a recorded stack.
 struct StackPlace {
   std::string file, function;

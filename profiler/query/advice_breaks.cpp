@@ -8,7 +8,6 @@
 namespace fusebox::query {
 namespace {
 
-constexpr const char* kStock = "stock";
 
 /// A break with the line that it happened on.
 struct Place {
@@ -299,7 +298,7 @@ struct BreakRule {
   void (*advise)(const Place&, Out&);
 };
 // The first that fits counts: more special words stand before more general ones.
-constexpr BreakRule kRules[] = {
+constexpr BreakRule kBreakRules[] = {
     {"explicit graph break", adviseExplicit},
     {"torch._dynamo.graph_break", adviseExplicit},
     {"Tensor.item()", adviseItem},
@@ -348,7 +347,7 @@ std::vector<Advice> adviseBreak(const BreakProblem& problem, Sources& sources) {
   if (at.code.starts_with("print(") || at.code.starts_with("logging.") || at.code.starts_with("warnings.warn(")) {
     adviseOutput(at, out);
   } else {
-    for (const BreakRule& rule : kRules) {
+    for (const BreakRule& rule : kBreakRules) {
       if (!at.says(rule.word)) continue;
       rule.advise(at, out);
       break;

@@ -15,7 +15,6 @@
 namespace fusebox::query {
 namespace {
 
-constexpr const char* kStock = "stock";
 // Stock traces seldom say what was found.
 std::string unknown() { return say(FUSEBOX_TEXT("Advice", "something else")); }
 
@@ -326,7 +325,7 @@ struct GuardRule {
   const char* kind;  ///< part of the kind
   void (*advise)(const GuardProblem&, Sources&, Out&);
 };
-constexpr GuardRule kRules[] = {
+constexpr GuardRule kGuardRules[] = {
     {"SHAPE", adviseShape},
     {"GLOBAL_STATE", adviseGlobalState},
     {"GRAD_MODE", adviseGlobalState},
@@ -388,7 +387,7 @@ std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources) {
     adviseTensor(p, sources, out);
   } else {
     if (p.kind.empty()) p.kind = kindOfText(p.text);
-    for (const GuardRule& rule : kRules) {
+    for (const GuardRule& rule : kGuardRules) {
       if (p.kind.find(rule.kind) == std::string::npos) continue;
       rule.advise(p, sources, out);
       break;

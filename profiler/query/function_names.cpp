@@ -21,7 +21,7 @@ constexpr Call kCalls[] = {{"aten::_local_scalar_dense", "Tensor.item()"},
                            {"aten::_unique2", "torch.unique()"},
                            {"aten::unique_consecutive", "torch.unique_consecutive()"}};
 
-std::string trimmed(std::string_view text) {
+std::string trimmedName(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == ';'; };
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -40,7 +40,7 @@ std::string rootFunction(std::string_view name) {
 
 std::string breakReason(std::string_view reason) {
   // What PyTorch prints for its own developers says nothing about the program, and differs where nothing else does.
-  std::string out = trimmed(reason.substr(0, reason.find(kDebug)));
+  std::string out = trimmedName(reason.substr(0, reason.find(kDebug)));
   for (const Call& call : kCalls) {
     const size_t at = out.find(call.op);
     const size_t end = at == std::string::npos ? at : at + call.op.size();

@@ -21,7 +21,7 @@ constexpr const char* kMetrics = R"(SELECT m.device, m.position, m.metric, m.int
   LEFT JOIN (SELECT device, position, sum(count) AS n, sum(sum) / nullif(sum(covered_ns), 0) AS mean, min(least) AS least, max(most) AS most
     FROM t_gpu_sample_sum WHERE level = ?1 GROUP BY device, position) s ON s.device = m.device AND s.position = m.position
   ORDER BY m.device, m.position)";
-constexpr const char* kSums = R"(SELECT bucket, count, covered_ns, sum, least, most FROM t_gpu_sample_sum
+constexpr const char* kSampleSums = R"(SELECT bucket, count, covered_ns, sum, least, most FROM t_gpu_sample_sum
   WHERE device = ? AND position = ? AND level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket)";
 // The longest launches, and the samples that lie wholly inside of them.
 constexpr const char* kKernels = R"(SELECT e.kernel_id, s.device, m.position, count({0}), sum({0} * s.dur_ns) / nullif(sum(CASE WHEN {0} IS NOT NULL THEN
@@ -105,7 +105,7 @@ Result<std::vector<SampleStep>> sampleSteps(const Reader& reader, int64_t device
     int level = 0;
     while (level + 1 < session::kPyramidLevels && width(level + 1) <= pixel) ++level;
     const int64_t w = width(level);
-    read = reader.each(kSums, {device, position, int64_t{level}, from / w, to / w}, [&](const Statement& s) {
+    read = reader.each(kSampleSums, {device, position, int64_t{level}, from / w, to / w}, [&](const Statement& s) {
       const int64_t start = s.integer(0) * w;
       if (s.integer(2) > 0) out.push_back({start, start + w, s.real(3) / s.real(2), s.real(4), s.real(5), s.integer(1)});
     });

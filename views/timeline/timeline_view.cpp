@@ -17,7 +17,7 @@
 namespace fusebox::views {
 namespace {
 
-QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
+QString durationText(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 
 }  // namespace
 
@@ -159,10 +159,10 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
                       name = name == names.end() ? tr("call") : str(name->second)](DetailsPanel& page) {
     page.heading(bar.count > 1 ? tr("%1 events").arg(str(formatCount(bar.count))) : name, bar.count > 1 ? tr("folded") : tr("event"));
     page.pair(tr("start"), preciseTime(bar.startNs - start));
-    page.pair(bar.count > 1 ? tr("span") : tr("duration"), duration(bar.endNs - bar.startNs));
+    page.pair(bar.count > 1 ? tr("span") : tr("duration"), durationText(bar.endNs - bar.startNs));
     if (bar.count > 1) {
-      page.pair(tr("busy"), QStringLiteral("%1 (%2)").arg(duration(bar.busyNs), str(formatShare(static_cast<double>(bar.busyNs), static_cast<double>(bar.endNs - bar.startNs)))));
-      page.pair(tr("longest"), QStringLiteral("%1  %2").arg(duration(bar.maxDurNs), name));
+      page.pair(tr("busy"), QStringLiteral("%1 (%2)").arg(durationText(bar.busyNs), str(formatShare(static_cast<double>(bar.busyNs), static_cast<double>(bar.endNs - bar.startNs)))));
+      page.pair(tr("longest"), QStringLiteral("%1  %2").arg(durationText(bar.maxDurNs), name));
       page.paragraph(tr("Double click zooms into it."), true);
     }
     page.pair(tr("kernel"), kernel != 0 ? name : QString(), location);
@@ -178,11 +178,11 @@ void TimelineView::showSpan(int64_t event, const NamedSpan& span, int64_t thread
         if (!place) return details_->showHint(str(place.error().text()));
         details_->showPage([span, kind, p = *place, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(span.name.empty() ? kind : str(span.name), kind);
-          page.pair(tr("duration"), duration(span.endNs - span.startNs));
+          page.pair(tr("duration"), durationText(span.endNs - span.startNs));
           page.pair(tr("start"), preciseTime(span.startNs - start));
           page.pair(tr("detail"), str(p.detail));
           page.pair(tr("line"), str(shortPlace(p.file, p.line)), Location::sourceLine(p.file, static_cast<int>(p.line)));
-          if (p.launches > 0) page.pair(tr("launches"), tr("%1, which took %2").arg(str(formatCount(p.launches)), duration(p.kernelNs)));
+          if (p.launches > 0) page.pair(tr("launches"), tr("%1, which took %2").arg(str(formatCount(p.launches)), durationText(p.kernelNs)));
           page.pair(tr("compile"), p.compile != 0 ? tr("show its guards") : QString(), Location::of(ObjectKind::Compile, p.compile));
           if (p.compile != 0) page.pair(tr("graph"), tr("show its graph"), {ObjectKind::Compile, p.compile, "graph", {}, 0});
         });
@@ -196,12 +196,12 @@ void TimelineView::showSample(const query::SampleStep& sample, const query::Samp
     page.pair(sample.count > 1 ? tr("mean") : tr("value"), value(sample.mean));
     if (sample.count > 1) page.pair(tr("range"), tr("%1 to %2 in %3 samples").arg(value(sample.least), value(sample.most), str(formatCount(sample.count))));
     page.pair(tr("start"), preciseTime(sample.startNs - start));
-    page.pair(tr("length"), duration(sample.endNs - sample.startNs));
+    page.pair(tr("length"), durationText(sample.endNs - sample.startNs));
     page.pair(tr("in the whole session"), tr("%1 on average, up to %2").arg(value(metric.mean), value(metric.most)));
     page.pair(tr("device"), QString::number(metric.device));
     page.pair(tr("meaning"), str(metric.meaning));
     page.pair(tr("counter"), str(metric.metric));
-    page.paragraph(tr("Of the whole device, whatever ran there, every %1.").arg(duration(metric.intervalNs)), true);
+    page.paragraph(tr("Of the whole device, whatever ran there, every %1.").arg(durationText(metric.intervalNs)), true);
   });
 }
 
@@ -225,9 +225,9 @@ void TimelineView::showGpuEvent(int64_t event, bool open) {
         if (found->kernel != 0) open ? bus()->open(kernel) : announce(kernel);
         details_->showPage([e = *found, kernel, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(str(e.name), str(e.kind));
-          page.pair(tr("duration"), duration(e.durNs));
+          page.pair(tr("duration"), durationText(e.durNs));
           page.pair(tr("start"), preciseTime(e.startNs - start));
-          if (e.calledNs >= 0) page.pair(tr("asked for"), tr("%1 before it began; the call took %2").arg(duration(e.startNs - e.calledNs), duration(e.callDurNs)));
+          if (e.calledNs >= 0) page.pair(tr("asked for"), tr("%1 before it began; the call took %2").arg(durationText(e.startNs - e.calledNs), durationText(e.callDurNs)));
           page.pair(tr("device"), tr("%1, stream %2").arg(e.device).arg(e.stream));
           page.pair(tr("operator"), str(e.op));
           page.pair(tr("line"), str(shortPlace(e.file, e.line)), Location::sourceLine(e.file, static_cast<int>(e.line)));
@@ -252,19 +252,19 @@ void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
         if (!gap) return details_->showHint(tr("Select a bar to see what it is, or a gap between two to see why nothing ran."));
         canvas_->mark(gap->startNs, gap->endNs);
         details_->showPage([g = *gap](DetailsPanel& page) {
-          page.heading(tr("gap of %1").arg(duration(g.endNs - g.startNs)), str(query::gapCauseTitle(g.cause)));
+          page.heading(tr("gap of %1").arg(durationText(g.endNs - g.startNs)), str(query::gapCauseTitle(g.cause)));
           page.paragraph(str(query::gapCauseAdvice(g.cause)));
           page.pair(tr("detail"), str(g.detail));
           page.pair(tr("before it"), str(g.before));
           page.pair(tr("after it"), str(g.after));
           if (g.calledNs >= 0) {
-            page.pair(tr("asked for"), g.calledNs <= g.startNs ? tr("%1 before the gap").arg(duration(g.startNs - g.calledNs))
-                                                               : tr("%1 into the gap").arg(duration(g.calledNs - g.startNs)));
+            page.pair(tr("asked for"), g.calledNs <= g.startNs ? tr("%1 before the gap").arg(durationText(g.startNs - g.calledNs))
+                                                               : tr("%1 into the gap").arg(durationText(g.calledNs - g.startNs)));
           }
           page.pair(tr("line"), str(shortPlace(g.file, g.line)), Location::sourceLine(g.file, static_cast<int>(g.line)));
           if (!g.parts.empty()) page.section(tr("Meanwhile on the thread that asked"));
           for (size_t i = 0; i < g.parts.size() && i < 6; ++i)
-            page.pair(str(g.parts[i].name), tr("%1 (%2)").arg(duration(g.parts[i].ns), str(query::gapCauseTitle(g.parts[i].cause))));
+            page.pair(str(g.parts[i].name), tr("%1 (%2)").arg(durationText(g.parts[i].ns), str(query::gapCauseTitle(g.parts[i].cause))));
         });
       });
 }
@@ -289,7 +289,7 @@ void TimelineView::search(query::SliceDirection direction) {
         makeRoomForDetails();
         details_->showPage([hit = found_, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(str(hit.slice.name), tr("%1 of %2").arg(str(formatCount(hit.number)), str(formatCount(hit.count))));
-          page.pair(tr("duration"), duration(hit.slice.endNs - hit.slice.startNs));
+          page.pair(tr("duration"), durationText(hit.slice.endNs - hit.slice.startNs));
           page.pair(tr("start"), preciseTime(hit.slice.startNs - start));
           page.paragraph(tr("Return and F3 go to the next one, Shift+F3 to the one before."), true);
         });
@@ -308,15 +308,15 @@ void TimelineView::showSums(int64_t from, int64_t to) {
         if (selection != selection_) return;
         if (!sums) return details_->showHint(str(sums.error().text()));
         details_->showPage([sums = *sums, length](DetailsPanel& page) {
-          page.heading(duration(length), tr("measured"));
+          page.heading(durationText(length), tr("measured"));
           const QString titles[] = {tr("Kernels and calls"), tr("On devices"), tr("Operators"), tr("Spans")};
           int section = -1;
           for (const auto& sum : sums) {
             if (section != static_cast<int>(sum.kind)) page.section(titles[section = static_cast<int>(sum.kind)]);
             page.pair(str(sum.name),
                       tr("%1 (%2) in %3, each %4 to %5")
-                              .arg(duration(sum.totalNs), str(formatShare(static_cast<double>(sum.totalNs), static_cast<double>(length))),
-                                   str(formatCount(sum.count)), duration(sum.minNs), duration(sum.maxNs)) +
+                              .arg(durationText(sum.totalNs), str(formatShare(static_cast<double>(sum.totalNs), static_cast<double>(length))),
+                                   str(formatCount(sum.count)), durationText(sum.minNs), durationText(sum.maxNs)) +
                           (sum.count > 1 ? QStringLiteral("   ") + str(query::lengthsText(sum.lengths)) : QString()),
                       sum.kernel > 0 ? Location::of(ObjectKind::Kernel, sum.kernel) : Location{});
           }
@@ -349,7 +349,7 @@ void TimelineView::showTimeOf(const Location& location, ShowTime show) {
         makeRoomForDetails();
         details_->showPage([location, name = str(name->second), r = *range, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(name, location.kind == ObjectKind::Kernel ? tr("its first run is marked") : tr("its compilation is marked"));
-          page.pair(tr("duration"), duration(r.endNs - r.startNs));
+          page.pair(tr("duration"), durationText(r.endNs - r.startNs));
           page.pair(tr("start"), preciseTime(r.startNs - start));
         });
       });

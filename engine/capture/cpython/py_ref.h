@@ -28,4 +28,8 @@ class PyRef {
   PyObject* o_ = nullptr;
 };
 
+inline PyRef none() { return PyRef::borrow(Py_None); }
+/// True or False; below zero, as CPython's functions say that an exception is set, null.
+inline PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
+
 }  // namespace fusebox::capture

@@ -8,6 +8,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/evaluation/data_conditions.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -254,7 +255,6 @@ PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operand
 }
 
 PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject* b) {
-  constexpr int kFirstInPlace = 13;
   // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
   const auto plain = [&](PyObject* o) {
     if (!isArrayScalar(o)) return PyRef::borrow(o);

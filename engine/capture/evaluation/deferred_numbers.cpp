@@ -1,4 +1,5 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +20,8 @@ namespace fusebox::capture {
 
 namespace {
 
-/// NB_ numbers.
-enum {
-  kAdd = 0, kFloorDivide = 2, kMultiply = 5, kRemainder = 6, kSubtract = 10, kTrueDivide = 11, kFirstInPlace = 13
-};
-
 /// Recipes are made by recursion.
-constexpr int kDeepest = 64;
+constexpr int kDeepestRecipe = 64;
 /// Elements of a list, each a number of its own.
 constexpr int64_t kLongestList = 32;
 
@@ -174,7 +170,7 @@ PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {
   if (isFloat && (!isBounded(a) || !isBounded(b))) refuseDeferred(number, "an int of any size becomes a float");
   if (divides && !isNeverZero(b)) refuseDeferred(number, "a divisor may be 0");
   const int depth = 1 + std::max(depthOf(a), depthOf(b));
-  if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
+  if (depth > kDeepestRecipe) refuseDeferred(number, "too much has been computed with it");
   return newDeferred(isFloat ? &PyFloat_Type : &PyLong_Type, {.op = op, .left = PyRef::borrow(a), .right = PyRef::borrow(b), .depth = depth});
 }
 
@@ -184,7 +180,7 @@ PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
   if (op == DeferredNumber::kToFloat && !isBounded(number))
     refuseDeferred(number, "an int of any size becomes a float");
   const int depth = 1 + depthOf(number);
-  if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
+  if (depth > kDeepestRecipe) refuseDeferred(number, "too much has been computed with it");
   return newDeferred(op == DeferredNumber::kToFloat || isFloatNumber(number) ? &PyFloat_Type : &PyLong_Type,
                      {.op = op, .left = PyRef::borrow(number), .depth = depth});
 }
@@ -244,7 +240,6 @@ at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {
   };
   auto left = side(a), right = side(b);
   if (!left.first.defined()) {
-    static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
     std::swap(left, right);
     op = kSwapped[op];
   }

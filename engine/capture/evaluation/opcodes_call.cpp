@@ -111,7 +111,7 @@ Flow callIntrinsic1(Operations& ops, Frame& f, const Instruction& i) {
   return Flow::Next;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kCallRows[] = {
     {Op::KW_NAMES, kwNames},           {Op::CALL, call},
     {Op::CALL_FUNCTION_EX, callFunctionEx}, {Op::MAKE_FUNCTION, makeFunction},
     {Op::CALL_INTRINSIC_1, callIntrinsic1},
@@ -119,6 +119,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows callHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows callHandlers() { return {kCallRows, std::size(kCallRows)}; }
 
 }  // namespace fusebox::capture

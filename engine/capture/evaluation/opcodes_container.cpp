@@ -204,7 +204,7 @@ Flow unpackEx(Operations& ops, Frame& f, const Instruction& i) {
   return Flow::Next;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kContainerRows[] = {
     {Op::BUILD_TUPLE, buildTuple},   {Op::BUILD_LIST, buildList},     {Op::BUILD_SET, buildSet},
     {Op::BUILD_MAP, buildMap},       {Op::BUILD_CONST_KEY_MAP, buildConstKeyMap},
     {Op::BUILD_STRING, buildString}, {Op::BUILD_SLICE, buildSlice},   {Op::FORMAT_VALUE, formatValue},
@@ -216,7 +216,7 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows containerHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows containerHandlers() { return {kContainerRows, std::size(kContainerRows)}; }
 
 bool checkSuperClass(PyObject* content) {
   if (content && PyType_Check(content)) return true;

@@ -133,7 +133,7 @@ Flow cleanupThrow(Operations&, Frame& f, const Instruction&) {
   return Flow::Next;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kExceptionRows[] = {
     {Op::PUSH_EXC_INFO, pushExcInfo},
     {Op::POP_EXCEPT, popExcept},
     {Op::CHECK_EXC_MATCH, checkExcMatch},
@@ -147,6 +147,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows exceptionHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows exceptionHandlers() { return {kExceptionRows, std::size(kExceptionRows)}; }
 
 }  // namespace fusebox::capture

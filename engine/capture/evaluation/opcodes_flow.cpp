@@ -95,7 +95,7 @@ Flow returnConst(Operations&, Frame& f, const Instruction& i) {
   return Flow::Return;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kFlowRows[] = {
     {Op::JUMP, jump},
     {Op::POP_JUMP_IF_FALSE, popJumpIf<false>},
     {Op::POP_JUMP_IF_TRUE, popJumpIf<true>},
@@ -115,6 +115,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows flowHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows flowHandlers() { return {kFlowRows, std::size(kFlowRows)}; }
 
 }  // namespace fusebox::capture

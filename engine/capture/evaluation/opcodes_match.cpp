@@ -5,7 +5,7 @@ namespace fusebox::capture {
 
 namespace {
 
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+PyObject* internedName(const char* text) { return PyUnicode_InternFromString(text); }
 
 /// A function of the builtins module.
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
@@ -17,7 +17,7 @@ int isInstance(Operations& ops, PyObject* object, PyObject* type) {
   return answer ? ops.truth(answer.get()) : -1;
 }
 
-Flow pushed(Frame& f, PyRef value) {
+Flow pushedMatch(Frame& f, PyRef value) {
   if (!value) return Flow::Error;
   f.push(std::move(value));
   return Flow::Next;
@@ -31,7 +31,7 @@ Flow matchFlag(Operations&, Frame& f, const Instruction&) {
 
 /// [subject, keys] -> [subject, keys, values or None]
 Flow matchKeys(Operations& ops, Frame& f, const Instruction&) {
-  static PyObject* const kGet = interned("get");
+  static PyObject* const kGet = internedName("get");
   PyRef keys = f.peek(1), subject = f.peek(2);
   const Py_ssize_t n = PyTuple_GET_SIZE(keys.get());
   PyRef values = PyRef::steal(PyTuple_New(n)), seen = PyRef::steal(PySet_New(nullptr));
@@ -48,11 +48,11 @@ Flow matchKeys(Operations& ops, Frame& f, const Instruction&) {
     PyObject* args[] = {key, missing.get()};
     PyRef value = ops.call(get.get(), args, 2, nullptr);
     if (!value) return Flow::Error;
-    if (value.get() == missing.get()) return pushed(f, PyRef::borrow(Py_None));
+    if (value.get() == missing.get()) return pushedMatch(f, PyRef::borrow(Py_None));
     PyTuple_SET_ITEM(values.get(), i, value.release());
   }
   ops.adopt(values.get());
-  return pushed(f, std::move(values));
+  return pushedMatch(f, std::move(values));
 }
 
 /// The attributes that a class pattern looks at.
@@ -82,7 +82,7 @@ struct ClassPattern {
   }
 
   int positional(Py_ssize_t count) {
-    static PyObject* const kMatchArgs = interned("__match_args__");
+    static PyObject* const kMatchArgs = internedName("__match_args__");
     PyRef names = ops.getAttr(type, kMatchArgs);
     bool wholeSubject = false;
     if (names) {
@@ -121,16 +121,16 @@ Flow matchClass(Operations& ops, Frame& f, const Instruction& i) {
   if (status > 0 && i.arg > 0) status = pattern.positional(i.arg);
   for (Py_ssize_t k = 0; status > 0 && k < PyTuple_GET_SIZE(names.get()); ++k) status = pattern.attribute(PyTuple_GET_ITEM(names.get(), k));
   if (status < 0) return Flow::Error;
-  if (status == 0) return pushed(f, PyRef::borrow(Py_None));
+  if (status == 0) return pushedMatch(f, PyRef::borrow(Py_None));
   PyRef values = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(pattern.found.size())));
   for (size_t k = 0; k < pattern.found.size(); ++k) PyTuple_SET_ITEM(values.get(), static_cast<Py_ssize_t>(k), pattern.found[k].release());
   ops.adopt(values.get());
-  return pushed(f, std::move(values));
+  return pushedMatch(f, std::move(values));
 }
 
 /// except*: [exception, type] -> [rest, matching part or None]
 Flow checkGroupMatch(Operations& ops, Frame& f, const Instruction&) {
-  static PyObject* const kSplit = interned("split");
+  static PyObject* const kSplit = internedName("split");
   PyRef type = f.pop(), exception = f.peek(1);
   const int whole = ops.exceptionMatches(exception.get(), type.get());
   if (whole < 0) return Flow::Error;
@@ -156,7 +156,7 @@ Flow checkGroupMatch(Operations& ops, Frame& f, const Instruction&) {
   }
   if (match.get() != Py_None) PyErr_SetHandledException(match.get());
   f.peek(1) = std::move(rest);
-  return pushed(f, std::move(match));
+  return pushedMatch(f, std::move(match));
 }
 
 /// The end of except*: [exception, list of raised] -> [what to raise, or None]. 3.11 keeps the function for it to itself.
@@ -167,7 +167,7 @@ Flow callIntrinsic2(Operations&, Frame& f, const Instruction& i) {
   PyObject* original = i.arg == kPrepareReraise ? f.peek(2).get() : nullptr;
   if (original && PyExceptionInstance_Check(original) && PyRef::steal(PyException_GetTraceback(original))) {
     PyRef raised = f.pop(), group = f.pop();
-    return pushed(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(group.get(), raised.get())));
+    return pushedMatch(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(group.get(), raised.get())));
   }
 #endif
   (void)f, (void)i;
@@ -175,11 +175,11 @@ Flow callIntrinsic2(Operations&, Frame& f, const Instruction& i) {
 }
 
 Flow loadBuildClass(Operations& ops, Frame& f, const Instruction&) {
-  static PyObject* const kBuildClass = interned("__build_class__");
-  return pushed(f, ops.loadGlobal(f, kBuildClass));
+  static PyObject* const kBuildClass = internedName("__build_class__");
+  return pushedMatch(f, ops.loadGlobal(f, kBuildClass));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kMatchRows[] = {
     {Op::MATCH_MAPPING, matchFlag<Py_TPFLAGS_MAPPING>},
     {Op::MATCH_SEQUENCE, matchFlag<Py_TPFLAGS_SEQUENCE>},
     {Op::MATCH_KEYS, matchKeys},
@@ -191,6 +191,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows matchHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows matchHandlers() { return {kMatchRows, std::size(kMatchRows)}; }
 
 }  // namespace fusebox::capture

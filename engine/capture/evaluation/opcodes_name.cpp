@@ -5,7 +5,7 @@ namespace fusebox::capture {
 
 namespace {
 
-Flow pushed(Frame& f, PyRef value) {
+Flow pushedName(Frame& f, PyRef value) {
   if (!value) return Flow::Error;
   f.push(std::move(value));
   return Flow::Next;
@@ -13,7 +13,7 @@ Flow pushed(Frame& f, PyRef value) {
 
 Flow loadGlobal(Operations& ops, Frame& f, const Instruction& i) {
   if (i.arg & 1) f.push(PyRef());
-  return pushed(f, ops.loadGlobal(f, f.name(i.arg >> 1)));
+  return pushedName(f, ops.loadGlobal(f, f.name(i.arg >> 1)));
 }
 
 Flow storeGlobal(Operations& ops, Frame& f, const Instruction& i) {
@@ -103,7 +103,7 @@ Flow loadAttr(Operations& ops, Frame& f, const Instruction& i) {
 #endif
   PyRef object = f.pop(), value = ops.getAttr(object.get(), name);
   if (!value) tellAttribute(object.get(), name);
-  return pushed(f, std::move(value));
+  return pushedName(f, std::move(value));
 }
 
 Flow storeAttr(Operations& ops, Frame& f, const Instruction& i) {
@@ -125,20 +125,20 @@ Flow loadSuperAttr(Operations& ops, Frame& f, const Instruction& i) {
   f.push(std::move(super));
   if (i.arg & 1) return loadMethodOf(ops, f, f.name(i.arg >> 2));
   PyRef object = f.pop();
-  return pushed(f, ops.getAttr(object.get(), f.name(i.arg >> 2)));
+  return pushedName(f, ops.getAttr(object.get(), f.name(i.arg >> 2)));
 }
 
 Flow importName(Operations& ops, Frame& f, const Instruction& i) {
   PyRef fromList = f.pop(), level = f.pop();
-  return pushed(f, ops.importName(f, f.name(i.arg), fromList.get(), level.get()));
+  return pushedName(f, ops.importName(f, f.name(i.arg), fromList.get(), level.get()));
 }
 
 Flow importFrom(Operations& ops, Frame& f, const Instruction& i) {
   PyRef module = f.peek(1);
-  return pushed(f, ops.importFrom(module.get(), f.name(i.arg)));
+  return pushedName(f, ops.importFrom(module.get(), f.name(i.arg)));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kNameRows[] = {
     {Op::LOAD_GLOBAL, loadGlobal},       {Op::STORE_GLOBAL, storeGlobal}, {Op::DELETE_GLOBAL, deleteGlobal},
     {Op::MAKE_CELL, makeCell},           {Op::COPY_FREE_VARS, copyFreeVars},
     {Op::LOAD_DEREF, loadDeref},         {Op::STORE_DEREF, storeDeref},   {Op::DELETE_DEREF, deleteDeref},
@@ -149,6 +149,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows nameHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows nameHandlers() { return {kNameRows, std::size(kNameRows)}; }
 
 }  // namespace fusebox::capture

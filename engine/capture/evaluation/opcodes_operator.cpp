@@ -4,7 +4,7 @@ namespace fusebox::capture {
 
 namespace {
 
-Flow pushed(Frame& f, PyRef value) {
+Flow pushedResult(Frame& f, PyRef value) {
   if (!value) return Flow::Error;
   f.push(std::move(value));
   return Flow::Next;
@@ -18,7 +18,7 @@ Flow pushBool(Frame& f, int value) {
 
 Flow binarySubscr(Operations& ops, Frame& f, const Instruction&) {
   PyRef key = f.pop(), object = f.pop();
-  return pushed(f, ops.getItem(object.get(), key.get()));
+  return pushedResult(f, ops.getItem(object.get(), key.get()));
 }
 
 Flow storeSubscr(Operations& ops, Frame& f, const Instruction&) {
@@ -34,7 +34,7 @@ Flow deleteSubscr(Operations& ops, Frame& f, const Instruction&) {
 Flow binarySlice(Operations& ops, Frame& f, const Instruction&) {
   PyRef stop = f.pop(), start = f.pop(), object = f.pop();
   PyRef slice = PyRef::steal(PySlice_New(start.get(), stop.get(), nullptr));
-  return pushed(f, ops.getItem(object.get(), slice.get()));
+  return pushedResult(f, ops.getItem(object.get(), slice.get()));
 }
 
 Flow storeSlice(Operations& ops, Frame& f, const Instruction&) {
@@ -45,21 +45,21 @@ Flow storeSlice(Operations& ops, Frame& f, const Instruction&) {
 
 Flow unary(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  if (i.op == Op::UNARY_NOT) return pushed(f, ops.opposite(value.get()));
-  return pushed(f, ops.unary(i.op, value.get()));
+  if (i.op == Op::UNARY_NOT) return pushedResult(f, ops.opposite(value.get()));
+  return pushedResult(f, ops.unary(i.op, value.get()));
 }
 
 Flow binaryOp(Operations& ops, Frame& f, const Instruction& i) {
   PyRef b = f.pop(), a = f.pop();
-  return pushed(f, ops.binary(i.arg, a.get(), b.get()));
+  return pushedResult(f, ops.binary(i.arg, a.get(), b.get()));
 }
 
 Flow compareOp(Operations& ops, Frame& f, const Instruction& i) {
   PyRef b = f.pop(), a = f.pop();
 #if PY_VERSION_HEX >= 0x030C0000
-  return pushed(f, ops.compare(i.arg >> 4, a.get(), b.get()));
+  return pushedResult(f, ops.compare(i.arg >> 4, a.get(), b.get()));
 #else
-  return pushed(f, ops.compare(i.arg, a.get(), b.get()));
+  return pushedResult(f, ops.compare(i.arg, a.get(), b.get()));
 #endif
 }
 
@@ -76,10 +76,10 @@ Flow containsOp(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow getLen(Operations& ops, Frame& f, const Instruction&) {
   const Py_ssize_t n = ops.length(f.peek(1).get());
-  return n < 0 ? Flow::Error : pushed(f, PyRef::steal(PyLong_FromSsize_t(n)));
+  return n < 0 ? Flow::Error : pushedResult(f, PyRef::steal(PyLong_FromSsize_t(n)));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kOperatorRows[] = {
     {Op::BINARY_SUBSCR, binarySubscr}, {Op::STORE_SUBSCR, storeSubscr}, {Op::DELETE_SUBSCR, deleteSubscr},
     {Op::BINARY_SLICE, binarySlice},   {Op::STORE_SLICE, storeSlice},   {Op::UNARY_POSITIVE, unary},
     {Op::UNARY_NEGATIVE, unary},       {Op::UNARY_NOT, unary},          {Op::UNARY_INVERT, unary},
@@ -89,6 +89,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows operatorHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows operatorHandlers() { return {kOperatorRows, std::size(kOperatorRows)}; }
 
 }  // namespace fusebox::capture

@@ -92,7 +92,7 @@ Flow loadFastAndClear(Operations& ops, Frame& f, const Instruction& i) {
   return Flow::Next;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kStackRows[] = {
     {Op::NOP, nop},
     {Op::CACHE, nop},
     {Op::RESUME, nop},
@@ -114,6 +114,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows stackHandlers() { return {kRows, std::size(kRows)}; }
+HandlerRows stackHandlers() { return {kStackRows, std::size(kStackRows)}; }
 
 }  // namespace fusebox::capture

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -9,8 +10,6 @@
 namespace fusebox::capture {
 
 namespace {
-
-enum Arithmetic { kAdd = 0, kMultiply = 5, kSubtract = 10, kDivide = 11, kFirstInPlace = 13 };
 
 /// Operators of torch, `_foreach_` and a trailing `_` apart, that take a number and mean the same by a 0-dimensional tensor of float64.
 constexpr std::string_view kTakeNumbers[] = {"add",     "sub",     "subtract", "mul",  "multiply", "div",         "divide",       "true_divide",
@@ -70,13 +69,13 @@ PyRef Evaluation::asNumber(PyRef value) {
 
 PyRef Evaluation::numberBinary(int op, PyObject* a, PyObject* b) {
   const int kind = op >= kFirstInPlace ? op - kFirstInPlace : op;
-  if (kind != kAdd && kind != kMultiply && kind != kSubtract && kind != kDivide) refuseNumber("an operand of an operator that has no kernel for it");
+  if (kind != kAdd && kind != kMultiply && kind != kSubtract && kind != kTrueDivide) refuseNumber("an operand of an operator that has no kernel for it");
   PyObject* other = isNumber(a) ? b : a;
   if (isNumber(other) || PyFloat_CheckExact(other) || PyLong_CheckExact(other) || PyBool_Check(other)) {
     PyRef plain = isNumber(other) ? PyRef::borrow(other) : PyRef::steal(PyNumber_Float(other));
     if (!plain) PyErr_Clear();
     // Python raises for a division by zero.
-    if (!plain || (kind == kDivide && (isNumber(b) || PyFloat_AS_DOUBLE(plain.get()) == 0))) refuseNumber("a divisor, or beyond what a float holds");
+    if (!plain || (kind == kTrueDivide && (isNumber(b) || PyFloat_AS_DOUBLE(plain.get()) == 0))) refuseNumber("a divisor, or beyond what a float holds");
     return asNumber(checked(evaluateBinary(kind, isNumber(a) ? a : plain.get(), isNumber(b) ? b : plain.get())));
   }
   if (!isStandIn(other) || !isFloating(tensorOf(other))) refuseNumber("an operand beside something that is no tensor of floats");

@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -17,13 +18,11 @@ namespace fusebox::capture {
 namespace {
 
 constexpr const char* kComparisons[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
-constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 /// Whether identity is all that `==` of the type looks at.
 bool comparesIdentity(PyTypeObject* type) { return type->tp_richcompare == PyBaseObject_Type.tp_richcompare || !type->tp_richcompare; }
 bool hashesIdentity(PyTypeObject* type) { return type->tp_hash == PyBaseObject_Type.tp_hash; }
 
-PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
 
 /// The comparison is the builtin container's own.
 bool comparesAs(PyObject* o, PyTypeObject* builtin) {

@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -30,7 +31,6 @@ constexpr OperatorNames kOperators[] = {
     {"__sub__", "__rsub__", "__isub__"},          {"__truediv__", "__rtruediv__", "__itruediv__"},
     {"__xor__", "__rxor__", "__ixor__"},
 };
-constexpr int kFirstInPlace = 13;
 
 /// The function of Python's module operator.
 std::string functionOf(int op) {
@@ -88,7 +88,6 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     return numberBinary(op, a, b);
   }
   const bool inPlace = op >= kFirstInPlace;
-  constexpr int kRemainder = 6;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
   // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
   const bool ownInPlace = inPlace && isTensor(a) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && !mayBePython(b);

@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
 
 #include <algorithm>
@@ -19,7 +20,6 @@ using Values = std::span<const NumberValue>;
 using Whole = std::optional<int64_t>;
 
 /// NB_ numbers.
-enum { kAnd = 1, kFloorDivide = 2, kLeftShift = 3, kRemainder = 6, kOr = 7, kPower = 8, kRightShift = 9, kXor = 12 };
 
 /// Functions that many symbols of one capture go through: a place beyond that is better off with constants.
 constexpr size_t kMostComputed = 64;

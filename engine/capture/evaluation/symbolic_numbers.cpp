@@ -8,6 +8,7 @@
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -21,9 +22,6 @@ using graph::Compare;
 using graph::ShapeEnv;
 using graph::SymExpr;
 using Kind = NumberExpr::Kind;
-
-/// NB_ numbers.
-enum { kAdd = 0, kAnd = 1, kFloorDivide = 2, kLeftShift = 3, kMultiply = 5, kRemainder = 6, kPower = 8, kRightShift = 9, kSubtract = 10, kTrueDivide = 11 };
 
 /// Coefficients stay below, so that sums and products of expressions cannot leave 64 bits unnoticed.
 constexpr int64_t kLargestCoefficient = int64_t{1} << 31;
@@ -207,7 +205,6 @@ std::optional<std::pair<SymExpr, SymExpr>> fractionOf(const NumberExpr& n, Shape
   return fraction;
 }
 
-constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 int compareInts(int op, const SymExpr& a, const SymExpr& b, ShapeEnv& shapes) {
   constexpr std::string_view kReason = trace::AskedBy::kBranch;

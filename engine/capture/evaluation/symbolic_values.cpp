@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -18,8 +19,6 @@ namespace {
 /// By CPython's NB_ number.
 constexpr const char* kReflected[] = {"__radd__", "__rand__", "__rfloordiv__", "__rlshift__", "__rmatmul__", "__rmul__", "__rmod__",
                                       "__ror__",  "__rpow__", "__rrshift__",   "__rsub__",    "__rtruediv__", "__rxor__"};
-constexpr int kFirstInPlace = 13;
-constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 /// Objects that are not equal to any number, whatever it is.
 bool isNeverANumber(PyObject* o) {

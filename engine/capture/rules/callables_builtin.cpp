@@ -13,8 +13,6 @@ namespace fusebox::capture {
 
 namespace {
 
-PyRef none() { return PyRef::borrow(Py_None); }
-PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
 
 /// Whether the arguments are what a rule is written for; else CPython's own error.
 bool wants(Evaluation& e, PyObject* callable, const CallArguments& a, size_t least, size_t most, std::initializer_list<const char*> keywords = {}) {
@@ -448,7 +446,7 @@ PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a)
   return e.callRaw(callable, a);
 }
 
-constexpr RuleRow kRows[] = {
+constexpr RuleRow kBuiltinRows[] = {
     {"builtins.len", ruleLen},           {"builtins.getattr", ruleGetattr},   {"builtins.hasattr", ruleHasattr},
     {"builtins.setattr", ruleSetattr},   {"builtins.delattr", ruleDelattr},   {"builtins.isinstance", ruleIsinstance},
     {"builtins.issubclass", ruleIssubclass},   {"builtins.next", ruleNext},         {"builtins.all", ruleAnyAll<true>},
@@ -494,7 +492,7 @@ constexpr RuleRow kRows[] = {
 
 }  // namespace
 
-RuleRows builtinRules() { return {kRows, std::size(kRows)}; }
+RuleRows builtinRules() { return {kBuiltinRows, std::size(kBuiltinRows)}; }
 
 PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Text); }
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__float__", "__index__"}); }

@@ -8,7 +8,6 @@ namespace fusebox::capture {
 
 namespace {
 
-PyRef none() { return PyRef::borrow(Py_None); }
 
 /// Reads that look at the whole container: called on an exposed copy.
 PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Nothing); }
@@ -278,7 +277,7 @@ PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
 /// Set algebra over any iterables.
 PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Keys); }
 
-constexpr RuleRow kRows[] = {
+constexpr RuleRow kContainerRows[] = {
     {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
     {"builtins.list.pop", ruleListPop},         {"builtins.list.remove", ruleListRemove}, {"builtins.list.clear", ruleMutate},
     {"builtins.list.reverse", ruleMutate},      {"builtins.list.index", ruleListIndex},   {"builtins.tuple.index", ruleListIndex},
@@ -317,6 +316,6 @@ constexpr RuleRow kRows[] = {
 
 }  // namespace
 
-RuleRows containerRules() { return {kRows, std::size(kRows)}; }
+RuleRows containerRules() { return {kContainerRows, std::size(kContainerRows)}; }
 
 }  // namespace fusebox::capture

@@ -383,7 +383,7 @@ PyRef generatorThrow(Evaluation& e, PyObject*, const CallArguments& a) {
 
 namespace {
 
-constexpr RuleRow kRows[] = {
+constexpr RuleRow kIteratorRows[] = {
     {"builtins.iter", ruleIter},
     {"builtins.zip", ruleZip},
     {"builtins.enumerate", ruleEnumerate},
@@ -412,6 +412,6 @@ constexpr RuleRow kRows[] = {
 
 }  // namespace
 
-RuleRows iteratorRules() { return {kRows, std::size(kRows)}; }
+RuleRows iteratorRules() { return {kIteratorRows, std::size(kIteratorRows)}; }
 
 }  // namespace fusebox::capture

@@ -19,7 +19,7 @@ bool isNumber(PyObject* o) {
          (PyType_Check(o) && isNumpyFunction(o));
 }
 
-std::string nameOf(PyObject* callable) {
+std::string functionName(PyObject* callable) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   PyErr_Clear();
@@ -58,7 +58,7 @@ PyRef makeArray(Evaluation& e, PyObject* result, const std::string& name) {
 }
 
 PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  const std::string name = nameOf(callable);
+  const std::string name = functionName(callable);
   for (size_t i = 0; i < a.total(); ++i)
     if (!isNumber(a.args[i]) && !isType(a, i)) e.breakHere("numpy", name + " is called with what is not a constant number", "Use torch's function in its place.");
   if (mayDropImaginary(callable, a)) e.breakHere("numpy", name + " may warn that it drops an imaginary part");

@@ -10,7 +10,6 @@ namespace fusebox::capture {
 
 namespace {
 
-PyRef none() { return PyRef::borrow(Py_None); }
 
 constexpr int kMaxNesting = 16;
 
@@ -180,7 +179,7 @@ PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) 
   return none();
 }
 
-constexpr RuleRow kRows[] = {
+constexpr RuleRow kOutputRows[] = {
     {"builtins.print", rulePrint},
     {"warnings.warn", ruleWarn},
     {"logging.Logger.debug", ruleLog<10>},
@@ -197,6 +196,6 @@ constexpr RuleRow kRows[] = {
 
 }  // namespace
 
-RuleRows outputRules() { return {kRows, std::size(kRows)}; }
+RuleRows outputRules() { return {kOutputRows, std::size(kOutputRows)}; }
 
 }  // namespace fusebox::capture

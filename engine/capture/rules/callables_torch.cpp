@@ -413,7 +413,7 @@ PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return product;
 }
 
-constexpr RuleRow kRows[] = {
+constexpr RuleRow kTorchRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},
     {"torch.compiler.is_dynamo_compiling", ruleTrue},
     {"torch._dynamo.external_utils.is_compiling", ruleTrue},
@@ -527,6 +527,6 @@ constexpr RuleRow kRows[] = {
 
 }  // namespace
 
-RuleRows torchRules() { return {kRows, std::size(kRows)}; }
+RuleRows torchRules() { return {kTorchRows, std::size(kTorchRows)}; }
 
 }  // namespace fusebox::capture

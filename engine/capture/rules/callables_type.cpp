@@ -8,7 +8,6 @@ namespace fusebox::capture {
 
 namespace {
 
-PyRef none() { return PyRef::borrow(Py_None); }
 
 PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
@@ -305,7 +304,6 @@ PyRef slotGet(Evaluation& e, PyObject*, const CallArguments& a) {
   return e.bindDescriptor(a.args[0], object, type, internedName("__get__"));
 }
 
-PyRef boolean(bool value) { return PyRef::borrow(value ? Py_True : Py_False); }
 
 /// Comparison of a builtin base. object's knows identity alone and leaves the rest to the other operand.
 template <int kOp>

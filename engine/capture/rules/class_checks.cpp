@@ -13,7 +13,6 @@ namespace fusebox::capture {
 namespace {
 
 PyTypeObject* asType(PyObject* o) { return reinterpret_cast<PyTypeObject*>(o); }
-PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
 
 /// int | str
 bool isUnion(PyObject* o) {

@@ -11,7 +11,6 @@ using Args = llvm::ArrayRef<Value*>;
 namespace inline_math {
 namespace {
 
-bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 // (e^r - 1 - r) / r^2 on |r| <= ln(2)/2; relative error of e^r 2^-28.2 and 2^-64.
 constexpr double kExpSingle[] = {0.50000001, 0.166665177, 0.041666202, 0.00836902469, 0.00139507396};
@@ -235,7 +234,7 @@ Value* emitSigmoid(const Lanes& l, Args a) {
   return l.ir.CreateSelect(overflows, l.real(e, 0), result);
 }
 
-constexpr InlineEntry kEntries[] = {
+constexpr InlineEntry kExponentialEntries[] = {
     {Op::Exp, emitExp, emitExp},       {Op::Exp2, emitExp2, emitExp2},         {Op::Expm1, emitExpm1, emitExpm1},
     {Op::Log, emitLog, emitLog},       {Op::Log2, emitLog2Single, emitLog2Double},
     {Op::Log10, emitLog10Single, emitLog10Double}, {Op::Log1p, emitLog1p, emitLog1p}, {Op::Sigmoid, emitSigmoid, emitSigmoid},
@@ -243,6 +242,6 @@ constexpr InlineEntry kEntries[] = {
 
 }  // namespace
 
-llvm::ArrayRef<InlineEntry> exponentialFunctions() { return kEntries; }
+llvm::ArrayRef<InlineEntry> exponentialFunctions() { return kExponentialEntries; }
 
 }  // namespace fusebox::codegen::cpu

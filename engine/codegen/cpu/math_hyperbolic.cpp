@@ -9,13 +9,8 @@ using namespace inline_math;
 
 namespace {
 
-bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 constexpr double kLn2 = 0.693147180559945309;
-
-Value* withSign(const Lanes& l, Value* magnitude, Value* sign) {
-  return l.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
-}
 
 /// (e^2a - 1) / (e^2a + 1) with a = |x|.
 Value* emitTanh(const Lanes& l, Args args) {
@@ -82,13 +77,13 @@ Value* emitAtanh(const Lanes& l, Args args) {
   return withSign(l, result, args[0]);
 }
 
-constexpr InlineEntry kEntries[] = {
+constexpr InlineEntry kHyperbolicEntries[] = {
     {Op::Tanh, emitTanh, emitTanh},    {Op::Sinh, emitSinh, emitSinh},    {Op::Cosh, emitCosh, emitCosh},
     {Op::Asinh, emitAsinh, emitAsinh}, {Op::Acosh, emitAcosh, emitAcosh}, {Op::Atanh, emitAtanh, emitAtanh},
 };
 
 }  // namespace
 
-llvm::ArrayRef<InlineEntry> hyperbolicFunctions() { return kEntries; }
+llvm::ArrayRef<InlineEntry> hyperbolicFunctions() { return kHyperbolicEntries; }
 
 }  // namespace fusebox::codegen::cpu

@@ -70,6 +70,10 @@ Value* atMost(const Lanes& l, Value* x, double limit) {
   return l.ir.CreateSelect(l.ir.CreateFCmpOGT(x, l.real(x, limit)), l.real(x, limit), x);
 }
 
+Value* withSign(const Lanes& l, Value* magnitude, Value* sign) {
+  return l.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+}
+
 Value* reciprocal(const Lanes& l, Value* x) {
   Value* rough = roughReciprocal(l, x);
   if (!rough) return l.ir.CreateFDiv(l.real(x, 1), x);

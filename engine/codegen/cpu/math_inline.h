@@ -22,6 +22,9 @@ std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale 
 /// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
 Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
 
+inline bool isDouble(const Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
+/// |magnitude| with the sign bit of `sign`.
+Value* withSign(const Lanes& l, Value* magnitude, Value* sign);
 /// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 and GPUs (2^-126 absolute where the result is denormal), rounded
 /// correctly elsewhere.
 Value* reciprocal(const Lanes& l, Value* x);

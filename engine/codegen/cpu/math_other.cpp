@@ -11,7 +11,6 @@ using namespace inline_math;
 
 namespace {
 
-bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 // -log(1 - erf x) / x - 1 in x, 0 <= x <= 4.
 constexpr double kErf[] = {0.1283791716116123, 0.6366193819504739, 0.10277783069193747, -0.019153064681900454,
@@ -118,7 +117,7 @@ Value* emitFmod(const Lanes& l, Args args) {
   return orElseBatch(l, result, large, Op::Fmod, args);
 }
 
-constexpr InlineEntry kEntries[] = {
+constexpr InlineEntry kOtherEntries[] = {
     {Op::Erf, emitErfSingle, nullptr},
     {Op::Pow, emitPowSingle, nullptr},
     {Op::Hypot, emitHypotSingle, nullptr},
@@ -127,6 +126,6 @@ constexpr InlineEntry kEntries[] = {
 
 }  // namespace
 
-llvm::ArrayRef<InlineEntry> otherFunctions() { return kEntries; }
+llvm::ArrayRef<InlineEntry> otherFunctions() { return kOtherEntries; }
 
 }  // namespace fusebox::codegen::cpu

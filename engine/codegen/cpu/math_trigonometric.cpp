@@ -9,7 +9,6 @@ using namespace inline_math;
 
 namespace {
 
-bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 // (sin x - x) / x^3 and (cos x - 1 + x^2/2) / x^4 in x^2, |x| <= pi/4.
 constexpr double kSinSingle[] = {-0.166666549, 0.00833217585, -0.000195169778};
@@ -128,10 +127,6 @@ struct Constant {
 Constant halfPi(Value* x) { return isDouble(x) ? Constant{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54} : Constant{0x1.921fb6p+0, -0x1.777a5cp-25}; }
 Constant wholePi(Value* x) { return {2 * halfPi(x).high, 2 * halfPi(x).low}; }
 
-Value* withSign(const Lanes& l, Value* magnitude, Value* sign) {
-  return l.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
-}
-
 Value* emitAtan(const Lanes& l, Args args) {
   auto& ir = l.ir;
   Value* x = args[0];
@@ -199,13 +194,13 @@ Value* emitAcos(const Lanes& l, Args args) {
   return ir.CreateSelect(s.large, outer, lessFrom(l, halfPi(x).high, halfPi(x).low, signedInner));
 }
 
-constexpr InlineEntry kEntries[] = {
+constexpr InlineEntry kTrigonometricEntries[] = {
     {Op::Sin, emitSin, emitSin},   {Op::Cos, emitCos, emitCos},   {Op::Tan, emitTan, emitTan},    {Op::Asin, emitAsin, emitAsin},
     {Op::Acos, emitAcos, emitAcos}, {Op::Atan, emitAtan, emitAtan}, {Op::Atan2, emitAtan2, emitAtan2},
 };
 
 }  // namespace
 
-llvm::ArrayRef<InlineEntry> trigonometricFunctions() { return kEntries; }
+llvm::ArrayRef<InlineEntry> trigonometricFunctions() { return kTrigonometricEntries; }
 
 }  // namespace fusebox::codegen::cpu

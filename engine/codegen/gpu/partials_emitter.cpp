@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kStateBytes = 8;
 
-llvm::Type* memoryType(llvm::Type* type) {
+llvm::Type* storedType(llvm::Type* type) {
   return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type;
 }
 
@@ -40,7 +40,7 @@ void KernelEmitter::storeStates(int section, const States& states, Value* chunk)
         const StatePlace& place = plan_.states[static_cast<size_t>(section)][r][c];
         Value* v = states[r][n][c];
         Value* address = stateAddress(chunk ? place.partial : place.final, v->getType(), chunk, static_cast<int>(n));
-        ir_.CreateStore(ir_.CreateZExtOrBitCast(v, memoryType(v->getType())), address);
+        ir_.CreateStore(ir_.CreateZExtOrBitCast(v, storedType(v->getType())), address);
       }
   if (!done) return;
   ir_.CreateBr(done);
@@ -54,7 +54,7 @@ cpu::ReductionState KernelEmitter::loadState(int section, size_t reduction, Valu
   for (size_t c = 0; c < types.size(); ++c) {
     const StatePlace& place = plan_.states[static_cast<size_t>(section)][reduction][c];
     Value* v =
-        ir_.CreateLoad(memoryType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
+        ir_.CreateLoad(storedType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
     state.push_back(types[c]->isIntegerTy(1) ? ir_.CreateTrunc(v, types[c]) : v);
   }
   return state;

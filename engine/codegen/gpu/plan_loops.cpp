@@ -69,7 +69,7 @@ void chooseUnroll(Plan& plan, const Mapping& map, const LaunchShape& shape) {
 }
 
 /// Elements of a section's axes; many where that is dynamic, since one block for all of them would be slow.
-double elementsOf(const Section& s) {
+double pointsOrMany(const Section& s) {
   constexpr double kMany = 1 << 22;
   const bool dynamic = std::any_of(s.axes.begin(), s.axes.end(), [](const Axis& a) { return !a.extent.isConstant(); });
   return dynamic ? kMany : pointsOf(s.axes);
@@ -86,13 +86,13 @@ void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target, const
   if (blocks >= target.multiprocessors) return;
   double largest = 0;
   for (const Section& s : k.sections)
-    if (!s.axes.empty()) largest = std::max(largest, elementsOf(s) * map.vector * map.points);
+    if (!s.axes.empty()) largest = std::max(largest, pointsOrMany(s) * map.vector * map.points);
   if (largest < kWorthIt) return;
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
     const double wanted = std::max(1.0, std::exp2(shape.chunks) * 4.0 * target.multiprocessors / std::max(1.0, blocks));
-    const double elements = elementsOf(k.sections[i]);
+    const double elements = pointsOrMany(k.sections[i]);
     const double chunk = std::max(elements / wanted, kSmallestChunk / (map.vector * map.points));
     const int64_t step = map.inner;  // whole rounds
     p.chunk = SymExpr(std::max<int64_t>(1, (static_cast<int64_t>(chunk / p.vector) + step - 1) / step) * step);

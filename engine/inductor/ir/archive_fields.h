@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_env.h"
 #include "engine/inductor/ir/archive.h"
 #include "engine/inductor/ir/lowered_graph.h"
 #include "engine/inductor/ir/program.h"
@@ -12,6 +13,7 @@ namespace fusebox::graph {
 template <class A, class T>
 using In = std::conditional_t<A::kReads, T, const T>;
 
+template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
 template <class A> void fields(A& a, In<A, Device>& v) { a(v.kind, v.index); }
 template <class A> void fields(A& a, In<A, Layout>& v) { a(v.value); }
 template <class A> void fields(A& a, In<A, MemoryFormat>& v) { a(v.value); }

@@ -5,15 +5,15 @@
 namespace fusebox::inductor {
 namespace {
 
-size_t mix(size_t seed, size_t value) { return (seed ^ value) * 0x9e3779b97f4a7c15u; }
+size_t mixed(size_t seed, size_t value) { return (seed ^ value) * 0x9e3779b97f4a7c15u; }
 
-size_t hashOf(const Value& v) {
-  size_t h = mix(static_cast<size_t>(v.op), static_cast<size_t>(static_cast<int>(v.type)));
-  for (ValueId arg : v.args) h = mix(h, static_cast<size_t>(arg));
-  h = mix(h, static_cast<size_t>(v.imm));
-  h = mix(h, static_cast<size_t>(v.buffer));
-  h = mix(h, static_cast<size_t>(v.mask));
-  return v.op == Op::Load || v.op == Op::Index ? mix(h, v.index.hash()) : h;
+size_t hashOfValue(const Value& v) {
+  size_t h = mixed(static_cast<size_t>(v.op), static_cast<size_t>(static_cast<int>(v.type)));
+  for (ValueId arg : v.args) h = mixed(h, static_cast<size_t>(arg));
+  h = mixed(h, static_cast<size_t>(v.imm));
+  h = mixed(h, static_cast<size_t>(v.buffer));
+  h = mixed(h, static_cast<size_t>(v.mask));
+  return v.op == Op::Load || v.op == Op::Index ? mixed(h, v.index.hash()) : h;
 }
 
 bool equal(const Value& a, const Value& b) {
@@ -112,7 +112,7 @@ void mergeEqualValues(Section& section) {
     renumber(value, ids);
     if (!sameIndirect.empty()) value.index = substitute(value.index, sameIndirect);
     ids[i] = static_cast<ValueId>(i);
-    const size_t hash = hashOf(value);
+    const size_t hash = hashOfValue(value);
     auto [first, last] = known.equal_range(hash);
     for (auto it = first; it != last; ++it)
       if (equal(section.values[static_cast<size_t>(it->second)], value)) ids[i] = it->second;

@@ -44,10 +44,6 @@ struct Windows {
 };
 
 /// Where eager's kernel, which scatters or copies, is quicker than gathering.
-void leaveToCpu(const TensorMeta& result) {
-  if (result.device.kind == graph::DeviceKind::Cpu) throw NotLowered("eager's kernel is quicker on the CPU");
-}
-
 using PartFn = std::function<Val(BodyBuilder&, const IndexList& at, const SymExpr& row, const SymExpr& column, ValueId* condition)>;
 
 /// The sum over the windows that may cover `index`, first windows first. `part` reads at a window and may narrow the condition.

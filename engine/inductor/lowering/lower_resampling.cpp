@@ -15,10 +15,6 @@ using graph::TensorMeta;
 using Values = std::vector<LazyTensor>;
 
 /// Where eager's kernel, which knows what it reads row by row, is quicker.
-void leaveToCpu(const TensorMeta& result) {
-  if (result.device.kind == graph::DeviceKind::Cpu) throw NotLowered("eager's kernel is quicker on the CPU");
-}
-
 /// One dimension that is interpolated. Positions are computed as eager does, in the type that weights have.
 struct Stretch {
   int64_t in = 0, out = 0;

@@ -29,6 +29,10 @@ ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
   return c;
 }
 
+void leaveToCpu(const graph::TensorMeta& result) {
+  if (result.device.kind == graph::DeviceKind::Cpu) throw NotLowered("eager's kernel is quicker on the CPU");
+}
+
 LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
   if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
   return x;

@@ -20,6 +20,9 @@ ValueId both(BodyBuilder& b, ValueId x, ValueId y);
 /// 0 <= e < size, or -1 where e's range makes that certain.
 ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size);
 
+/// NotLowered for a result on the CPU: eager's kernel is quicker there.
+void leaveToCpu(const graph::TensorMeta& result);
+
 /// `x`, in memory unless it is but a copy: for what reads each element several times.
 LazyTensor realOperand(Lowering& lowering, const LazyTensor& x);
 

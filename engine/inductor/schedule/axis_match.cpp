@@ -10,22 +10,22 @@ namespace fusebox::inductor {
 namespace {
 
 /// An axis along which an index steps.
-struct Step {
+struct AxisStep {
   Axis axis;
   SymExpr stride;
 };
 
 /// Steps by falling stride, at the hints: matching only succeeds where strides and extents agree as expressions. nullopt where the index
 /// is no sum of steps.
-std::optional<std::vector<Step>> stepsOf(const std::vector<Axis>& axes, const SymExpr& index) {
-  std::vector<Step> steps;
+std::optional<std::vector<AxisStep>> stepsOf(const std::vector<Axis>& axes, const SymExpr& index) {
+  std::vector<AxisStep> steps;
   for (const Axis& axis : axes) {
     const auto stride = symbolicStride(index, axis.symbol);
     if (!stride) return std::nullopt;
     if (!(*stride == SymExpr(0))) steps.push_back({axis, *stride});
   }
   std::stable_sort(steps.begin(), steps.end(),
-                   [](const Step& a, const Step& b) { return std::abs(graph::hint(a.stride)) > std::abs(graph::hint(b.stride)); });
+                   [](const AxisStep& a, const AxisStep& b) { return std::abs(graph::hint(a.stride)) > std::abs(graph::hint(b.stride)); });
   return steps;
 }
 
@@ -39,12 +39,12 @@ std::optional<SymExpr> quotient(const SymExpr& a, const SymExpr& b) {
 
 /// Takes pieces off the inner end of one side's steps.
 struct Cursor {
-  const std::vector<Step>& steps;
+  const std::vector<AxisStep>& steps;
   size_t left;           ///< steps not yet used up; the current one is steps[left - 1]
   SymExpr extent = 0;    ///< what remains of the current one
   SymExpr stride = 0;
 
-  explicit Cursor(const std::vector<Step>& s) : steps(s), left(s.size() + 1) { advance(); }
+  explicit Cursor(const std::vector<AxisStep>& s) : steps(s), left(s.size() + 1) { advance(); }
   void advance() {
     if (--left == 0) return;
     extent = steps[left - 1].axis.extent;

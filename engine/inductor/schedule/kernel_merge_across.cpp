@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kFewestRows = 1024;   ///< below, partial results are as much traffic as what is read twice
 constexpr int64_t kShortestRow = 64, kLongestRow = 8192;  ///< that a block's threads can keep in registers
 constexpr size_t kMostColumnSums = 4;
-constexpr size_t kMaxValues = 256;
+constexpr size_t kMaxValuesAcross = 256;
 
 /// The reduction whose result a store writes, rounded at most once on the way; nullptr for others. A result may have been stored and read
 /// again before.
@@ -107,7 +107,7 @@ class AcrossMerger {
     if (columnSums(rows_.kernel) + static_cast<size_t>(kept) > kMostColumnSums) throw MergeRefusal{"too many sums of columns"};
     size_t values = columns_.kernel.sections[0].values.size();
     for (const Section& s : rows_.kernel.sections) values += s.values.size();
-    if (values > kMaxValues) throw MergeRefusal{"kernel would be too long"};
+    if (values > kMaxValuesAcross) throw MergeRefusal{"kernel would be too long"};
     const size_t operations = rows_.operations.size() + columns_.operations.size();
     if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw MergeRefusal{"max_fusion_size reached"};
     int64_t common = 0, total = 0;

@@ -9,7 +9,7 @@ using inductor::ValueId;
 
 namespace {
 
-constexpr double kLog2OfE = 1.4426950408889634;
+constexpr double kLog2E = 1.4426950408889634;
 
 }  // namespace
 
@@ -189,7 +189,7 @@ std::vector<GradientEmitter::Tile> GradientEmitter::weigh(const Tile& scores, co
     return (reduction == section_.body[0].reduction ? scores : weights)[row / 2][n][2 * (row % 2) + half];
   };
   body.quickValue = exponential();
-  if (body.quickValue >= 0) body.quickExp = [&](Value v) { return core_.exp2(ir_.CreateFMul(v, real(kLog2OfE))); };
+  if (body.quickValue >= 0) body.quickExp = [&](Value v) { return core_.exp2(ir_.CreateFMul(v, real(kLog2E))); };
   std::vector<Tile> made(gradients_.size(), scores);
   for (int group = 0; group < set.unroll; ++group)
     for (int neighbour = 0; neighbour < set.vector; ++neighbour) {
