@@ -87,7 +87,8 @@ def tensor(g, value, taken):
     device = f", device={g.device!r}" if g.device != "cpu" else ""
     dtype = str(value.dtype)[6:]
     if not value.is_floating_point() and value.numel() <= LITERAL:
-        return f"torch.tensor({value.tolist()!r}, dtype=torch.{dtype}{device})"
+        shape = "" if value.numel() else f".reshape({tuple(value.shape)})"  # lu_unpack ends the process where pivots have too few dimensions
+        return f"torch.tensor({value.tolist()!r}, dtype=torch.{dtype}{device}){shape}"
     node = g.any(lambda t: t.dtype == value.dtype and t.numel() > 0 and t.dim() > 0, is_exact=taken["exact"])
     if node is None or g.chance(0.25):
         return g.new_input(list(value.shape), dtype)
