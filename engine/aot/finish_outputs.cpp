@@ -46,6 +46,12 @@ bool isCopiedExpanded(const at::Tensor& t) {
   return graph.node(root.node).kind == graph::NodeKind::Constant || graph.meta(root).tensor.dtype != graph.meta(traced->value()).tensor.dtype;
 }
 
+/// Autograd refuses writes of what an operator gave with others (split, unbind), which a tensor knows that is a view.
+bool refusesWrites(const at::Tensor& t) {
+  auto* view = torch::autograd::impl::get_view_autograd_meta(t);
+  return t.requires_grad() && view && view->has_bw_view() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
+}
+
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
@@ -120,6 +126,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
     // expanded of a constant, or of something of another type, since a copy would be dense.
     if (groups_[ownStorageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, ownStorageOf(output));
+    if (refusesWrites(output))
+      if (auto member = planGroupMember(output, ownStorageOf(output))) return member;
   }
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));

@@ -306,6 +306,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     throwIfBreak();
     return n;
   }
+  refuseSubclassOperands(*this, object);
   if (isContainer(object)) return builtinLength(object);
   if (isDequeFromOutside(object)) return PyObject_Size(object);
   DictWalk::Kind kind{};

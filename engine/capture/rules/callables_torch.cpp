@@ -192,6 +192,35 @@ bool requiresGrad(PyObject* result) {
   return any;
 }
 
+/// What a selective checkpoint keeps is memory: its contexts are those that do nothing, where eager takes the policy.
+PyRef ruleSelectiveContexts(Evaluation& e, PyObject*, const CallArguments& a) {
+  static PyObject* const overload = torchObject("torch._ops.OpOverload");
+  static PyObject* const noContexts = torchObject("torch.utils.checkpoint.noop_context_fn");
+  PyObject* policy = a.positional > 0 ? a.args[0] : a.keyword("policy_fn_or_list");
+  bool fits = policy && a.total() <= 2 && (PyList_Check(policy) || PyCallable_Check(policy));
+  for (Py_ssize_t i = 0; fits && PyList_Check(policy) && i < e.length(policy); ++i) {
+    PyRef op = e.getItem(policy, PyRef::steal(PyLong_FromSsize_t(i)).get());
+    fits = op && PyObject_TypeCheck(op.get(), reinterpret_cast<PyTypeObject*>(overload));
+  }
+  if (!fits) e.breakHere("unsupported call", "torch.utils.checkpoint refuses such a policy");
+  return e.call(noContexts, nullptr, 0, nullptr);
+}
+
+/// A break where a checkpoint is told what eager refuses, or is given contexts that may do something.
+void checkCheckpoint(Evaluation& e, const CallArguments& a) {
+  PyObject* check = a.keyword("determinism_check");
+  if (check && !(PyUnicode_Check(check) && (PyUnicode_CompareWithASCIIString(check, "default") == 0 || PyUnicode_CompareWithASCIIString(check, "none") == 0)))
+    e.breakHere("unsupported call", "torch.utils.checkpoint refuses such a determinism_check");
+  PyObject* contexts = a.keyword("context_fn");
+  if (!contexts) return;
+  static PyObject* const nothing = torchObject("contextlib.nullcontext");
+  PyRef pair = e.call(contexts, nullptr, 0, nullptr);
+  bool known = pair && PyTuple_CheckExact(pair.get()) && PyTuple_GET_SIZE(pair.get()) == 2;
+  for (Py_ssize_t i = 0; known && i < 2; ++i) known = Py_IS_TYPE(PyTuple_GET_ITEM(pair.get(), i), reinterpret_cast<PyTypeObject*>(nothing));
+  PyErr_Clear();
+  if (!known) e.breakHere("unsupported call", "torch.utils.checkpoint enters contexts of the program's own");
+}
+
 /// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
 PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
@@ -210,6 +239,7 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
   if (reentrant == Py_True && (a.keyword("context_fn") || a.keyword("debug") || PyTuple_GET_SIZE(tuple.get()) > 0))
     e.breakHere("unsupported call", "torch.utils.checkpoint of the reentrant form takes no such arguments");
+  checkCheckpoint(e, a);
   // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
   bool wanted = reentrant != Py_True;
   for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());
@@ -484,6 +514,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._functorch.peek_interpreter_stack", rulePure},
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},

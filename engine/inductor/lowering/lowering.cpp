@@ -382,7 +382,8 @@ std::optional<LazyTensor> Lowering::viewWithoutCode(const Node& node) {
   if (at >= outputs.size() || !outputs[at].storage || !outputs[at].storage->isReal()) return {};
   try {
     std::vector<LazyTensor> made = lowering->second(*this, node);
-    if (made.size() == 1 && made[0].storage == outputs[at].storage && stridedLayout(made[0])) return std::move(made[0]);
+    const bool same = made.size() == 1 && made[0].storage->isReal() && made[0].storage->buffer == outputs[at].storage->buffer;
+    if (same && stridedLayout(made[0])) return std::move(made[0]);
   } catch (const NotLowered&) {
     // Then it is an operator's copy.
   }

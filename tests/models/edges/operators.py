@@ -281,6 +281,56 @@ def strides_beyond_the_storage(compile, engine):
 
 
 @edge
+def strides_of_types_without_code(compile, engine):
+    """What looks at other places of a complex or float8 tensor's memory keeps all of that memory, as eager's does."""
+    def looks(x):
+        part = x[1::3]
+        return x.clone().as_strided((2, 3), (7, 1), 3), torch.slice_scatter(part, part[1:], 0, 0, -1), torch.select_scatter(part, part[1], 0, 0)
+    out = []
+    for dtype in (torch.float32, torch.complex64, torch.float8_e4m3fn):
+        for made in compile(looks)(torch.arange(42.0).view(14, 3).to(dtype)):
+            out += [made.stride(), made.storage_offset(), made.untyped_storage().nbytes(), made.to(torch.complex64)]
+    return out
+
+
+@edge
+def parts_of_several_are_not_written(compile, engine):
+    """A view that an operator gives with others refuses writes where gradients are recorded, also where nothing else shares its memory."""
+    def by(split):
+        def write(x):
+            part = split(x * 1)[0]
+            part -= 1
+            return part
+        return write
+    ways = (lambda x: x.chunk(2), lambda x: x.split(3), lambda x: x.split([2, x.shape[0] - 2]), lambda x: x.unbind(0), lambda x: x[1:])
+    out = []
+    for way in ways:
+        f = compile(by(way))
+        for said in (raised(f, torch.ones(6, 4, requires_grad=grad)) for grad in (True, False)):
+            out.append(said[0] if isinstance(said, tuple) else said)
+    return out
+
+
+@edge
+def checkpoints_refuse_what_eager_refuses(compile, engine):
+    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts as selective
+    entered = []
+
+    class Noted:
+        def __enter__(self):
+            entered.append("in")
+
+        def __exit__(self, *_):
+            entered.append("out")
+
+    def told(**how):
+        return compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False, **how))
+    ways = ({"context_fn": lambda: selective(3)}, {"context_fn": lambda: selective(["sin"])}, {"context_fn": lambda: (1, 2)}, {"context_fn": 3},
+            {"determinism_check": "never"}, {"context_fn": lambda: selective([torch.ops.aten.sin.default])}, {"context_fn": lambda: (Noted(), Noted())})
+    return [raised(told(**how), torch.ones(3, requires_grad=grad)) for how in ways for grad in (True, False)] + entered
+
+
+@edge
 def pieces_share_memory(compile, engine):
     """Those of unsafe_split and unsafe_chunk too, with their input and each other."""
     out = []

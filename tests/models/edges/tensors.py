@@ -16,6 +16,21 @@ def storage_offset_is_seen(compile, engine):
 
 
 @edge
+def length_of_a_tensor_whose_class_answers(compile, engine):
+    """Its class hears of each len() once, in every call."""
+    heard = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    f = compile(lambda x: len(x) + 1)
+    noting = torch.ones(3, 2).as_subclass(Noting)
+    return [f(noting), f(noting), f(torch.ones(4)), f(noting)], heard
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
