@@ -100,8 +100,8 @@ _DYNAMO = [
           "every function in Python is followed; torch.compiler.disable leaves one out"),
     _none("prefer_deferred_runtime_asserts_over_guards", "relations of inputs' sizes are guards, those of sizes that data decide are checked in the call"),
     _none("force_unspec_int_unbacked_size_like_on_torchrec_kjt", "torchrec's classes are followed like any other"),
-    _none("optimize_ddp optimize_ddp_lazy_compile", "graphs are not split at the buckets of DDP: gradients of a graph come at once, and their all-reduce overlaps "
-                                                   "only with what runs outside of it"),
+    _acts("optimize_ddp", "the backward of a graph under DDP hands gradients on as the buckets fill, so that they are reduced while it goes on; forward stays whole"),
+    _none("optimize_ddp_lazy_compile", "what backward runs between two buckets is compiled when it is first reached"),
     _none("raise_on_ctx_manager_usage", "what may be used as a context manager is decided by capture"),
     _none("raise_on_unsafe_aot_autograd", "there is no AOTAutograd of PyTorch's in the way"),
     _none("error_on_nested_jit_trace error_on_nested_fx_trace force_compile_during_fx_trace", "while another tracer is active frames are left to Python, with the reason"),
