@@ -125,7 +125,7 @@ _DYNAMO = [
     _none("reorderable_logging_functions ignore_logging_functions", "print, warnings and logging are put off until the graph has run where that is unseen; else they break"),
     _none("_autograd_backward_strict_mode_*", "it is for PyTorch's strict mode"),
     _none("fake_tensor_*", _NO_FAKE),
-    _none("caching_precompile strict_precompile", "compiled graphs are cached; torch.compile(f).aot_compile writes programs that load without compiling"),
+    _none("caching_precompile strict_precompile", "compiled graphs are cached; torch.compile(f).aot_compile and torch.compiler.precompile write programs that load without compiling"),
     _none("compiled_autograd compiled_autograd_kwargs_override", "a graph's backward is compiled with its forward; between graphs autograd runs as in eager"),
     _none("enable_dynamo_decompositions", "decompositions are those of Fusebox's own compiler"),
     _none("graph_break_on_nn_param_ctor", "what can be followed is, and a break says what cannot"),
