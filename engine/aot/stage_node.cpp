@@ -112,7 +112,7 @@ variable_list CompiledNode::runStage(StagedPass& pass, size_t index) {
 /// What leads from a stage to the next, for the device and stream that libtorch's engine runs it on.
 at::Tensor CompiledNode::stageToken() const {
   auto& first = input_metadata(0);
-  return at::empty({}, first.options()).expand(first.shape_as_dim_vector());
+  return at::empty({}, first.options()).expand_symint(first.shape_as_dim_vector());
 }
 
 void CompiledNode::endStages() {
