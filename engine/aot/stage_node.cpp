@@ -34,6 +34,7 @@ const Executor& Shared::executorOf(size_t index) {
   auto made = compileBackward(*module, stage.cut.graph);
   TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
   stage.executor = std::make_shared<const Executor>(std::move(*made));
+  stage.cut.graph = {};
   return *stage.executor;
 }
 
