@@ -187,7 +187,7 @@ void TimelineView::showOfRank(const TimelineCanvas::Hit& hit) {
     page.heading(tr("rank %1").arg(str(rank->name)), tr("another session"));
     page.paragraph(text, false);
     page.pair(tr("start"), preciseTime(start - first));
-    page.pair(tr("duration"), duration(end - start));
+    page.pair(tr("duration"), durationText(end - start));
     page.pair(tr("session"), str(rank->path));
     page.paragraph(tr("Open that session to see its graphs and kernels."), true);
   });
