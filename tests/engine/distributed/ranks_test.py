@@ -95,7 +95,7 @@ def mark(x: torch.Tensor, name: str) -> torch.Tensor:
 
 mark.register_fake(lambda x, name: torch.empty_like(x))
 mark.register_autograd(lambda context, gradient: (mark(gradient, f"backward {context.name}"), None),
-                       setup_context=lambda context, inputs, output: setattr(context, "name", inputs[1]))
+                       setup_context=lambda ctx, inputs, output: setattr(ctx, "name", inputs[1]))
 
 
 class Marked(nn.Module):
