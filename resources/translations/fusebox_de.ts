@@ -2076,14 +2076,6 @@ gefunden {}</translation>
 <context>
     <name>Timeline</name>
     <message>
-        <source>rank {}</source>
-        <translation>Rang {}</translation>
-    </message>
-    <message>
-        <source>rank {}: {}</source>
-        <translation>Rang {}: {}</translation>
-    </message>
-    <message>
         <source>{}, %</source>
         <translation>{}, %</translation>
     </message>
@@ -6473,26 +6465,6 @@ längstes %5: %6</translation>
 </context>
 <context>
     <name>fusebox::views::TimelineView</name>
-    <message>
-        <source>rank %1</source>
-        <translation>Rang %1</translation>
-    </message>
-    <message>
-        <source>another session</source>
-        <translation>andere Sitzung</translation>
-    </message>
-    <message>
-        <source>session</source>
-        <translation>Sitzung</translation>
-    </message>
-    <message>
-        <source>Open that session to see its graphs and kernels.</source>
-        <translation>Öffnen Sie diese Sitzung, um ihre Graphen und Kernel zu sehen.</translation>
-    </message>
-    <message>
-        <source>Ranks differ</source>
-        <translation>Die Ränge unterscheiden sich</translation>
-    </message>
     <message>
         <source>Find by name: kernels, calls, operators, stages</source>
         <translation>Nach Namen suchen: Kernel, Aufrufe, Operatoren, Stufen</translation>

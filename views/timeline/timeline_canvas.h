@@ -116,8 +116,8 @@ class TimelineCanvas : public QWidget {
   /// The middle of a lane; nothing where it is hidden.
   std::optional<double> laneMiddle(size_t lane) const;
   int headingHeight() const { return rowHeight() + 4; }
-  using LaneKey = std::tuple<int, int64_t, int64_t, int>;
-  static LaneKey keyOf(const TimelineLane& lane) { return {static_cast<int>(lane.kind), lane.thread, lane.sampled.position, lane.rankIndex()}; }
+  using LaneKey = std::tuple<int, int64_t, int64_t>;
+  static LaneKey keyOf(const TimelineLane& lane) { return {static_cast<int>(lane.kind), lane.thread, lane.sampled.position}; }
   /// The lane or heading whose label is at a place.
   const Place* labelAt(const QPointF& position) const;
   QString labelText(const TimelineLane& lane) const;

@@ -1,7 +1,6 @@
 #include "views/timeline/timeline_model.h"
 
 #include <algorithm>
-#include <set>
 
 #include "engine/support/text.h"
 #include "profiler/query/program_kernels.h"
@@ -127,7 +126,6 @@ std::vector<TimelineLane> TimelineOutline::laneKeys() const {
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i].kind = lanes[i].kind, keys[i].thread = lanes[i].thread;
     keys[i].sampled.position = lanes[i].sampled.position;
-    keys[i].rank = lanes[i].rank;
   }
   return keys;
 }
@@ -212,12 +210,12 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   return outline;
 }
 
-namespace {
-
-/// Bars of the lanes of one session, in its own times.
-Result<std::vector<LaneBars>> barsOfSession(const session::Reader& reader, const std::vector<TimelineLane>& lanes, const TimelineRank* rank,
-                                            int64_t from, int64_t to, int pixels) {
-  std::vector<LaneBars> made;
+Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t from,
+                                      int64_t to, int pixels) {
+  TimelineBars result;
+  result.from = from;
+  result.to = to;
+  result.pixels = pixels;
   auto kernelOf = reader.prepare("SELECT kernel_id FROM launches WHERE launch_id = ?");
   // A call is known to views by its number among the events (see cpu_events in SCHEMA.md).
   auto compileOf = reader.prepare("SELECT compile_id FROM t_call WHERE id = ?1 / 4");
@@ -228,11 +226,11 @@ Result<std::vector<LaneBars>> barsOfSession(const session::Reader& reader, const
   for (size_t i = 0; i < lanes.size(); ++i) {
     using Kind = TimelineLane::Kind;
     const Kind kind = lanes[i].kind;
-    if (kind == Kind::Stages || lanes[i].rank.get() != rank) continue;
+    if (kind == Kind::Stages) continue;
     if (kind == Kind::Samples) {
       auto steps = query::sampleSteps(reader, lanes[i].thread, lanes[i].sampled.position, from, to, pixels);
       if (!steps) return tl::unexpected(steps.error());
-      made.push_back({i, {}, {}, std::move(*steps)});
+      result.lanes.push_back({i, {}, {}, std::move(*steps)});
       continue;
     }
     const query::Track track = kind == Kind::Launches ? query::Track::Launches : kind == Kind::Gpu ? query::Track::Gpu : query::Track::Calls;
@@ -253,41 +251,7 @@ Result<std::vector<LaneBars>> barsOfSession(const session::Reader& reader, const
       const auto name = std::find(std::begin(kMemoryNames), std::end(kMemoryNames), owner.text(1));
       if (name != std::end(kMemoryNames)) lane.owners[b] = kFirstMemoryOwner + (name - std::begin(kMemoryNames));
     }
-    made.push_back(std::move(lane));
-  }
-  return made;
-}
-
-void moveToOwnClock(LaneBars& lane, const TimelineRank& rank) {
-  for (query::Bar& bar : lane.bars) bar.startNs += rank.shiftNs, bar.endNs += rank.shiftNs;
-  for (query::SampleStep& step : lane.samples) step.startNs += rank.shiftNs, step.endNs += rank.shiftNs;
-  for (int64_t& owner : lane.owners) owner = rank.ownerOf(owner);
-}
-
-}  // namespace
-
-int64_t TimelineRank::ownerOf(int64_t owner) const {
-  constexpr int64_t kSessions = int64_t{1} << 40;
-  if (owner == 0 || owner < -kSessions || owner >= kSessions) return owner;  // what is the same in all sessions
-  return owner > 0 ? owner + index * kSessions : owner - index * kSessions;
-}
-
-Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t from,
-                                      int64_t to, int pixels) {
-  TimelineBars result;
-  result.from = from;
-  result.to = to;
-  result.pixels = pixels;
-  std::set<const TimelineRank*> ranks{nullptr};
-  for (const TimelineLane& lane : lanes) ranks.insert(lane.rank.get());
-  for (const TimelineRank* rank : ranks) {
-    const int64_t shift = rank ? rank->shiftNs : 0;
-    auto bars = barsOfSession(rank ? *rank->reader : reader, lanes, rank, from - shift, to - shift, pixels);
-    if (!bars) return tl::unexpected(bars.error());
-    for (LaneBars& lane : *bars) {
-      if (rank) moveToOwnClock(lane, *rank);
-      result.lanes.push_back(std::move(lane));
-    }
+    result.lanes.push_back(std::move(lane));
   }
   return result;
 }

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,16 +33,6 @@ struct SpanRow {
   size_t firstEndingAfter(int64_t time, size_t at = 0) const;
 };
 
-/// The session of another rank, whose lanes are shown too.
-struct TimelineRank {
-  std::string name, path;
-  std::shared_ptr<session::Reader> reader;  ///< for the thread that reads the session which is open
-  int index = 0;                            ///< from 1 on
-  int64_t shiftNs = 0;                      ///< what its times are moved by
-  /// Owners of its bars, beside those of other sessions.
-  int64_t ownerOf(int64_t owner) const;
-};
-
 /// A row group of the timeline.
 struct TimelineLane {
   enum class Kind { Stages, Calls, Launches, Gpu, Samples };
@@ -58,11 +47,9 @@ struct TimelineLane {
   std::vector<SpanRow> rows;        ///< for Stages, by depth
   bool hasStages = false, hasOthers = false;  ///< among the spans: the compiler's, other ones
   query::SampledMetric sampled;     ///< for Samples, whose `thread` is the device
-  std::shared_ptr<const TimelineRank> rank;  ///< null: of the session that is open
-  int rankIndex() const { return rank ? rank->index : 0; }
   /// Whether both are the same row group, of two outlines.
   bool isSame(const TimelineLane& other) const {
-    return kind == other.kind && thread == other.thread && sampled.position == other.sampled.position && rankIndex() == other.rankIndex();
+    return kind == other.kind && thread == other.thread && sampled.position == other.sampled.position;
   }
 };
 
@@ -70,7 +57,7 @@ struct TimelineOutline {
   query::TimeRange range;
   std::vector<TimelineLane> lanes;  ///< those of a group one after the other
   std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
-  /// Kind, thread, metric and rank of each lane: what there is to ask for, without the spans.
+  /// Kind, thread and metric of each lane: what there is to ask for, without the spans.
   std::vector<TimelineLane> laneKeys() const;
 };
 

@@ -11,7 +11,6 @@
 #include "profiler/session/reader.h"
 #include "views/common/table.h"
 #include "views/common/units.h"
-#include "views/timeline/rank_lanes_model.h"
 #include "views/widgets/filter_box.h"
 #include "views/widgets/text.h"
 
@@ -93,18 +92,13 @@ void TimelineView::find() { search_->focusFilter(); }
 
 void TimelineView::load() {
   session()->ask<TimelineOutline>(
-      this, "outline", [](session::Reader& reader) {
-        auto outline = loadTimelineOutline(reader);
-        if (outline) addRankLanes(reader, *outline);
-        return outline;
-      },
+      this, "outline", [](session::Reader& reader) { return loadTimelineOutline(reader); },
       [this](Result<TimelineOutline>& outline) {
         if (!outline) return empty_->showReason(tr("The timeline cannot be read"), str(outline.error().text()));
         if (outline->lanes.empty()) return;
         empty_->showContent();
-        const bool isFirst = !std::exchange(loaded_, true), hasRanks = outline->lanes.back().rank != nullptr;
-        canvas_->setOutline(std::move(*outline), !isFirst);
-        if (isFirst && hasRanks) showDifferences();
+        canvas_->setOutline(std::move(*outline), loaded_);
+        loaded_ = true;
         if (wanted_.kind != ObjectKind::None) showTimeOf(std::exchange(wanted_, {}), wantedShow_);
       });
 }
@@ -135,7 +129,6 @@ void TimelineView::makeRoomForDetails() {
 void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   ++selection_;
   makeRoomForDetails();
-  if (hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].rank) return showOfRank(hit);
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);
@@ -174,37 +167,6 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
     }
     page.pair(tr("kernel"), kernel != 0 ? name : QString(), location);
   });
-}
-
-void TimelineView::showOfRank(const TimelineCanvas::Hit& hit) {
-  const auto rank = canvas_->outline().lanes[static_cast<size_t>(hit.lane)].rank;
-  if (!hit.valid()) return details_->showHint(tr("Select a bar to see what it is."));
-  int64_t start = 0, end = 0;
-  if (const NamedSpan* span = canvas_->spanOf(hit)) start = span->startNs, end = span->endNs;
-  else if (const query::Bar* bar = canvas_->barOf(hit)) start = bar->startNs, end = bar->endNs;
-  else if (const query::SampleStep* sample = canvas_->sampleOf(hit)) start = sample->startNs, end = sample->endNs;
-  details_->showPage([rank, text = canvas_->describe(hit), start, end, first = canvas_->outline().range.startNs](DetailsPanel& page) {
-    page.heading(tr("rank %1").arg(str(rank->name)), tr("another session"));
-    page.paragraph(text, false);
-    page.pair(tr("start"), preciseTime(start - first));
-    page.pair(tr("duration"), durationText(end - start));
-    page.pair(tr("session"), str(rank->path));
-    page.paragraph(tr("Open that session to see its graphs and kernels."), true);
-  });
-}
-
-/// What ranks compiled otherwise, where nothing is selected yet.
-void TimelineView::showDifferences() {
-  session()->ask<std::vector<std::string>>(
-      this, "ranks", [](session::Reader& reader) -> Result<std::vector<std::string>> { return differencesOfRanks(reader); },
-      [this, selection = selection_](Result<std::vector<std::string>>& texts) {
-        if (!texts || texts->empty() || selection != selection_) return;
-        makeRoomForDetails();
-        details_->showPage([texts = *texts](DetailsPanel& page) {
-          page.heading(tr("Ranks differ"), {});
-          for (const std::string& text : texts) page.paragraph(str(text), false);
-        });
-      });
 }
 
 /// A span, stage or call: what it is of, and what was launched meanwhile.

@@ -41,9 +41,6 @@ class TimelineView : public View {
   void showGpuEvent(int64_t event, bool open);
   void showSample(const query::SampleStep& sample, const query::SampledMetric& metric);
   void showGap(const TimelineCanvas::Hit& hit);
-  /// Of a lane of another rank's session.
-  void showOfRank(const TimelineCanvas::Hit& hit);
-  void showDifferences();
   void showSpan(int64_t event, const NamedSpan& span, int64_t thread, const QString& kind);
   void askArrows(int64_t launch, int64_t event);
   void search(query::SliceDirection direction);
