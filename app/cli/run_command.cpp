@@ -64,7 +64,7 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   }
 }
 
-/// Sessions of ranks that torchrun started in this run (see host.py), in their order.
+/// Sessions of ranks that torchrun or torch.multiprocessing.spawn started in this run (see host.py), in their order.
 std::vector<std::string> sessionsOfRanks(const std::string& session, fs::file_time_type since) {
   const fs::path base = session;
   const std::string stem = base.stem().string() + "-rank", ending = base.extension().string();
@@ -77,7 +77,7 @@ std::vector<std::string> sessionsOfRanks(const std::string& session, fs::file_ti
     if (!name.starts_with(stem) || file.path().extension() != ending || file.last_write_time(error) < since) continue;
     const auto [rest, problem] = std::from_chars(begin, end, rank);
     const std::string restart(rest, end);
-    if (problem == std::errc() && (restart.empty() || restart.starts_with("-restart"))) found[{rank, restart}] = (base.parent_path() / file.path().filename()).string();
+    if (problem == std::errc() && (restart.empty() || restart.starts_with("-restart") || restart.starts_with("-spawn"))) found[{rank, restart}] = (base.parent_path() / file.path().filename()).string();
   }
   std::vector<std::string> sessions;
   for (auto& [key, path] : found) sessions.push_back(std::move(path));
@@ -135,6 +135,10 @@ int runScript(const RunOptions& options) {
   const std::vector<std::string> ranks = options.noRecord ? std::vector<std::string>() : sessionsOfRanks(run->session, began);
   if (!ranks.empty()) {
     reportRanks(options, ranks, *end);
+    if (std::error_code error; fs::exists(run->session, error)) {
+      session::noteRecorded(run->session);
+      fmt::print(stderr, "fusebox: recorded {}, of the process that started them\n", run->session);
+    }
   } else if (!options.noRecord) {
     session::noteRecorded(run->session);
     report(options, run->session, *end);

@@ -154,11 +154,12 @@ namespace {
 [[maybe_unused]] const bool kAnswersReplays = (trace::answerOutsideTraces(&runtime::answerFromReplay), true);
 }  // namespace
 
-AotFunction::AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward)
+AotFunction::AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward, GradientBuckets buckets)
     : module_(std::move(module)), shared_(std::make_shared<Shared>()) {
   shared_->module = module_;
   shared_->forward = std::move(forward);
   shared_->compileBackward = std::move(compileBackward);
+  shared_->buckets = buckets;
   for (auto& node : module_->forward.nodes()) {
     hasEffects_ = hasEffects_ || !graph::factsOf(node).repeatable;
     if (node.kind != graph::NodeKind::Call || !graph::drawsRandom(node)) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/aot/aot_module.h"
+#include "engine/aot/backward_stages.h"
 #include "engine/support/result.h"
 
 namespace fusebox::aot {
@@ -44,7 +45,8 @@ struct HookError {
 /// Thread-safe; the same function may run again before its backward ran.
 class AotFunction {
  public:
-  AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward);
+  /// `buckets`: gradients are handed on as these fill, while backward goes on.
+  AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward, GradientBuckets buckets = {});
   ~AotFunction();
 
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. `symbolValues`: of AotModule::symbols,

@@ -35,7 +35,8 @@ Shared::GradientCode& Shared::describe(Gradients which, const graph::Graph& grap
 const Shared::GradientCode& Shared::interfaceOf(Gradients which) {
   std::lock_guard lock(mutex);
   auto& known = code[static_cast<size_t>(which)];
-  return known.given.empty() ? describe(which, gradientGraph(*module, which)) : known;
+  if (!known.given.empty()) return known;
+  return which == Gradients::OfInputs ? describe(which, *module->backward) : describe(which, gradientGraph(*module, which));
 }
 
 const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {

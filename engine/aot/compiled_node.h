@@ -47,6 +47,7 @@ struct AotFunction::Shared {
   std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first. Not where there are symbols
   std::vector<c10::Device> otherDevices;     ///< of saved tensors and gradients, whose streams libtorch's engine does not set; set with it
   std::vector<bool> differentiatedFrom;      ///< inputs that gradients of gradients start from; set with the first call
+  GradientBuckets buckets;
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
@@ -62,12 +63,23 @@ struct AotFunction::Shared {
     std::vector<int32_t> gradients; ///< positions in AotModule::gradInputs, ascending
   };
   const std::vector<Part>& parts();
+  /// What a whole pass runs one after the other; a single stage where nobody waits for some gradients before the others.
+  struct Stage {
+    BackwardStage cut;
+    std::vector<bool> reads;  ///< placeholders: saved values, tangents, what was received
+    std::shared_ptr<const Executor> executor;
+  };
+  const std::vector<Stage>& stages();
+  size_t stageSlots() const { return stageSlots_; }  ///< of what stages hand on
+  const Executor& executorOf(size_t stage);
   /// Of every saved value.
   const std::vector<std::vector<Way>>& readers();
 
  private:
-  std::once_flag partsOnce_, readersOnce_;
+  std::once_flag partsOnce_, readersOnce_, stagesOnce_;
   std::vector<Part> parts_;
+  std::vector<Stage> stages_;
+  size_t stageSlots_ = 0;
   std::vector<std::vector<Way>> readers_;
 
   GradientCode& describe(Gradients which, const graph::Graph& graph);
@@ -99,6 +111,14 @@ class CompiledNode : public torch::autograd::Node {
   /// After applyPart(), where nothing is kept.
   void partWalked(size_t part);
 
+  /// The region's edges are those of `stages`, nodes in the order of Shared::stages().
+  void stage(const std::vector<std::shared_ptr<torch::autograd::Node>>& stages) { stageNodes_.assign(stages.begin(), stages.end()); }
+  bool isStaged() const { return !stageNodes_.empty(); }
+  /// The gradients of a stage, one for each of BackwardStage::gradients, then what leads to the next stage; `given` (looked at in the first) are the tangents.
+  torch::autograd::variable_list applyStage(size_t stage, torch::autograd::variable_list&& given);
+  /// After applyStage(), where nothing is kept.
+  void stageWalked(size_t stage);
+
   /// The node of an entry of AotModule::inner.
   void addInner(const std::shared_ptr<torch::autograd::Node>& node) { inner_.push_back(node); }
   /// Whether anybody looks at the gradients of inner results in the backward pass under way. The first answer holds for all of it,
@@ -109,6 +129,8 @@ class CompiledNode : public torch::autograd::Node {
   /// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
   std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given,
                                   const std::vector<bool>& reads, size_t first) const;
+  /// The node of a part or stage that gradient `k` of the inputs leaves from, and its place there; null: none does.
+  std::pair<std::shared_ptr<torch::autograd::Node>, size_t> leavesFrom(size_t k) const;
   /// What gradient `k` of the inputs goes to; invalid where that is gone.
   torch::autograd::Edge edgeOf(size_t k) const;
   torch::autograd::edge_list edges() const;
@@ -163,6 +185,23 @@ class CompiledNode : public torch::autograd::Node {
   void partWalkedLocked(size_t part, bool isKept);
   std::vector<std::weak_ptr<torch::autograd::Node>> partNodes_;
   std::deque<Walk> walks_;  ///< the latest ones
+
+  /// What stages have in common in one pass.
+  struct StagedPass {
+    int task = -1;                               ///< of libtorch's engine
+    bool isLast = false;                         ///< nobody asks again
+    torch::autograd::variable_list made;         ///< of a pass that the first stage computed all of
+    std::vector<at::Tensor> inputs;              ///< saved values and tangents, until their last stage
+    std::vector<at::Tensor> slots;               ///< BackwardStages::slots
+    bool isAtOnce() const { return inputs.empty(); }
+  };
+  StagedPass* stagedPassUnderWay();
+  void endStages();
+  at::Tensor stageToken() const;
+  void beginStages(StagedPass& pass, torch::autograd::variable_list&& given);
+  torch::autograd::variable_list runStage(StagedPass& pass, size_t stage);
+  std::vector<std::weak_ptr<torch::autograd::Node>> stageNodes_;
+  std::deque<StagedPass> stagedPasses_;  ///< the latest ones
 
   std::vector<std::weak_ptr<torch::autograd::Node>> inner_;
   std::mutex watchMutex_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/aot/part_node.h"
+#include "engine/aot/stage_node.h"
 
 namespace fusebox::aot {
 namespace {
@@ -74,6 +75,28 @@ std::vector<std::shared_ptr<Node>> partsOf(const std::shared_ptr<AotFunction::Sh
   return made;
 }
 
+/// Nodes of the stages of the region's backward, in the order of Shared::stages().
+std::vector<std::shared_ptr<Node>> stagesOf(const std::shared_ptr<AotFunction::Shared>& shared, const std::shared_ptr<CompiledNode>& region,
+                                            const edge_list& next, const std::vector<at::Tensor>& results) {
+  auto& stages = shared->stages();
+  auto& tangents = shared->module->tangents;
+  std::vector<std::shared_ptr<Node>> made(stages.size());
+  for (size_t s = stages.size(); s-- > 0;) {
+    edge_list edges;
+    for (auto k : stages[s].cut.gradients) edges.push_back(next[static_cast<size_t>(k)]);
+    if (s + 1 < stages.size()) edges.emplace_back(made[s + 1], 0);
+    made[s] = makeNode<StageNode>(region, s, std::move(edges));
+    if (s > 0) made[s]->add_input_metadata(results[static_cast<size_t>(tangents[0])]);
+  }
+  region->stage(made);
+  return made;
+}
+
+/// Inner results and parts have nodes of their own.
+bool needsStages(AotFunction::Shared& shared, bool isSplit) {
+  return shared.buckets != GradientBuckets{} && !isSplit && shared.module->inner.empty() && shared.stages().size() > 1;
+}
+
 bool needsParts(AotFunction::Shared& shared, const edge_list& next) {
   if (shared.module->tangents.size() < 2) return false;
   return std::any_of(shared.parts().begin(), shared.parts().end(), [&](auto& part) {
@@ -101,14 +124,16 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
                    std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues) {
   auto& module = *shared->module;
   const bool isSplit = needsParts(*shared, next);
-  auto region = makeNode<CompiledNode>(shared, isSplit ? edge_list() : next, symbolValues);
+  const bool isStaged = needsStages(*shared, isSplit);
+  auto region = makeNode<CompiledNode>(shared, isSplit || isStaged ? edge_list() : next, symbolValues);
+  const auto stages = isStaged ? stagesOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
   const auto parts = isSplit ? partsOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
   auto apart = tangentsApart(module);
   for (size_t t = 0; t < module.tangents.size(); ++t) {
     auto& result = results[static_cast<size_t>(module.tangents[t])];
     const bool isApart = std::find(apart.begin(), apart.end(), t) != apart.end();
-    if (isSplit || isApart) region->add_input_metadata(result);
-    else torch::autograd::set_history(result, region);
+    if (isSplit || isApart || isStaged) region->add_input_metadata(result);
+    if (!isSplit && !isApart) torch::autograd::set_history(result, isStaged ? stages[0] : region);
     if (isSplit && !isApart) apart.push_back(t);
   }
   std::vector<std::shared_ptr<Node>> innerNodes(module.inner.size());

@@ -11,22 +11,29 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The part that gradient `k` of the inputs is in, and its place there; {-1, 0}: it is in none.
-std::pair<int, size_t> placeOf(const std::vector<AotFunction::Shared::Part>& parts, size_t k) {
-  for (size_t p = 0; p < parts.size(); ++p) {
-    auto& gradients = parts[p].gradients;
-    const auto at = std::lower_bound(gradients.begin(), gradients.end(), static_cast<int32_t>(k));
-    if (at != gradients.end() && *at == static_cast<int32_t>(k)) return {static_cast<int>(p), static_cast<size_t>(at - gradients.begin())};
+/// Where `k` stands in one of several ascending lists: which list, and its place there; {-1, 0}: in none.
+template <class Lists, class List>
+std::pair<int, size_t> placeOf(const Lists& lists, List&& list, size_t k) {
+  for (size_t p = 0; p < lists.size(); ++p) {
+    const std::vector<int32_t>& members = list(lists[p]);
+    const auto at = std::lower_bound(members.begin(), members.end(), static_cast<int32_t>(k));
+    if (at != members.end() && *at == static_cast<int32_t>(k)) return {static_cast<int>(p), static_cast<size_t>(at - members.begin())};
   }
   return {-1, 0};
 }
 
 }  // namespace
 
+std::pair<std::shared_ptr<torch::autograd::Node>, size_t> CompiledNode::leavesFrom(size_t k) const {
+  const auto [at, place] = isStaged() ? placeOf(shared_->stages(), [](auto& stage) -> auto& { return stage.cut.gradients; }, k)
+                                      : placeOf(shared_->parts(), [](auto& part) -> auto& { return part.gradients; }, k);
+  if (at < 0) return {nullptr, 0};
+  return {(isStaged() ? stageNodes_ : partNodes_)[static_cast<size_t>(at)].lock(), place};
+}
+
 Edge CompiledNode::edgeOf(size_t k) const {
-  if (!isSplit()) return next_edge(k);
-  const auto [part, place] = placeOf(shared_->parts(), k);
-  const auto node = part < 0 ? nullptr : partNodes_[static_cast<size_t>(part)].lock();
+  if (!isSplit() && !isStaged()) return next_edge(k);
+  const auto [node, place] = leavesFrom(k);
   return node ? node->next_edge(place) : Edge();
 }
 
@@ -38,9 +45,8 @@ torch::autograd::edge_list CompiledNode::edges() const {
 
 /// What leads nowhere counts as wanted, so that it makes no difference.
 bool CompiledNode::isWanted(size_t k) const {
-  if (!isSplit()) return !next_edge(k).is_valid() || task_should_compute_output(k);
-  const auto [part, place] = placeOf(shared_->parts(), k);
-  const auto node = part < 0 ? nullptr : partNodes_[static_cast<size_t>(part)].lock();
+  if (!isSplit() && !isStaged()) return !next_edge(k).is_valid() || task_should_compute_output(k);
+  const auto [node, place] = leavesFrom(k);
   return !node || !node->next_edge(place).is_valid() || node->task_should_compute_output(place);
 }
 

@@ -605,7 +605,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };
-  return std::make_shared<aot::AotFunction>(std::move(module), std::move(forward), std::move(compileBackward));
+  return std::make_shared<aot::AotFunction>(std::move(module), std::move(forward), std::move(compileBackward), options.buckets);
 }
 
 Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced, const std::vector<at::Tensor>& constants,

@@ -46,6 +46,7 @@ struct CompileOptions {
   bool nanAsserts = false;      ///< torch._inductor.config.nan_asserts: a run with NaN or infinities in its inputs or results raises
   bool fullgraph = false;       ///< a graph that cannot be compiled is an error, instead of running operator by operator
   bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
+  aot::GradientBuckets buckets;  ///< of a reducer that waits for the gradients
   cache::CacheWishes caches;
   std::shared_ptr<StoredGraphs> stored;  ///< of a function that is compiled ahead of time: in the cache's place
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded

@@ -19,14 +19,11 @@ std::string shortName(std::string_view op) {
 std::string Graph::uniqueName(const std::string& base) {
   auto [it, fresh] = names_.try_emplace(base, 0);
   if (fresh) return base;
+  int32_t& suffix = it->second;  // unlike `it`, it survives what is inserted
   std::string candidate;
-  // `it` may not survive the insertion of the candidate: read the counter first.
-  int32_t suffix = it->second;
   do {
     candidate = base + "_" + std::to_string(++suffix);
-  } while (names_.count(candidate));
-  names_[base] = suffix;
-  names_[candidate] = 0;
+  } while (!names_.try_emplace(candidate, 0).second);
   return candidate;
 }
 
@@ -40,7 +37,8 @@ NodeId Graph::append(Node node, const std::string& baseName) {
 NodeId Graph::addPlaceholder(std::string name, OutputMeta meta, Provenance origin) {
   Node node;
   node.kind = NodeKind::Placeholder;
-  node.index = static_cast<int32_t>(placeholders().size());
+  const bool follows = !nodes_.empty() && nodes_.back().kind == NodeKind::Placeholder;
+  node.index = follows ? nodes_.back().index + 1 : static_cast<int32_t>(placeholders().size());
   node.outputs.push_back(std::move(meta));
   node.origin = std::move(origin);
   return append(std::move(node), name);
@@ -126,7 +124,8 @@ std::string badShape(const Node& n) {
 }  // namespace
 
 Result<void> Graph::verify() const {
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(nodes_.size());
   int32_t inputs = 0;
   for (size_t i = 0; i < nodes_.size(); i++) {
     const Node& n = nodes_[i];
@@ -209,7 +208,7 @@ Graph withoutDeadNodes(const Graph& graph, const std::function<bool(const Node&)
     copy.isBackward = n.isBackward;
     copy.noGrad = n.noGrad;
     copy.outputIsList = n.outputIsList;
-    copy.origin = n.origin;
+    if (n.kind == NodeKind::Constant || n.kind == NodeKind::Output) copy.origin = n.origin;
     moved[i] = id;
   }
   return out;

@@ -243,6 +243,7 @@ void bindReports(py::module_& m) {
   m.def("set_guard_agreement", [](const py::object& allHit) {
     capture::rankFunctions().allHit = allHit.is_none() ? capture::PyRef() : capture::PyRef::borrow(allHit.ptr());
   });
+  m.def("set_gradient_buckets", [](int64_t first, int64_t others) { capture::gradientBuckets() = {first, others}; });
   m.def("keep_graph_text", [](bool keep) { capture::keepsGraphText() = keep; });
   m.def("configure", &configure);
   m.def("configuration", &configuration);

@@ -2,7 +2,7 @@
 
     PYTHONPATH=build/release/python:tests OMP_WAIT_POLICY=PASSIVE .venv/bin/python tests/bench/side_by_side.py [what…] -o results.json
 
-`what` is any of cold, warm, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches (cold), or with what an earlier process left in them (warm, Fusebox alone); in the steady
+`what` is any of cold, warm, depth, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches (cold), or with what an earlier process left in them (warm, Fusebox alone), of a transformer of 4 and of 48 layers (depth, Fusebox alone, less a step); in the steady
 state, engines take turns, each in a process of its own; dispatch and recorder are timed in one process. Ratios are
 stock / Fusebox: above 1, Fusebox is faster.
 """
@@ -59,7 +59,7 @@ def make_step(name, case, engine):
         x, y = torch.randn(CHAINS[name]), torch.randn(CHAINS[name])
         f = compiler(engine)(pointwise_chain)
         return lambda: f(x, y)
-    model, args, kwargs = MODELS[name]()
+    model, args, kwargs = (_small_transformer(int(name.removeprefix("layers-"))) if name.startswith("layers-") else MODELS[name])()
     dtype = torch.bfloat16 if "bfloat16" in case else torch.float32
     model.to(dtype)
     args = [a.to(dtype) if a.is_floating_point() else a for a in args]
@@ -147,6 +147,29 @@ def warm(names, cases, rounds):
                 row["error"] = f"{type(error).__name__}: {error}"
             rows.append(row)
             print("warm", row, flush=True)
+    return rows
+
+
+def _small_transformer(layers):
+    from models.zoo import _transformer
+    return _transformer("GPT2LMHeadModel", "GPT2Config", n_layer=layers, n_head=4, n_embd=128, vocab_size=1000)
+
+
+def depth(rounds):
+    """Seconds that compiling takes for 4 and for 48 equal layers, without a cache; medians."""
+    rows = []
+    for case in ("inference-float32", "training-float32"):
+        found = {4: [], 48: []}
+        for _ in range(rounds):
+            for layers, times in found.items():
+                env = dict(os.environ, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")
+                run = subprocess.run([sys.executable, __file__, "--child", f"layers-{layers}", case, "fusebox"], env=env, text=True, capture_output=True, timeout=900)
+                answer = json.loads(run.stdout.strip().splitlines()[-1])
+                times.append(answer["seconds"] - answer["step"])
+        row = {"case": case, **{str(layers): statistics.median(times) for layers, times in found.items()}}
+        row["ratio"] = row["48"] / row["4"]
+        rows.append(row)
+        print("depth", row, flush=True)
     return rows
 
 
@@ -293,7 +316,7 @@ def main():
     parser.add_argument("what", nargs="*", default=["cold", "steady", "dispatch", "recorder"])
     parser.add_argument("--models", nargs="*", default=[*CHAINS, *MODELS])
     parser.add_argument("--cases", nargs="*", default=CASES)
-    parser.add_argument("--rounds", type=int, default=3, help="of warm")
+    parser.add_argument("--rounds", type=int, default=3, help="of warm and depth")
     parser.add_argument("-o", "--output")
     options = parser.parse_args()
     result = {"machine": machine()}
@@ -312,6 +335,8 @@ def main():
         result["warm"] = warm([m for m in options.models if m not in list(CHAINS)[1:]], options.cases, options.rounds)
         result["warm_geomean"] = geomean([r.get("ratio") for r in result["warm"]])
         result["warm_eager_steps_geomean"] = geomean([r.get("eager_steps") for r in result["warm"]])
+    if "depth" in options.what:
+        result["depth"] = depth(options.rounds)
     print(json.dumps({k: v for k, v in result.items() if not isinstance(v, list)}, indent=1))
     if options.output:
         with open(options.output, "w") as f:

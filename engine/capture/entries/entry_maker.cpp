@@ -465,6 +465,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     CompileOptions how = compileOptions(*options_);
     how.stored = stored_;
     how.caches = caches_;
+    how.buckets = gradientBuckets();
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();

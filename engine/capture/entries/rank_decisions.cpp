@@ -47,6 +47,11 @@ RankFunctions& rankFunctions() {
   return *functions;
 }
 
+aot::GradientBuckets& gradientBuckets() {
+  static thread_local aot::GradientBuckets buckets;
+  return buckets;
+}
+
 bool learnFromRanks(const CodeState& code, EntryPoint& point) {
   const PyRef exchange = rankFunctions().exchangeNumbers;
   if (!exchange || !dynamoSwitch("enable_compiler_collectives", "TORCH_COMPILER_COLLECTIVES", false)) return false;

@@ -11,6 +11,9 @@ struct RankFunctions {
 };
 RankFunctions& rankFunctions();
 
+/// Buckets of the reducer that will wait for the gradients of what this thread compiles.
+aot::GradientBuckets& gradientBuckets();
+
 /// After a capture: takes in what the numbers of inputs are on the other ranks, where torch._dynamo.config.enable_compiler_collectives
 /// is set. True: some differ that were taken for constants. A Python error may be set: the program's (Ctrl-C).
 bool learnFromRanks(const CodeState& code, EntryPoint& point);

@@ -79,10 +79,11 @@ int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
 PassResult decompose(const graph::Graph& graph) {
   GraphCopy copy(graph);
   const int rewritten = rewrite(graph, copy, false);
+  if (rewritten == 0) return {};
   PassResult out;
-  out.changed = rewritten > 0;
+  out.changed = true;
   out.graph = std::move(copy.to());
-  if (rewritten) out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
+  out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
   return out;
 }
 

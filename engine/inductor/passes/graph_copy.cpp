@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/passes.h"
 
@@ -8,7 +11,12 @@ using graph::Node;
 using graph::NodeKind;
 using graph::ValueRef;
 
-GraphCopy::GraphCopy(const Graph& from) : from_(from), map_(from.nodes().size()) { to_.name = from.name; }
+void GraphCopy::begin() {
+  map_.resize(from_.nodes().size());
+  to_.name = from_.name;
+  const graph::NodeId same = std::exchange(same_, -1);
+  for (graph::NodeId id = 0; id < same; ++id) copy(from_.node(id));
+}
 
 graph::ArgumentList GraphCopy::mappedArgs(const Node& node) const {
   graph::ArgumentList args = node.args;
@@ -16,7 +24,7 @@ graph::ArgumentList GraphCopy::mappedArgs(const Node& node) const {
   return args;
 }
 
-void GraphCopy::keep(const Node& n) {
+void GraphCopy::copy(const Node& n) {
   graph::NodeId id = -1;
   switch (n.kind) {
     case NodeKind::Placeholder: id = to_.addPlaceholder(n.name, n.outputs[0], n.origin); break;
@@ -29,8 +37,9 @@ void GraphCopy::keep(const Node& n) {
   copy.isBackward = n.isBackward;
   copy.noGrad = n.noGrad;
   copy.outputIsList = n.outputIsList;
-  copy.origin = n.origin;
+  if (n.kind == NodeKind::Constant) copy.origin = n.origin;
   std::vector<ValueRef> values;
+  values.reserve(n.outputs.size());
   for (size_t i = 0; i < n.outputs.size(); i++) values.push_back({id, static_cast<int32_t>(i)});
   map_[static_cast<size_t>(n.id)] = std::move(values);
 }
@@ -48,7 +57,22 @@ std::vector<bool> reachesOutputByViews(const Graph& graph) {
   return reaches;
 }
 
+namespace {
+
+/// Whatever is dead ends in calls that nobody reads.
+bool hasDeadNodes(const Graph& graph) {
+  std::vector<bool> isRead(graph.nodes().size());
+  for (const Node& n : graph.nodes()) Graph::forEachValue(n.args, [&](ValueRef v) { isRead[static_cast<size_t>(v.node)] = true; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& n) {
+    const bool mayDie = n.kind == NodeKind::Constant || (n.kind == NodeKind::Call && !graph::isKept(n));
+    return mayDie && !isRead[static_cast<size_t>(n.id)];
+  });
+}
+
+}  // namespace
+
 PassResult removeDeadCode(const Graph& graph) {
+  if (!hasDeadNodes(graph)) return {};
   PassResult out;
   out.graph = withoutDeadNodes(graph, graph::isKept);
   size_t removed = graph.nodes().size() - out.graph.nodes().size();

@@ -59,10 +59,11 @@ PassResult eliminateCommonSubexpressions(const Graph& graph) {
     copy.replace(n, std::move(values));
     merged++;
   }
+  if (merged == 0) return {};
   PassResult out;
-  out.changed = merged > 0;
+  out.changed = true;
   out.graph = std::move(copy.to());
-  if (merged) out.detail = std::to_string(merged) + " nodes merged";
+  out.detail = std::to_string(merged) + " nodes merged";
   return out;
 }
 

@@ -73,10 +73,11 @@ PassResult removeNoops(const Graph& graph) {
     }
     copy.keep(n);
   }
+  if (removed == 0) return {};
   PassResult out;
-  out.changed = removed > 0;
+  out.changed = true;
   out.graph = std::move(copy.to());
-  if (removed) out.detail = std::to_string(removed) + " nodes removed";
+  out.detail = std::to_string(removed) + " nodes removed";
   return out;
 }
 

@@ -31,26 +31,39 @@ bool isView(const graph::Node& node);
 /// For each node, whether a graph result may share its memory: it is a result, or a view of it is.
 std::vector<bool> reachesOutputByViews(const graph::Graph& graph);
 
-/// Copies `from` into a new graph node by node; `rewrite` may put other values in place of a call's outputs.
+/// Copies `from` into a new graph node by node, other values may be put in place of a node's outputs. Nothing is copied before the first of these: a
+/// graph that stays as it is costs nothing.
 class GraphCopy {
  public:
-  explicit GraphCopy(const graph::Graph& from);
-  graph::Graph& to() { return to_; }
+  explicit GraphCopy(const graph::Graph& from) : from_(from) {}
+  graph::Graph& to() {
+    if (!isBegun()) begin();
+    return to_;
+  }
   graph::ValueRef mapped(graph::ValueRef v) const {
-    return map_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
+    return isBegun() ? map_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)] : v;
   }
   graph::ArgumentList mappedArgs(const graph::Node& node) const;
   /// Copies the node as it is.
-  void keep(const graph::Node& node);
+  void keep(const graph::Node& node) {
+    if (!isBegun() && node.id == same_) ++same_;
+    else to(), copy(node);
+  }
   /// Where each value of the old graph is; the copy is finished then.
-  std::vector<std::vector<graph::ValueRef>> takeMap() { return std::move(map_); }
+  std::vector<std::vector<graph::ValueRef>> takeMap() { return to(), std::move(map_); }
   /// Says that outputs of `node` are `values` of the new graph.
   void replace(const graph::Node& node, std::vector<graph::ValueRef> values) {
+    to();
     map_[static_cast<size_t>(node.id)] = std::move(values);
   }
 
  private:
+  bool isBegun() const { return same_ < 0; }
+  void begin();
+  void copy(const graph::Node& node);
+
   const graph::Graph& from_;
+  graph::NodeId same_ = 0;  ///< so many nodes are as in `from_`, and none is copied yet; -1: the copy is under way
   graph::Graph to_;
   std::vector<std::vector<graph::ValueRef>> map_;
 };

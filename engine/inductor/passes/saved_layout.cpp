@@ -23,6 +23,7 @@ graph::Graph withSavedLayouts(const graph::Graph& gradients, const std::vector<s
     laid.tensor.strides = saved[i]->strides;
     changed.emplace_back(&node, copy.to().addPlaceholder(node.name, std::move(laid), node.origin));
   }
+  if (changed.empty()) return gradients;
   for (auto [node, input] : changed) {
     const graph::NodeId same = copy.to().addCall("aten::clone", {ValueRef{input, 0}, graph::MemoryFormat{0}}, node->outputs, node->origin);
     copy.to().node(same).isBackward = true;

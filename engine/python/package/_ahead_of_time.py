@@ -284,13 +284,14 @@ class AOTCompiledFunction:
     """A function that is compiled for the inputs it was given, and for all others that its guards let through."""
 
     def __init__(self, data):
-        self._data = data
+        self.data = data
         try:
             text, archive, graphs = _engine.read_ahead(data)
             content = json.loads(text)
             if content["format"] != _FORMAT:
                 raise AheadOfTimeError("the file is of another version of Fusebox")
             self.__name__ = content["signature"]["name"]
+            self.notes = content.get("notes", {})
             _require_same_program(self.__name__, content["facts"])
             objects = [_object(form) for form in content["objects"]]
             self._compiled = _engine.stored_function(_stand_in(content["signature"]), content["options"], archive, objects, graphs)
@@ -309,6 +310,11 @@ class AOTCompiledFunction:
     def __repr__(self):
         return f"<compiled ahead of time: {self.__name__}>"
 
+    def with_notes(self, notes):
+        """The same, with JSON of whoever writes it in the file."""
+        text, archive, graphs = _engine.read_ahead(self.data)
+        return AOTCompiledFunction(_engine.write_ahead(self.__name__, json.dumps({**json.loads(text), "notes": notes}), archive, graphs))
+
     def save_compiled_function(self, path, external_data=None):
         """Writes the file that torch.compiler.load_compiled_function reads."""
         if external_data:
@@ -317,7 +323,7 @@ class AOTCompiledFunction:
         waiting = f"{os.fspath(path)}.{os.getpid()}.part"
         try:
             with open(waiting, "wb") as file:
-                file.write(self._data)
+                file.write(self.data)
             os.replace(waiting, path)
         except OSError:
             if os.path.exists(waiting):

@@ -8,7 +8,7 @@ from typing import Callable, Optional, Union
 
 import torch
 
-from . import _compile_debug, _config, _ddp_record, _graph_passes, _rank_agreement, _records, _settings_record  # noqa: F401  _records: the logs hear of compiling from now on
+from . import _compile_debug, _config, _ddp_buckets, _graph_passes, _rank_agreement, _records, _settings_record  # noqa: F401  _records: the logs hear of compiling from now on
 from ._engine_access import GraphBreakError, _engine
 from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
 from ._unused_options import loaded_config, once, tell_unused, tell_unused_settings
@@ -192,7 +192,7 @@ def _global_name(function):
 
 
 copyreg.pickle(_engine.CompiledFunction, _global_name)
-for _listener in (_settings_record.compiling, _rank_agreement.compiling, _ddp_record.compiling):
+for _listener in (_settings_record.compiling, _rank_agreement.compiling, _ddp_buckets.compiling):
     _engine.listen_to_compiling(_listener, True)
 
 

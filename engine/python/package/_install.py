@@ -11,6 +11,8 @@ from . import compiler as _compiler
 from ._compile import compile as _compile
 
 _saved = {}
+_ABSENT = object()  # PyTorch has no such name yet
+_PRECOMPILE = "torch.compiler.precompile"
 
 
 def _patch_dynamo(dynamo):
@@ -48,8 +50,10 @@ def install():
     _saved["compile"] = torch.compile
     torch.compile = _compile
     for name in _compiler.REPLACED:
-        _saved["compiler." + name] = getattr(torch.compiler, name, None)
+        _saved["compiler." + name] = getattr(torch.compiler, name, _ABSENT)
         setattr(torch.compiler, name, getattr(_compiler, name))
+    _saved["module"] = sys.modules.get(_PRECOMPILE, _ABSENT)
+    sys.modules[_PRECOMPILE] = _compiler.precompile
     _dynamo_counts.listen(True)
     if _WhenImported.name in sys.modules:
         _patch_dynamo(sys.modules[_WhenImported.name])
@@ -70,8 +74,14 @@ def uninstall():
         sys.meta_path.remove(_waiting)
     for name in _compiler.REPLACED:
         original = _saved.pop("compiler." + name)
-        if original is not None:
+        if original is _ABSENT:
+            delattr(torch.compiler, name)
+        else:
             setattr(torch.compiler, name, original)
+    if (module := _saved.pop("module")) is _ABSENT:
+        del sys.modules[_PRECOMPILE]
+    else:
+        sys.modules[_PRECOMPILE] = module
     _saved.clear()
 
 

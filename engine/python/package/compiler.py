@@ -9,18 +9,20 @@ import torch.compiler as _stock
 from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
 from torch.utils._pytree import tree_map_only
 
+from . import precompile
 from ._ahead_of_time import load_compiled_function
 from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
 from ._options import list_backends
 from ._rank_exchange import set_enable_guard_collectives
 from ._unused_options import once
+from .precompile import PrecompiledRunnable, PrecompileError
 
 # Names that install() puts into torch.compiler. The queries (is_compiling, ...) are not among them: capture answers the
 # original functions, which user code may have imported long before.
 REPLACED = ["compile", "reset", "list_backends", "disable", "set_stance", "allow_in_graph", "assume_constant_result",
             "substitute_in_graph", "nested_compile_region", "cudagraph_mark_step_begin", "set_enable_guard_collectives",
-            "save_cache_artifacts", "load_cache_artifacts", "load_compiled_function"]
+            "save_cache_artifacts", "load_cache_artifacts", "load_compiled_function", "precompile", "PrecompileError", "PrecompiledRunnable"]
 
 __all__ = sorted(set(REPLACED) | {"config", "is_compiling", "is_dynamo_compiling", "is_exporting", "wrap_numpy",
                                   "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe",

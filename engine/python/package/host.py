@@ -4,10 +4,12 @@
 
 Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none),
 FUSEBOX_RANKS ("1": this is a rank that torchrun started, with a file of its own beside that),
+FUSEBOX_SPAWNED (the number of the parent's last call of torch.multiprocessing.spawn: what that started is recorded as a rank),
 FUSEBOX_CONTROL and FUSEBOX_CONTROL_TOKEN (socket of the window or console that debugs the compiler).
 PyTorch is not imported before the program does it: engine and recorder start with that import.
 """
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -21,6 +23,7 @@ import types
 
 _HERE = os.path.abspath(__file__)
 _LAUNCHER = "torch.distributed.run"
+_SPAWN = "torch.multiprocessing.spawn"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
@@ -76,6 +79,10 @@ class Host:
         if self.session and environment.get("FUSEBOX_RANKS") == "1":
             self.session = _session_of_rank(self.session, environment)
         self.recording = False
+        self.spawns = 0  # calls of torch.multiprocessing.spawn
+        # Recorded when it begins to run as one of several, not as a worker of anything else.
+        self.spawned_by = int(environment.get("FUSEBOX_SPAWNED", "0"))
+        self.kept_for, self.session = (self.session, "") if self.spawned_by else ("", self.session)
         # Taken out of the environment: programs that this one starts are not being debugged.
         self.control = environment.pop("FUSEBOX_CONTROL", ""), environment.pop("FUSEBOX_CONTROL_TOKEN", "")
 
@@ -103,11 +110,11 @@ class Host:
         except RuntimeError as error:
             print(f"fusebox: running without the debugger: {error}", file=sys.stderr)
 
-    def start_recording(self):
+    def start_recording(self, **more):
         from . import _recording
         try:
             debugged = {"debugger": "times include those for which the program was stopped"} if self.control[0] else {}
-            _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged)
+            _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged, **more)
             self.recording = True
         except RuntimeError as error:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
@@ -122,6 +129,11 @@ class Host:
                 if os.path.exists(self.session + part):
                     os.unlink(self.session + part)
         self.recording, self.session = False, ""
+
+    def record_as_rank(self, index):
+        stem, ending = os.path.splitext(self.kept_for)
+        self.session = f"{stem}-rank{index}{'' if self.spawned_by == 1 else f'-spawn{self.spawned_by}'}{ending}"
+        self.start_recording(rank=os.environ.get("RANK", str(index)))
 
     def finish(self, ok, exit_code=0):
         """Ends the session. A program that never imported torch gets one too, so that there is always a file to open."""
@@ -157,13 +169,16 @@ def _compile_nothing():
 
 def follow(host):
     """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns (forked ones
-    have it already) and in ranks that torchrun starts. Only this process is recorded, or the ranks in its place."""
+    have it already) and in ranks that torchrun starts. This process is recorded, or the ranks in its place; and those that
+    torch.multiprocessing.spawn starts, as ranks beside it."""
     sys.meta_path.insert(0, _AfterImport("torch", host.start_engine))
     sys.meta_path.insert(0, _AfterImport(_LAUNCHER, lambda: _launch_with(host)))
-    sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host.engine)))
+    sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host)))
+    if host.session or host.kept_for:
+        sys.meta_path.insert(0, _AfterImport(_SPAWN, lambda: _spawn_ranks(host)))
 
 
-def _spawn_with(engine):
+def _spawn_with(host):
     spawn = sys.modules["multiprocessing.spawn"]
     own = spawn.get_command_line
 
@@ -171,10 +186,38 @@ def _spawn_with(engine):
         command = own(**words)
         if "-c" in command:
             at = command.index("-c") + 1
-            command[at] = f"from fusebox import host; host.follow(host.Host(dict(FUSEBOX_ENGINE={engine!r}))); {command[at]}"
+            environment = {"FUSEBOX_ENGINE": host.engine}
+            if host.spawns:
+                environment.update(FUSEBOX_SESSION=os.path.abspath(host.session), FUSEBOX_SPAWNED=str(host.spawns))
+            command[at] = f"from fusebox import host; host.follow(host.Host({environment!r})); {command[at]}"
         return command
 
     spawn.get_command_line = get_command_line
+
+
+def _spawn_ranks(host):
+    """Counts what starts processes, and records this one if it was started so."""
+    spawn = sys.modules[_SPAWN]
+    start, wrap = spawn.start_processes, spawn._wrap
+
+    @functools.wraps(start)
+    def start_processes(*args, **words):
+        host.spawns += bool(host.session)
+        return start(*args, **words)
+
+    @functools.wraps(wrap)
+    def run(function, index, *rest):
+        if not host.kept_for:
+            return wrap(function, index, *rest)
+        host.record_as_rank(index)
+        ok = False
+        try:
+            wrap(function, index, *rest)
+            ok = True
+        finally:
+            host.finish(ok, 0 if ok else 1)
+
+    spawn.start_processes, spawn._wrap = start_processes, run
 
 
 def _launch_with(host):

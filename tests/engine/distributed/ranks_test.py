@@ -84,6 +84,99 @@ def batches_of_many_sizes(rank):
     return compare(train(ddp(net()), rank, batches), train(ddp(torch.compile(net())), rank, batches))
 
 
+LOG = []
+
+
+@torch.library.custom_op("ranks_test::mark", mutates_args=())
+def mark(x: torch.Tensor, name: str) -> torch.Tensor:
+    LOG.append(name)
+    return x.clone()
+
+
+mark.register_fake(lambda x, name: torch.empty_like(x))
+mark.register_autograd(lambda context, gradient: (mark(gradient, f"backward {context.name}"), None),
+                       setup_context=lambda ctx, inputs, output: setattr(ctx, "name", inputs[1]))
+
+
+class Marked(nn.Module):
+    """Says when backward comes by each layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(32, 32) for _ in range(4)])
+
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):
+            x = mark(torch.relu(layer(x)), str(number))
+        return x
+
+
+def _log_buckets(model):
+    def reduce(state, bucket):
+        LOG.append("bucket")
+        return dist.algorithms.ddp_comm_hooks.default_hooks.allreduce_hook(None, bucket)
+
+    model.register_comm_hook(None, reduce)
+    return model
+
+
+def _train_marked(rank, on, **how):
+    """Three steps in DDP, eager and compiled; what happened in the last backward of the compiled one."""
+    import torch.distributed.algorithms.ddp_comm_hooks.default_hooks  # noqa: F401
+    torch._dynamo.config.optimize_ddp = on
+    torch.manual_seed(3)
+    eager = Marked()
+    compiled = copy.deepcopy(eager)
+    models = [_log_buckets(nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.004, **how)) for module in (eager, torch.compile(compiled))]
+    x, wanted, got = torch.randn(8, 32, generator=torch.Generator().manual_seed(rank)), [], []
+    for model, found in zip(models, (wanted, got)):
+        for _ in range(3):
+            loss = model(x).square().mean()
+            LOG.clear()
+            loss.backward()
+            found += [p.grad.clone() for p in model.parameters()]
+        found += [p.detach() for p in model.parameters()]
+    return {**compare(wanted, got), "log": list(LOG)}
+
+
+def buckets_overlap(rank):
+    return _train_marked(rank, True)
+
+
+def buckets_in_views(rank):
+    return _train_marked(rank, True, gradient_as_bucket_view=True)
+
+
+def buckets_do_not_overlap(rank):
+    return _train_marked(rank, False)
+
+
+def buckets_and_other_passes(rank):
+    """Passes that are not whole, and gradients of gradients, of a region whose backward has stages."""
+    compiled = nn.parallel.DistributedDataParallel(torch.compile(net()), bucket_cap_mb=0.001)
+    plain, x = net(), torch.randn(8, 16)
+    wanted, got = [], []
+    for model, inner, found in ((plain, plain, wanted), (compiled, compiled.module._orig_mod, got)):
+        first, *rest = inner.parameters()
+        last = rest[-1]
+        given = x.clone().requires_grad_()
+        found += torch.autograd.grad(model(given).square().mean(), [last])
+        found += torch.autograd.grad(model(given).square().mean(), [given, first])
+        loss = model(given).square().mean()
+        for keeps in (True, True, False):
+            found += torch.autograd.grad(loss, [given, *inner.parameters()], retain_graph=keeps)
+        gradient, = torch.autograd.grad(model(given).square().mean(), [first], create_graph=True)
+        found += torch.autograd.grad(gradient.square().sum(), [last, given])
+        loss = model(given).square().mean()
+        loss.backward()
+        try:
+            loss.backward()
+            found.append(torch.zeros(()))
+        except RuntimeError as error:
+            found.append(torch.tensor(float("second time" in str(error))))
+    return compare(wanted, got)
+
+
 def _sharded(model):
     from torch.distributed.fsdp import fully_shard
     for layer in model.layers:
@@ -224,6 +317,17 @@ def test_ddp():
     for program in ("ddp_compiled", "batches_of_many_sizes"):
         for given in equal_on_all(program):
             expect(given["graphs"] > 0, f"{program} is compiled")
+
+
+def test_buckets_are_reduced_while_backward_goes_on():
+    for program in ("buckets_overlap", "buckets_in_views"):
+        for given in equal_on_all(program):
+            log = given["log"]
+            expect(given["graphs"] == 1 and [each for each in log if each != "bucket"] == [f"backward {layer}" for layer in (3, 2, 1, 0)], f"{program}: {given['graphs']}, {log}")
+            expect(log.count("bucket") == 4 and log.index("bucket") < log.index("backward 2"), f"{program}: the last layer's bucket is reduced before the next layer: {log}")
+    for given in equal_on_all("buckets_do_not_overlap"):
+        expect(given["log"].index("bucket") == 4, f"optimize_ddp = False: {given['log']}")
+    equal_on_all("buckets_and_other_passes")
 
 
 def test_fsdp():

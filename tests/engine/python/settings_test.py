@@ -40,7 +40,7 @@ def test_a_setting_without_effect_is_said_once_with_its_reason():
     import torch._functorch.config
     import torch.fx.experimental._config
     cases = ((torch._dynamo.config, "guard_nn_modules_using_dict_tags", False, "guards are Fusebox's own"),
-             (torch._dynamo.config, "optimize_ddp", False, "buckets of DDP"),
+             (torch._dynamo.config, "optimize_ddp_lazy_compile", True, "first reached"), (torch._dynamo.config, "optimize_ddp", False, ""),
              (torch._functorch.config, "activation_memory_budget", 0.5, "what backward keeps"),
              (torch.fx.experimental._config, "translation_validation", True, "symbolic sizes"),
              (torch._inductor.config, "shape_padding", False, "operands are padded"),
