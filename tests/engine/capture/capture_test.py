@@ -3,12 +3,15 @@
 import collections.abc
 import copy
 import functools
+import gc
 import importlib
 import itertools
 import operator
 import pathlib
+import pickle
 import sys
 import tempfile
+import typing
 import warnings
 
 import torch
@@ -235,6 +238,59 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_types_of_typing():
+    """typing remembers a bounded number of types: what it gives is equal whether it remembers them or not."""
+    variable = typing.TypeVar("variable")
+
+    def f(x, seen):
+        seen.append(x.shape)
+        kind = typing.Optional["torch.Tensor"]
+        return x * 2, kind, typing.Union[int, typing.List[variable]], typing.Dict[str, kind]
+
+    for i in range(200):  # its caches are full
+        typing.Optional[f"Other{i}"]
+    whole("types made inside", lambda x: f(x, []), torch.ones(3))
+
+
+def test_subclasses_of_a_class():
+    class Base:
+        pass
+
+    class First(Base):
+        scale = 2
+
+    def f(x):
+        waiting = Base.__subclasses__()
+        while waiting:
+            found = waiting.pop()
+            waiting += found.__subclasses__()
+            x = x * found.scale
+        return x
+
+    whole("__subclasses__()", f, torch.ones(3))
+    compiled = fusebox.compile(f, fullgraph=True)
+    for _ in range(2):
+        expect(compiled(torch.ones(1)).item() == 2, "one subclass")
+    second = type("Second", (First,), {"scale": 5})
+    expect(compiled(torch.ones(1)).item() == 10, "a class that was made since")
+    del second
+    gc.collect()
+    expect(compiled(torch.ones(1)).item() == 2, "a class that is gone")
+
+
+def test_pickled_values():
+    def key(x, **settings):
+        return x + len(pickle.dumps(settings)), pickle.dumps(settings), pickle.dumps((x.shape[0], [1.5, None], {"a": (True, b"b")}), 2)
+
+    whole("pickle.dumps of values", lambda x: key(x), torch.ones(3))
+    whole("pickle.dumps of keywords", lambda x: key(x, upper=True, name="a name"), torch.ones(3))
+    fusebox.reset()
+    one = "".join(["a ", "text"])
+    compiled = fusebox.compile(lambda x, *names: (x + 1, pickle.dumps(names)))
+    for names in ((one, one), (one, "".join(["a ", "text"]))):
+        expect(compiled(torch.ones(1), *names)[1] == pickle.dumps(names), "pickle says which objects are one")
 
 
 def test_numbers_read_from_constants():
