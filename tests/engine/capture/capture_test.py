@@ -293,6 +293,27 @@ def test_pickled_values():
         expect(compiled(torch.ones(1), *names)[1] == pickle.dumps(names), "pickle says which objects are one")
 
 
+def test_views_of_dicts_from_outside():
+    for kind in (dict, collections.OrderedDict):
+        class Holder:
+            def __init__(self):
+                self.table = kind(a=torch.ones(2), b=torch.full((2,), 3.0))
+                self.keys, self.values, self.items = self.table.keys(), self.table.values(), self.table.items()
+
+        def f(x, held):
+            named = dict(zip(held.keys, held.values))
+            for _, value in held.items:
+                x = x + value
+            return x * len(held.keys), "a" in held.keys, list(named), list(reversed(held.keys)), x - named["b"]
+
+        held = Holder()
+        whole(f"views of a {kind.__name__}", f, torch.ones(2), held)
+        compiled = fusebox.compile(f, fullgraph=True)
+        compiled(torch.ones(2), held)
+        held.table["c"] = torch.ones(2)
+        torch.testing.assert_close(compiled(torch.ones(2), held), f(torch.ones(2), held))
+
+
 def test_numbers_read_from_constants():
     whole("item() of what is computed from constants", lambda x: x * 2 + (torch.tensor([3, 4]).sum() * 2).item(), torch.ones(4, 2))
 
