@@ -314,6 +314,36 @@ def test_views_of_dicts_from_outside():
         torch.testing.assert_close(compiled(torch.ones(2), held), f(torch.ones(2), held))
 
 
+def test_lazy_modules():
+    """They are set up by their first call, also where it is captured, with the same random numbers."""
+    def made():
+        torch.manual_seed(3)
+        return nn.Sequential(nn.LazyConv1d(4, 3), nn.ReLU(), nn.LazyBatchNorm1d(), nn.Flatten(), nn.LazyLinear(5), nn.Linear(5, 2))
+
+    x = torch.randn(3, 2, 7)
+    for forms in (lambda model: lambda x: model(x), lambda model: model):
+        eager, model = made(), made()
+        fusebox.reset()
+        before = fusebox.counters()["graph_breaks"]
+        compiled = fusebox.compile(forms(model))
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), eager(x))
+        torch.testing.assert_close(model.state_dict(), eager.state_dict())
+        expect([type(m) for m in model] == [type(m) for m in eager], "the classes that they become")
+        expect(fusebox.counters()["graph_breaks"] == before, "no break")
+    # What the program does before the call comes before it.
+    def f(x, model, seen):
+        seen.append(1)
+        return model(torch.nn.functional.dropout(x))
+
+    seen, results = [], []
+    for compile in (lambda f: f, fusebox.compile):
+        model = made()
+        results.append((compile(f)(x, model, seen), [p for p in model.parameters()]))
+    torch.testing.assert_close(results[1], results[0])
+    expect(seen == [1, 1], "effects once")
+
+
 def test_numbers_read_from_constants():
     whole("item() of what is computed from constants", lambda x: x * 2 + (torch.tensor([3, 4]).sum() * 2).item(), torch.ones(4, 2))
 
