@@ -229,6 +229,7 @@ class Evaluation final : public Operations {
   /// `missing`: set instead of raising AttributeError.
   PyRef genericGetAttr(PyObject* object, PyObject* name, bool* missing = nullptr);
   bool genericSetAttr(PyObject* object, PyObject* name, PyObject* value);
+  bool setClassAttr(PyObject* object, PyObject* name, PyObject* value);
   PyRef typeGetAttr(PyTypeObject* type, PyObject* name);
   /// The same without a __getattribute__ of the metaclass.
   PyRef plainTypeGetAttr(PyTypeObject* type, PyObject* name);

@@ -586,6 +586,30 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
   return there == 1 && storeKey(dict, key, nullptr);
 }
 
+namespace {
+
+bool isReserved(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+/// What a class may hold that is neither a method nor a descriptor, and is known by itself.
+bool isSwitch(PyObject* value) { return isConstantValue(value) || PyType_Check(value) || isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(value))); }
+
+}  // namespace
+
+/// Only values that are the same in every call, which nothing but a class's own look-up reads: switches, counts and the like.
+bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
+  const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
+                     !(ofMetaclass && isDataDescriptor(ofMetaclass));
+  PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
+  if (!plain || !value || !isSwitch(value) || (held && !isSwitch(held)))
+    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+  ++writes_;
+  return journal_.setSlot(object, sourceOf(object), name, value);
+}
+
 bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   if (isTensor(object)) {
@@ -611,8 +635,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
       PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", PyRef::steal(PyModule_GetNameObject(object)).get(), name);
     });
   }
-  if (PyType_Check(object))
-    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+  if (PyType_Check(object)) return setClassAttr(object, name, value);
   static PyObject* const kSetAttr = internedName("__setattr__");
   static PyObject* const kDelAttr = internedName("__delattr__");
   PyObject* method = typeLookup(type, value ? kSetAttr : kDelAttr);

@@ -280,6 +280,45 @@ def test_subclasses_of_a_class():
     expect(compiled(torch.ones(1)).item() == 2, "a class that is gone")
 
 
+def test_attributes_of_classes():
+    class Switch:
+        on, count = False, 0
+
+        @classmethod
+        def turn(cls, value):
+            cls.on = value
+
+        def __enter__(self):
+            self.before = type(self).on
+            self.turn(True)
+
+        def __exit__(self, *error):
+            self.turn(self.before)
+
+    class Other(Switch):
+        pass
+
+    def f(x):
+        with Other():
+            x = x * 2 if Other.on and not Switch.on else x
+        Switch.count += 1
+        return x + Switch.count, Other.on, "on" in vars(Other)
+
+    compiled = fusebox.compile(f, fullgraph=True)
+    for kind in range(3):
+        got = compiled(torch.ones(2))
+        expect(Switch.count == kind + 1, "a count of the class")
+        Switch.count -= 1
+        torch.testing.assert_close(got, f(torch.ones(2)))
+    fusebox.reset()
+
+    def g(x):
+        Switch.on = [1]  # made anew in each call
+        return x + len(Switch.on)
+
+    expect(fusebox.compile(g)(torch.ones(1)).item() == 2 and Switch.on == [1], "an object that the region makes is given by Python")
+
+
 def test_pickled_values():
     def key(x, **settings):
         return x + len(pickle.dumps(settings)), pickle.dumps(settings), pickle.dumps((x.shape[0], [1.5, None], {"a": (True, b"b")}), 2)
