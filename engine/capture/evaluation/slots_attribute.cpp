@@ -31,6 +31,9 @@ bool bindsInC(PyTypeObject* kind) {
          kind == &PyMethod_Type;
 }
 
+/// Callables of C types that say that they are bound as functions are (Cython's, and what fusebox.compile gives).
+bool bindsAsFunction(PyTypeObject* kind) { return (kind->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) && kind->tp_descr_get && !isChangeable(kind); }
+
 /// torch.ops and its namespaces, which make their attributes when first asked.
 bool isTorchNamespace(PyObject* module) {
   static PyObject *const ops = torchObject("torch._ops._Ops"), *const names = torchObject("torch._ops._OpNamespace");
@@ -231,7 +234,9 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     PyRef index = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
     return index ? tupleItem(object, index.get()) : PyRef();
   }
-  if (bindsInC(kind) || PyCFunction_Check(d) || (isIdentityValue(d) && !isChangeable(kind))) {
+  const bool asFunction = !bindsInC(kind) && bindsAsFunction(kind);
+  if (asFunction) pin(d, Why::Class);
+  if (bindsInC(kind) || asFunction || PyCFunction_Check(d) || (isIdentityValue(d) && !isChangeable(kind))) {
     PyRef bound = checked(kind->tp_descr_get(d, object, typeObject));
     if (bound && !object) pin(bound.get(), Why::Class);
     if (bound && object) adopt(bound.get());
