@@ -1,5 +1,6 @@
 """What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
 
+import builtins
 import collections.abc
 import copy
 import functools
@@ -381,6 +382,36 @@ def test_lazy_modules():
         results.append((compile(f)(x, model, seen), [p for p in model.parameters()]))
     torch.testing.assert_close(results[1], results[0])
     expect(seen == [1, 1], "effects once")
+
+
+def test_modules_of_torch_imported_inside():
+    """Modules of PyTorch look at nothing of the program: they are imported while capturing, after writes too. Others are not."""
+    names = [name for name in ("torch.utils.mkldnn", "torch.utils.mobile_optimizer", "torch.utils.show_pickle") if name not in sys.modules]
+    expect(len(names) > 1, "modules that nobody has imported")
+
+    def f(x, seen):
+        seen.append(len(seen))
+        module = importlib.import_module(names[0])
+        return x * 2, module.__name__, len(seen)
+
+    seen = []
+    compiled = fusebox.compile(f, fullgraph=True)
+    expect(compiled(torch.ones(1), seen)[1:] == (names[0], 1) and compiled(torch.ones(1), seen)[2] == 2, "a module is imported, and the write stays")
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "imported_after_a_write.py").write_text("import builtins\nseen = list(builtins.seen_by_imports)\n")
+        builtins.seen_by_imports = written = []
+        sys.path.insert(0, folder)
+
+        def g(x):
+            written.append("before")
+            import imported_after_a_write
+            return x + 1, imported_after_a_write.seen
+
+        try:
+            expect(fusebox.compile(g)(torch.ones(1))[1] == ["before"], "a module of the program sees what was written before")
+        finally:
+            sys.path.remove(folder)
+            del builtins.seen_by_imports
 
 
 def test_numbers_read_from_constants():
