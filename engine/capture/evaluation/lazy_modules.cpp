@@ -38,11 +38,15 @@ Py_ssize_t hookCount(PyObject* dict, const char* table) {
   return hooks && PyDict_Check(hooks) ? PyDict_GET_SIZE(hooks) : -1;
 }
 
-/// Whether nothing has happened in the segment so far that the module's code could see, or that would come after it now.
-bool isUndisturbed(Evaluation& e) {
-  if (!(e.effectsSoFar() == Evaluation::Effects{}) || e.journal().calls() > 0 || e.trace().wroteInputs()) return false;
+/// Whether the module may be set up before what the segment has done so far: no random numbers were drawn, nothing of the module was written,
+/// and where code of the program takes part, there is nothing that it could see.
+bool mayGoFirst(Evaluation& e, PyObject* module, PyObject* dict) {
   const auto& nodes = e.trace().graph().nodes();
-  return std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return graph::drawsRandom(node) || graph::isOrdered(node); });
+  if (std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return graph::drawsRandom(node) || graph::isOrdered(node); })) return false;
+  const auto& written = e.journal().entries();
+  if (std::any_of(written.begin(), written.end(), [&](const auto& entry) { return entry.container.get() == dict; })) return false;
+  if (isMethodOfTorch(Py_TYPE(module), "reset_parameters")) return true;
+  return e.effectsSoFar() == Evaluation::Effects{} && e.journal().calls() == 0 && !e.trace().wroteInputs();
 }
 
 bool setUp(PyObject* module, const std::vector<Argument>& arguments) {
@@ -60,7 +64,7 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
   if (PyDict_Contains(dict, kHook) != 1 || e.isFresh(module) || a.keywords() > 0) return;
   PyObject* globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
   const bool first = hookCount(dict, "_forward_pre_hooks") == 1 && hookCount(globals, "_global_forward_pre_hooks") == 0;
-  if (!first || !isMethodOfTorch(Py_TYPE(module), "_infer_parameters") || !isMethodOfTorch(Py_TYPE(module), "initialize_parameters") || !isUndisturbed(e)) return;
+  if (!first || !isMethodOfTorch(Py_TYPE(module), "_infer_parameters") || !isMethodOfTorch(Py_TYPE(module), "initialize_parameters") || !mayGoFirst(e, module, dict)) return;
   std::vector<Argument> arguments;
   for (PyObject* given : std::vector<PyObject*>(a.args.begin(), a.args.begin() + a.positional)) {
     Argument& argument = arguments.emplace_back();
