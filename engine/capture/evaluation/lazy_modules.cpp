@@ -64,7 +64,8 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
   if (PyDict_Contains(dict, kHook) != 1 || e.isFresh(module) || a.keywords() > 0) return;
   PyObject* globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
   const bool first = hookCount(dict, "_forward_pre_hooks") == 1 && hookCount(globals, "_global_forward_pre_hooks") == 0;
-  if (!first || !isMethodOfTorch(Py_TYPE(module), "_infer_parameters") || !isMethodOfTorch(Py_TYPE(module), "initialize_parameters") || !mayGoFirst(e, module, dict)) return;
+  const bool torchs = isMethodOfTorch(Py_TYPE(module), "_infer_parameters") && isMethodOfTorch(Py_TYPE(module), "initialize_parameters");
+  if (!first || !torchs || !mayGoFirst(e, module, dict)) return;
   std::vector<Argument> arguments;
   for (PyObject* given : std::vector<PyObject*>(a.args.begin(), a.args.begin() + a.positional)) {
     Argument& argument = arguments.emplace_back();
