@@ -2,7 +2,6 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
-#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -126,12 +125,11 @@ bool mayForget(PyObject* wrapper, const CallArguments& a) {
 /// Whether it is one of those by which the typing module remembers `Optional[int]` and the like: what they give depends on what they are given
 /// alone, and is equal to what they gave before whether they remember it or not.
 bool isOfTyping(PyObject* wrapper) {
-  PyObject* module = torchObject("typing");
   PyRef function = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
   PyErr_Clear();
-  if (!module || !PyModule_Check(module) || !function || !PyFunction_Check(function.get())) return false;
+  if (!function || !PyFunction_Check(function.get())) return false;
   PyObject* globals = PyFunction_GET_GLOBALS(function.get());
-  return globals == PyModule_GetDict(module) && isLibraryNamespace(globals, Library::Standard);
+  return packageOf(globals) == "typing" && isLibraryNamespace(globals, Library::Standard);
 }
 
 /// A type, or what typing makes of types; guarded to be this object.

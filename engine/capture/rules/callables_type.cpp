@@ -172,38 +172,8 @@ PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callRaw(callable, a);
 }
 
-PyObject* subclassesOf(PyObject* type) {
-  static PyObject* const kMethod = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__");
-  return PyObject_CallOneArg(kMethod, type);
-}
-
-/// The classes that were made of one so far, and are still there: those that `expected` refers to weakly.
-bool sameSubclasses(PyObject* type, PyObject* expected) {
-  PyRef now = PyRef::steal(subclassesOf(type));
-  if (!now) PyErr_Clear();
-  bool same = now && PyList_GET_SIZE(now.get()) == PyTuple_GET_SIZE(expected);
-  for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(expected); ++i)
-    same = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(expected, i)) == PyList_GET_ITEM(now.get(), i);
-  return same;
-}
-
-PyRef ruleSubclasses(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (a.total() != 1 || !PyType_Check(a.args[0])) return e.callRaw(callable, a);
-  PyRef list = PyRef::steal(subclassesOf(a.args[0]));
-  if (!list) return {};
-  PyRef expected = PyRef::steal(PyTuple_New(PyList_GET_SIZE(list.get())));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-    PyObject* type = PyList_GET_ITEM(list.get(), i);
-    PyTuple_SET_ITEM(expected.get(), i, PyWeakref_NewRef(type, nullptr));
-    e.pin(type, Why::Guarded);
-  }
-  e.guardCustom(e.sources().pinned(a.args[0], Why::Guarded), sameSubclasses, expected.get(), "the subclasses");
-  e.adopt(list.get());
-  return list;
-}
-
 constexpr RuleRow kTypeRows[] = {
-    {"builtins.type", ruleType},        {"builtins.type.__subclasses__", ruleSubclasses}, {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
+    {"builtins.type", ruleType},        {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
     {"builtins.list", ruleList},        {"builtins.set", ruleSet},          {"builtins.frozenset", ruleSet},
     {"builtins.dict", ruleDict},        {"collections.OrderedDict", ruleDict}, {"collections.defaultdict", ruleDefaultdict},
     {"collections.deque", ruleDeque},   {"builtins.range", ruleCounts},       {"builtins.slice", ruleMake},
