@@ -1,7 +1,6 @@
 // Calls of functools.lru_cache wrappers.
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
-#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -122,35 +121,6 @@ bool mayForget(PyObject* wrapper, const CallArguments& a) {
   return size != 1 || !mayHold(wrapper, a);
 }
 
-/// Whether it is one of those by which the typing module remembers `Optional[int]` and the like: what they give depends on what they are given
-/// alone, and is equal to what they gave before whether they remember it or not.
-bool isOfTyping(PyObject* wrapper) {
-  PyRef function = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
-  PyErr_Clear();
-  if (!function || !PyFunction_Check(function.get())) return false;
-  PyObject* globals = PyFunction_GET_GLOBALS(function.get());
-  return packageOf(globals) == "typing" && isLibraryNamespace(globals, Library::Standard);
-}
-
-/// A type, or what typing makes of types; guarded to be this object.
-void requireType(Evaluation& e, PyObject* o) {
-  if (isConstantValue(o) || isIdentityValue(o)) return;
-  if (const Source* source = e.isTensor(o) ? nullptr : e.sourceOf(o)) {
-    if (source->kind != Source::Kind::Pinned) e.guard(GuardKind::IdMatch, source, o);
-  } else if (PyTuple_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) requireType(e, PyTuple_GET_ITEM(o, i));
-  } else {
-    e.breakHere("cached function", std::string("a type of the typing module is made of a ") + Py_TYPE(o)->tp_name);
-  }
-}
-
-PyRef callOfTyping(Evaluation& e, PyObject* wrapper, const CallArguments& a) {
-  for (size_t i = 0; i < a.total(); ++i) requireType(e, a.args[i]);
-  trace::NoTrace off;
-  PyRef made = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
-  return made ? e.pin(made.get(), Why::Immutable) : PyRef();
-}
-
 }  // namespace
 
 /// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
@@ -158,7 +128,6 @@ PyRef callOfTyping(Evaluation& e, PyObject* wrapper, const CallArguments& a) {
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   pin(wrapper, Why::Guarded);
-  if (isOfTyping(wrapper)) return callOfTyping(*this, wrapper, a);
   bool plain = true;
   for (size_t i = 0; i < a.total(); ++i) {
     PyObject* o = a.args[i];

