@@ -20,7 +20,7 @@ constexpr std::pair<const char*, Source::Kind> kSources[] = {
     {"key", Source::Kind::DictKey}, {"index", Source::Kind::SequenceItem}, {"slot", Source::Kind::SlotAttr},
     {"attr", Source::Kind::Attr}, {"type", Source::Kind::TypeOf}, {"code", Source::Kind::FunctionCode},
     {"defaults", Source::Kind::FunctionDefaults}, {"kwdefaults", Source::Kind::FunctionKwDefaults},
-    {"closure", Source::Kind::FunctionClosure}, {"self", Source::Kind::MethodSelf}, {"func", Source::Kind::MethodFunction},
+    {"closure", Source::Kind::FunctionClosure}, {"self", Source::Kind::MethodSelf}, {"func", Source::Kind::MethodFunction}, {"mapping", Source::Kind::ViewDict},
     {"grad", Source::Kind::TensorGrad}};
 
 class GuardProbe {

@@ -11,6 +11,7 @@
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
 #include "engine/trace/few_elements.h"
+#include "engine/trace/functional_form.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
@@ -192,10 +193,15 @@ class NormalViews {
   bool active_ = false;
 };
 
-void refuseUnfunctionalWrite(const OperatorFacts& facts, const c10::OperatorHandle& op) {
+/// A write of an operator that functionalisation does not know.
+bool carryOutWrite(const OperatorFacts& facts, const c10::OperatorHandle& op, std::span<const IValue> args, Stack* stack) {
   if (!facts.writes || facts.compositeImplicit || facts.name.rfind("aten::", 0) == 0 ||
       op.hasKernelForDispatchKey(c10::DispatchKey::Functionalize))
-    return;
+    return false;
+  if (const c10::OperatorHandle* functional = functionalFormOf(op, c10::ArrayRef<IValue>(args.data(), args.size()))) {
+    callFunctionalForm(op, *functional, stack);
+    return true;
+  }
   raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to its arguments and has no functional form",
              "return new tensors from the custom operator instead");
 }
@@ -290,7 +296,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   size_t arity = op.schema().arguments().size();
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   swapRealTensors(*context, facts, args);
-  refuseUnfunctionalWrite(facts, op);
+  if (carryOutWrite(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "engine/trace/convert.h"
+#include "engine/trace/functional_form.h"
 
 namespace fusebox::trace {
 
@@ -25,6 +26,19 @@ struct KernelsAccess {
 };
 auto& kernelsOf(c10::impl::OperatorEntry&);
 template struct KernelsAccess<&c10::impl::OperatorEntry::kernels_>;
+
+bool hasOwnAutograd(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  const auto& all = kernelsOf(definitionOf(op).op);
+  const auto isOwn = [](const c10::impl::AnnotatedKernel& kernel) {
+    return kernel.kernel.isValid() && !kernel.kernel.isFallthrough() && kernel.debug.find("torch/_library/custom_ops.py") == std::string::npos;
+  };
+  constexpr DispatchKey kKeys[] = {DispatchKey::Autograd, DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA};
+  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](DispatchKey key) {
+    const auto found = all.find(key);
+    return found != all.end() && std::any_of(found->second.begin(), found->second.end(), isOwn);
+  });
+}
 
 namespace {
 
@@ -235,7 +249,8 @@ graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
   // Without results and without writing to an argument, an operator is there for an effect.
   const bool only = schema.returns().empty() && !facts.writes && !name.starts_with("profiler::");
   facts.effectful = facts.foreign || only || kAssertsWithResult.count(name);
-  facts.python = facts.foreign && hasPythonKernel(op);
+  const std::optional<c10::OperatorHandle> writing = facts.foreign ? writingForm(op) : std::nullopt;
+  facts.python = facts.foreign && hasPythonKernel(writing.value_or(op));
   facts.repeatable = !facts.foreign && name != "aten::_print";
   auto* alias = arguments.empty() ? nullptr : arguments[0].alias_info();
   const bool sharesFirst = alias && !alias->isWrite() && !schema.returns().empty() && schema.returns()[0].alias_info();

@@ -36,4 +36,7 @@ struct OperatorFacts : graph::OperatorFacts {
 /// a shape function may be registered in between.
 const OperatorFacts& factsOf(const c10::OperatorHandle& op);
 
+/// Whether the program has given the operator a kernel of its own for autograd, which torch.library.custom_op's is not.
+bool hasOwnAutograd(const c10::OperatorHandle& op);
+
 }  // namespace fusebox::trace

@@ -1,6 +1,7 @@
 #include "engine/trace/symbolic_rules.h"
 
 #include "engine/trace/convert.h"
+#include "engine/trace/functional_form.h"
 #include "engine/trace/recurrent.h"
 
 namespace fusebox::trace {
@@ -36,6 +37,20 @@ SymExpr windows(const SymbolicCall& call, const SymExpr& size, const SymExpr& ke
 
 }  // namespace symbolic
 
+namespace {
+
+/// Of an operator's functional form: what it writes to keeps its sizes.
+Shapes ofWritten(const SymbolicCall& call) {
+  Shapes shapes;
+  for (size_t position : writtenArguments(call.name())) {
+    if (!call.isTensor(position)) throw NoSymbolicRule{};  // a list of them
+    shapes.emplace_back(call.sizes(position));
+  }
+  return shapes;
+}
+
+}  // namespace
+
 SymbolicRule findSymbolicRule(const OperatorFacts& facts) {
   static const SymbolicTable all = [] {
     SymbolicTable joined;
@@ -47,6 +62,7 @@ SymbolicRule findSymbolicRule(const OperatorFacts& facts) {
   }();
   if (auto it = all.find(facts.name); it != all.end()) return it->second;
   if (facts.pointwise) return &symbolic::pointwise;
+  if (facts.foreign && !writtenArguments(facts.name).empty()) return &ofWritten;
   return nullptr;
 }
 

@@ -140,10 +140,25 @@ void Journal::setCell(PyObject* cell, PyObject* value) {
   log_.push_back({Kind::SetCell, byAddress_.at(cell), PyRef::borrow(Py_None), PyRef::borrow(value)});
 }
 
+namespace {
+
+/// What a C member of an object holds, or a class itself under a name.
+PyRef slotOf(PyObject* object, PyObject* name) {
+  PyRef value = PyType_Check(object) ? PyRef::borrow(PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(object)->tp_dict, name))
+                                     : PyRef::steal(PyObject_GenericGetAttr(object, name));
+  PyErr_Clear();
+  return value;
+}
+
+}  // namespace
+
+bool setSlotOf(PyObject* object, PyObject* name, PyObject* value) {
+  return (PyType_Check(object) ? PyType_Type.tp_setattro : PyObject_GenericSetAttr)(object, name, value) == 0;
+}
+
 bool Journal::setSlot(PyObject* object, const Source* source, PyObject* name, PyObject* value) {
-  PyRef old = PyRef::steal(PyObject_GenericGetAttr(object, name));
-  if (!old) PyErr_Clear();
-  if (PyObject_GenericSetAttr(object, name, value) < 0) return false;
+  PyRef old = slotOf(object, name);
+  if (!setSlotOf(object, name, value)) return false;
   auto [it, added] = slotsByAddress_.emplace(object, entries_.size());
   if (added) entries_.push_back({PyRef::borrow(object), source, {}, nullptr, {}, {}, {}});
   note(entries_[it->second], name, old.get(), value);
@@ -410,10 +425,9 @@ namespace {
 void restoreSlots(const Journal::Entry& e) {
   PyObject *name, *first, *object = e.container.get();
   for (Py_ssize_t at = 0; PyDict_Next(e.before.get(), &at, &name, &first);) {
-    PyRef now = PyRef::steal(PyObject_GenericGetAttr(object, name));
-    PyErr_Clear();
+    PyRef now = slotOf(object, name);
     if (orAbsent(now.get()) != PyDict_GetItemWithError(e.last.get(), name) || now.get() == orNull(first)) continue;
-    PyObject_GenericSetAttr(object, name, orNull(first));
+    setSlotOf(object, name, orNull(first));
   }
 }
 

@@ -9,6 +9,9 @@
 
 namespace fusebox::capture {
 
+/// Writes a C member of an object, or an attribute of a class; `value` null deletes. False with a Python error set.
+bool setSlotOf(PyObject* object, PyObject* name, PyObject* value);
+
 /// The log of what a capture did to the outside: writes to objects that existed before, and calls that are put off until after the
 /// graph, in the program's order. Writes are really made while capturing, so that the program reads what it wrote. `undo` takes back
 /// what this log holds and nothing else: what another thread wrote meanwhile stays. `effects` is the log as it is carried out by every
@@ -37,6 +40,7 @@ class Journal {
   /// Of the builtin part of a list, by index or slice; `value` null deletes.
   bool setElement(PyObject* list, PyObject* key, PyObject* value);
   void setCell(PyObject* cell, PyObject* value);
+  /// A C member of an object, or an attribute of a class.
   bool setSlot(PyObject* object, const Source* source, PyObject* name, PyObject* value);
 
   // Notes of what was done.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "engine/capture/effects/journal.h"
 #include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -367,8 +368,8 @@ bool Replay::apply(const SideEffect& effect) {
   switch (effect.kind) {
     case Effect::SetAttr: return setAttribute(t, k, v);
     case Effect::DelAttr: return setAttribute(t, k, nullptr);
-    case Effect::SetSlot: return PyObject_GenericSetAttr(t, k, v) == 0;
-    case Effect::DelSlot: return PyObject_GenericSetAttr(t, k, nullptr) == 0 || (PyErr_Clear(), true);
+    case Effect::SetSlot: return setSlotOf(t, k, v);
+    case Effect::DelSlot: return setSlotOf(t, k, nullptr) || (PyErr_Clear(), true);
     case Effect::SetItem: return setItem(t, k, v);
     case Effect::DelItem: return delItem(t, k);
     case Effect::SetCell: return PyCell_Set(t, v) == 0;

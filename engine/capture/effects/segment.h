@@ -66,7 +66,7 @@ struct SideEffect {
   enum class Kind : uint8_t {
     SetAttr,      ///< target.__dict__[key] = value, without calling Python; DelAttr: nothing if the key is not there
     DelAttr,
-    SetSlot,      ///< C member `key` (a str) of target = value
+    SetSlot,      ///< C member `key` (a str) of target, or attribute of a class, = value
     DelSlot,
     SetItem,      ///< target[key] = value of the builtin part of a dict or list; `key` of a list may be a slice
     DelItem,      ///< of a dict: nothing if the key is not there

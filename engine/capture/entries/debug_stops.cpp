@@ -265,7 +265,7 @@ Flow watchedStep(Evaluation& e, Frame& frame) {
   try {
     return step(e, frame);
   } catch (const CaptureBreak& b) {
-    if (e.watch.told) throw;
+    if (e.watch.told || b.first) throw;
     why = b.what;
     reachBreak(e, frame, *why);
     throw;

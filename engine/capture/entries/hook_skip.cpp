@@ -6,6 +6,7 @@
 
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/evaluation/lazy_modules.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -94,6 +95,7 @@ PyObject* codeOfDisabled() {
 }  // namespace
 
 bool isDisabledByTorch(PyObject* function) {
+  if (setsUpLazyModule(function)) return true;
   static PyObject* const code = codeOfDisabled();
   if (!code || PyFunction_GET_CODE(function) != code) return false;
   // Its cells are the function and whether what that calls is left alone too.

@@ -178,4 +178,9 @@ PyObject* dictOfView(PyObject* view, DictWalk::Kind* kind) {
   return reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(view)->dv_dict);
 }
 
+PyObject* knownDictOf(Evaluation& e, PyObject* view, DictWalk::Kind* kind) {
+  PyObject* dict = dictOfView(view, kind);
+  return dict && (e.isFresh(view) || e.origin(dict)) ? dict : nullptr;
+}
+
 }  // namespace fusebox::capture

@@ -80,5 +80,7 @@ class DequeWalk final : public LazyIterator {
 
 /// The dict that a view of keys, values or items shows, and what it shows of it; null: not a view.
 PyObject* dictOfView(PyObject* view, DictWalk::Kind* kind);
+/// The same where what is read of the dict is guarded: the view is new, or its dict has a source. Null otherwise.
+PyObject* knownDictOf(Evaluation& e, PyObject* view, DictWalk::Kind* kind);
 
 }  // namespace fusebox::capture

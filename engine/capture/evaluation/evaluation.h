@@ -24,6 +24,7 @@ namespace fusebox::capture {
 struct CaptureBreak {
   GraphBreak what;
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
+  std::function<bool()> first = nullptr;  ///< to be done once evaluation has been taken back; then it starts over, if that gives true
 };
 
 /// A rule found fewer or more arguments than the function takes: the call is left to raise its TypeError.
@@ -228,6 +229,7 @@ class Evaluation final : public Operations {
   /// `missing`: set instead of raising AttributeError.
   PyRef genericGetAttr(PyObject* object, PyObject* name, bool* missing = nullptr);
   bool genericSetAttr(PyObject* object, PyObject* name, PyObject* value);
+  bool setClassAttr(PyObject* object, PyObject* name, PyObject* value);
   PyRef typeGetAttr(PyTypeObject* type, PyObject* name);
   /// The same without a __getattribute__ of the metaclass.
   PyRef plainTypeGetAttr(PyTypeObject* type, PyObject* name);

@@ -580,8 +580,12 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
         reached = evaluation.rootCount();
       }
       stopped->what.isError = evaluation.breaksAreErrors;
-      if (numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
-      if (watched && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
+      if (!stopped->first && numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
+      if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
+    }
+    if (stopped->first && stopped->first()) {
+      --attempt;
+      continue;
     }
     if (!why) why = stopped->what;
     why->isError |= stopped->what.isError;

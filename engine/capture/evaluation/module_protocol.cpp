@@ -1,6 +1,7 @@
 // torch.nn.Module calls without the frames of _wrapped_call_impl and _call_impl where no hook is set.
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/lazy_modules.h"
 #include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -62,6 +63,7 @@ PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, con
   if (PyDict_Contains(dict.get(), kCompiled) == 1) readDict(dict.get(), kCompiled);
   if (typeLookup(Py_TYPE(module), kCallImpl) != names.callImpl || PyDict_Contains(dict.get(), kCallImpl) == 1) return {};
   *handled = true;
+  setUpLazyModule(*this, module, dict.get(), a);
   modules_.push_back(module);
   struct Pop {
     std::vector<PyObject*>& modules;

@@ -31,6 +31,9 @@ bool bindsInC(PyTypeObject* kind) {
          kind == &PyMethod_Type;
 }
 
+/// Callables of C types that say that they are bound as functions are (Cython's, and what fusebox.compile gives).
+bool bindsAsFunction(PyTypeObject* kind) { return (kind->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) && kind->tp_descr_get && !isChangeable(kind); }
+
 /// torch.ops and its namespaces, which make their attributes when first asked.
 bool isTorchNamespace(PyObject* module) {
   static PyObject *const ops = torchObject("torch._ops._Ops"), *const names = torchObject("torch._ops._OpNamespace");
@@ -231,7 +234,9 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     PyRef index = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
     return index ? tupleItem(object, index.get()) : PyRef();
   }
-  if (bindsInC(kind) || PyCFunction_Check(d) || (isIdentityValue(d) && !isChangeable(kind))) {
+  const bool asFunction = !bindsInC(kind) && bindsAsFunction(kind);
+  if (asFunction) pin(d, Why::Class);
+  if (bindsInC(kind) || asFunction || PyCFunction_Check(d) || (isIdentityValue(d) && !isChangeable(kind))) {
     PyRef bound = checked(kind->tp_descr_get(d, object, typeObject));
     if (bound && !object) pin(bound.get(), Why::Class);
     if (bound && object) adopt(bound.get());
@@ -586,6 +591,30 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
   return there == 1 && storeKey(dict, key, nullptr);
 }
 
+namespace {
+
+bool isReserved(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+/// What a class may hold that is neither a method nor a descriptor, and is known by itself.
+bool isSwitch(PyObject* value) { return isConstantValue(value) || PyType_Check(value) || isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(value))); }
+
+}  // namespace
+
+/// Only values that are the same in every call, which nothing but a class's own look-up reads: switches, counts and the like.
+bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
+  const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
+                     !(ofMetaclass && isDataDescriptor(ofMetaclass));
+  PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
+  if (!plain || !value || !isSwitch(value) || (held && !isSwitch(held)))
+    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+  ++writes_;
+  return journal_.setSlot(object, sourceOf(object), name, value);
+}
+
 bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   if (isTensor(object)) {
@@ -611,8 +640,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
       PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", PyRef::steal(PyModule_GetNameObject(object)).get(), name);
     });
   }
-  if (PyType_Check(object))
-    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+  if (PyType_Check(object)) return setClassAttr(object, name, value);
   static PyObject* const kSetAttr = internedName("__setattr__");
   static PyObject* const kDelAttr = internedName("__delattr__");
   PyObject* method = typeLookup(type, value ? kSetAttr : kDelAttr);

@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -391,9 +392,50 @@ std::string_view builtinName(PyObject* callable) {
 
 }  // namespace
 
+namespace {
+
+/// Where the sizes begin among the arguments of a function of torch that takes them one by one or in a list; -1: it takes none, or more.
+int sizesOf(PyObject* callable) {
+  static const std::unordered_set<std::string_view> factories = {"zeros", "ones", "empty", "rand", "randn"};
+  static const std::unordered_set<std::string_view> methods = {"new_zeros", "new_ones", "new_empty", "expand", "view", "reshape", "repeat"};
+  const bool isFunction = PyCFunction_Check(callable);
+  if ((!isFunction && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) || !isTorchBinding(callable)) return -1;
+  const std::string_view name = isFunction ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name
+                                           : reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name;
+  const bool isBound = isFunction && PyCFunction_GET_SELF(callable) && isTensorObject(PyCFunction_GET_SELF(callable));
+  if (factories.count(name) > 0) return 0;
+  return methods.count(name) == 0 ? -1 : isBound ? 0 : 1;
+}
+
+/// A tensor that stands where an int is wanted, as the int that is read from it; null for everything else. Lists and tuples of sizes too.
+PyRef readSize(Evaluation& e, PyObject* o) {
+  if (e.isStandIn(o)) {
+    const at::Tensor& t = tensorOf(o);
+    return t.dim() == 0 && c10::isIntegralType(t.scalar_type(), false) ? deferredItem(e, o, 'v') : PyRef();
+  }
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return {};
+  PyRef sizes = PyRef::steal(PyTuple_New(PySequence_Fast_GET_SIZE(o)));
+  bool any = false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyRef item = e.element(o, i), read = e.isStandIn(item.get()) ? readSize(e, item.get()) : PyRef();
+    any = any || read;
+    PyTuple_SET_ITEM(sizes.get(), i, (read ? std::move(read) : std::move(item)).release());
+  }
+  return any ? std::move(sizes) : PyRef();
+}
+
+}  // namespace
+
 PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
+  if (const int begin = sizesOf(callable); begin >= 0) {
+    args.assign(a.args.begin(), a.args.begin() + a.total());
+    for (auto i = static_cast<size_t>(begin); i < args.size(); ++i)
+      if (PyRef read = readSize(*this, args[i])) args[i] = keep.emplace_back(std::move(read)).get();
+    if (!keep.empty()) return callReal(callable, {args.data(), a.positional, a.kwNames}, asks);
+    args.clear();
+  }
   struct Exposing {
     bool& flag;
     bool before;

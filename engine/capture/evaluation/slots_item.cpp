@@ -258,7 +258,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     return found;
   }
   DictWalk::Kind kind{};
-  if (PyObject* dict = dictOfView(container, &kind); dict && isFresh(container)) {
+  if (PyObject* dict = knownDictOf(*this, container, &kind)) {
     if (kind == DictWalk::Kind::Keys) return contains(dict, item);
     PyRef iterator = iter(container);
     return iterator ? containsElement(iterator.get(), item) : -1;
@@ -310,7 +310,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
   if (isContainer(object)) return builtinLength(object);
   if (isDequeFromOutside(object)) return PyObject_Size(object);
   DictWalk::Kind kind{};
-  if (PyObject* dict = dictOfView(object, &kind); dict && isFresh(object)) return builtinLength(dict);
+  if (PyObject* dict = knownDictOf(*this, object, &kind)) return builtinLength(dict);
   requireKnown(object);
   if (Py_IS_TYPE(object, &PyDictProxy_Type)) return length(proxied(object).get());
   return PyObject_Size(object);

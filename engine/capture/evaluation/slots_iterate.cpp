@@ -259,7 +259,7 @@ PyRef Evaluation::walkOver(PyObject* object, PyTypeObject* type) {
   }
   if (isDequeFromOutside(object)) return makeLazy(*this, std::make_unique<DequeWalk>(object));
   Kind kind{};
-  if (PyObject* dict = dictOfView(object, &kind); dict && !sourceOf(object)) {
+  if (PyObject* dict = knownDictOf(*this, object, &kind)) {
     guardKeys(dict);
     return makeLazy(*this, std::make_unique<DictWalk>(dict, kind, false));
   }

@@ -37,6 +37,7 @@ struct Source {
     TypeOf,       ///< type(base)
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure,  ///< parts of a Python function
     MethodSelf, MethodFunction,                                           ///< parts of a bound method
+    ViewDict,     ///< the dict that `base`, a view of its keys, values or items, looks at
     TensorGrad,   ///< base.grad
     ArrayTensor,  ///< a tensor that shares the memory of array `base`
     Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced

@@ -79,6 +79,7 @@ std::string Source::str() const {
     case Kind::FunctionClosure: return of + ".__closure__";
     case Kind::MethodSelf: return of + ".__self__";
     case Kind::MethodFunction: return of + ".__func__";
+    case Kind::ViewDict: return of + ".mapping";
     case Kind::TensorGrad: return of + ".grad";
     case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
     case Kind::Upcoming: return "upcoming(" + of + ")";

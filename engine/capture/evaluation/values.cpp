@@ -165,6 +165,8 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (answersTorchFunctions(object)) guardSubclass(*this, object, source);
   if (isValueObject(object)) guardValue(object, source);
   origins_.add(object, source);
+  DictWalk::Kind kind{};
+  if (PyObject* dict = dictOfView(object, &kind)) wrap(dict, sources().derived(Source::Kind::ViewDict, source));
   return PyRef::borrow(object);
 }
 
@@ -452,7 +454,7 @@ PyRef Evaluation::expose(PyObject* object) {
   if (PyDict_Check(object)) return exposeDict(object);
   if (PyAnySet_Check(object)) {
     know(object);
-  } else if (PyObject* dict = dictOfView(object, &kind); dict && !sourceOf(object)) {
+  } else if (PyObject* dict = knownDictOf(*this, object, &kind)) {
     static constexpr const char* kNames[] = {"keys", "values", "items"};
     if (kind == DictWalk::Kind::Keys) return guardKeys(dict), PyRef::borrow(object);
     PyRef exposed = exposeDict(dict);

@@ -250,7 +250,7 @@ void GuardTree::emitFetch(uint32_t position) {
       {Kind::Attr, Code::Attr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
       {Kind::FunctionDefaults, Code::FunctionDefaults}, {Kind::FunctionKwDefaults, Code::FunctionKwDefaults},
       {Kind::FunctionClosure, Code::FunctionClosure}, {Kind::MethodSelf, Code::MethodSelf},
-      {Kind::MethodFunction, Code::MethodFunction}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::Upcoming, Code::Upcoming},
+      {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::Upcoming, Code::Upcoming},
       {Kind::FunctionMode, Code::FunctionMode}};
   const Source* source = nodes_[position].source;
   Op op;

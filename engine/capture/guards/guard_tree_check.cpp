@@ -2,6 +2,7 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -150,6 +151,11 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
       o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : selfOfMethod(base);
       break;
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
+    case Code::ViewDict: {
+      DictWalk::Kind kind{};
+      o = dictOfView(base, &kind);
+      break;
+    }
     case Code::TensorGrad:
       if (isTensorObject(base)) o = newTensorObject(tensorOf(base).grad());
       if (o) owned_.push_back(o);

@@ -446,6 +446,41 @@ PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a)
   return e.callRaw(callable, a);
 }
 
+/// What of `o` pickle refers back to where it meets the same object again; false where something else than values is among it.
+bool findRemembered(PyObject* o, std::vector<PyObject*>& found, int depth = 0) {
+  constexpr int kDeepest = 50;
+  if (o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o)) return true;
+  if (PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) == 0) return true;
+  found.push_back(o);
+  if (PyUnicode_CheckExact(o) || PyBytes_CheckExact(o)) return true;
+  bool values = depth < kDeepest;
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    for (Py_ssize_t i = 0; values && i < PySequence_Fast_GET_SIZE(o); ++i) values = findRemembered(PySequence_Fast_GET_ITEM(o, i), found, depth + 1);
+  } else if (PyDict_CheckExact(o)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; values && PyDict_Next(o, &at, &key, &value);)
+      values = findRemembered(key, found, depth + 1) && findRemembered(value, found, depth + 1);
+  } else {
+    return false;
+  }
+  return values;
+}
+
+/// pickle.dumps of values in containers. Its bytes say also which of them are one object: where two are equal that is no matter of values.
+PyRef rulePickle(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional < 1 || std::any_of(a.args.begin() + 1, a.args.begin() + a.total(), [](PyObject* o) { return !isConstantValue(o); }))
+    e.breakHere("unsupported call", "pickle.dumps is called with something else than an object and constants");
+  e.know(a.args[0]);
+  PyRef object = e.expose(a.args[0]);
+  std::vector<PyObject*> remembered;
+  if (!object || !findRemembered(object.get(), remembered)) e.breakHere("unsupported call", "pickle.dumps of other objects than values in containers");
+  for (size_t i = 0; i < remembered.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (Py_TYPE(remembered[i]) == Py_TYPE(remembered[k]) && PyObject_RichCompareBool(remembered[i], remembered[k], Py_EQ) != 0)
+        e.breakHere("unsupported call", "pickle.dumps of two equal objects, which may be one");
+  return e.callReal(callable, a, Evaluation::Asks::Nothing);
+}
+
 constexpr RuleRow kBuiltinRows[] = {
     {"builtins.len", ruleLen},           {"builtins.getattr", ruleGetattr},   {"builtins.hasattr", ruleHasattr},
     {"builtins.setattr", ruleSetattr},   {"builtins.delattr", ruleDelattr},   {"builtins.isinstance", ruleIsinstance},
@@ -485,7 +520,7 @@ constexpr RuleRow kBuiltinRows[] = {
     {"re.Pattern.split", ruleOnConstants}, {"re.Pattern.findall", ruleOnConstants}, {"posix.fspath", rulePure},
     {"builtins.str.format", ruleStrFormat<false>}, {"builtins.str.format_map", ruleStrFormat<true>}, {"inspect.signature", ruleSignature},
     {"math.prod", ruleProduct}, {"torch.sym_max", ruleExtreme<true>}, {"torch.sym_min", ruleExtreme<false>},
-    {"operator.index", ruleIndex}, {"math.floor", ruleBySpecial<kFloor>}, {"math.ceil", ruleBySpecial<kCeil>}, {"math.trunc", ruleBySpecial<kTrunc>},
+    {"pickle.dumps", rulePickle}, {"operator.index", ruleIndex}, {"math.floor", ruleBySpecial<kFloor>}, {"math.ceil", ruleBySpecial<kCeil>}, {"math.trunc", ruleBySpecial<kTrunc>},
     {"math.gcd", ruleOnIndices}, {"math.lcm", ruleOnIndices}, {"math.factorial", ruleOnIndices}, {"math.comb", ruleOnIndices},
     {"math.perm", ruleOnIndices}, {"math.isqrt", ruleOnIndices},
 };

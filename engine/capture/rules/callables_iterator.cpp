@@ -90,7 +90,7 @@ PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
     return makeLazy(e, std::make_unique<SequenceWalk>(object, true));
   }
   DictWalk::Kind kind = DictWalk::Kind::Keys;
-  PyObject* dict = PyDict_Check(object) ? object : e.isFresh(object) ? dictOfView(object, &kind) : nullptr;
+  PyObject* dict = PyDict_Check(object) ? object : knownDictOf(e, object, &kind);
   if (dict) {
     e.guardKeys(dict);
     return makeLazy(e, std::make_unique<DictWalk>(dict, kind, true));

@@ -1,5 +1,6 @@
 """What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
 
+import builtins
 import collections.abc
 import copy
 import functools
@@ -7,6 +8,7 @@ import importlib
 import itertools
 import operator
 import pathlib
+import pickle
 import sys
 import tempfile
 import warnings
@@ -235,6 +237,139 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_attributes_of_classes():
+    class Switch:
+        on, count = False, 0
+
+        @classmethod
+        def turn(cls, value):
+            cls.on = value
+
+        def __enter__(self):
+            self.before = type(self).on
+            self.turn(True)
+
+        def __exit__(self, *error):
+            self.turn(self.before)
+
+    class Other(Switch):
+        pass
+
+    def f(x):
+        with Other():
+            x = x * 2 if Other.on and not Switch.on else x
+        Switch.count += 1
+        return x + Switch.count, Other.on, "on" in vars(Other)
+
+    compiled = fusebox.compile(f, fullgraph=True)
+    for kind in range(3):
+        got = compiled(torch.ones(2))
+        expect(Switch.count == kind + 1, "a count of the class")
+        Switch.count -= 1
+        torch.testing.assert_close(got, f(torch.ones(2)))
+    fusebox.reset()
+
+    def g(x):
+        Switch.on = [1]  # made anew in each call
+        return x + len(Switch.on)
+
+    expect(fusebox.compile(g)(torch.ones(1)).item() == 2 and Switch.on == [1], "an object that the region makes is given by Python")
+
+
+def test_pickled_values():
+    def key(x, **settings):
+        return x + len(pickle.dumps(settings)), pickle.dumps(settings), pickle.dumps((x.shape[0], [1.5, None], {"a": (True, b"b")}), 2)
+
+    whole("pickle.dumps of values", lambda x: key(x), torch.ones(3))
+    whole("pickle.dumps of keywords", lambda x: key(x, upper=True, name="a name"), torch.ones(3))
+    expect(counted(lambda x: (x, pickle.dumps(("one", "one"))), torch.ones(3))[1]["graph_breaks"] == 1, "pickle says which objects are one")
+
+
+def test_views_of_dicts_from_outside():
+    for kind in (dict, collections.OrderedDict):
+        class Holder:
+            def __init__(self):
+                self.table = kind(a=torch.ones(2), b=torch.full((2,), 3.0))
+                self.keys, self.values, self.items = self.table.keys(), self.table.values(), self.table.items()
+
+        def f(x, held):
+            named = dict(zip(held.keys, held.values))
+            for _, value in held.items:
+                x = x + value
+            return x * len(held.keys), "a" in held.keys, ",".join(named).startswith("a,b"), next(reversed(held.keys)) == list(named)[-1], x - named["b"]
+
+        held = Holder()
+        whole(f"views of a {kind.__name__}", f, torch.ones(2), held)
+        compiled = fusebox.compile(f, fullgraph=True)
+        compiled(torch.ones(2), held)
+        held.table["c"] = torch.ones(2)
+        torch.testing.assert_close(compiled(torch.ones(2), held), f(torch.ones(2), held))
+
+
+def test_lazy_modules():
+    """They are set up by their first call, also where it is captured, with the same random numbers."""
+    def made():
+        torch.manual_seed(3)
+        return nn.Sequential(nn.LazyConv1d(4, 3), nn.ReLU(), nn.LazyBatchNorm1d(), nn.Flatten(), nn.LazyLinear(5), nn.Linear(5, 2))
+
+    x = torch.randn(3, 2, 7)
+    for forms in (lambda model: lambda x: model(x), lambda model: model):
+        eager, model = made(), made()
+        fusebox.reset()
+        before = fusebox.counters()["graph_breaks"]
+        compiled = fusebox.compile(forms(model))
+        for seed in range(2):
+            results = []
+            for call in (compiled, eager):
+                torch.manual_seed(seed)
+                results.append(call(x))
+            torch.testing.assert_close(*results)
+        torch.testing.assert_close(model.state_dict(), eager.state_dict())
+        expect([type(m) for m in model] == [type(m) for m in eager], "the classes that they become")
+        expect(fusebox.counters()["graph_breaks"] == before, "no break")
+    # What the program does before the call comes before it.
+    def f(x, model, seen):
+        seen.append(1)
+        return model(torch.nn.functional.dropout(x))
+
+    seen, results = [], []
+    for compile in (lambda f: f, fusebox.compile):
+        model = made()
+        results.append((compile(f)(x, model, seen), [p for p in model.parameters()]))
+    torch.testing.assert_close(results[1], results[0])
+    expect(seen == [1, 1], "effects once")
+
+
+def test_modules_of_torch_imported_inside():
+    """Modules of PyTorch look at nothing of the program: they are imported while capturing, after writes too. Others are not."""
+    names = [name for name in ("torch.utils.mkldnn", "torch.utils.mobile_optimizer", "torch.utils.show_pickle") if name not in sys.modules]
+    expect(len(names) > 1, "modules that nobody has imported")
+
+    def f(x, seen):
+        seen.append(len(seen))
+        module = importlib.import_module(names[0])
+        return x * 2, module.__name__, len(seen)
+
+    seen = []
+    compiled = fusebox.compile(f, fullgraph=True)
+    expect(compiled(torch.ones(1), seen)[1:] == (names[0], 1) and compiled(torch.ones(1), seen)[2] == 2, "a module is imported, and the write stays")
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "imported_after_a_write.py").write_text("import builtins\nseen = list(builtins.seen_by_imports)\n")
+        builtins.seen_by_imports = written = []
+        sys.path.insert(0, folder)
+
+        def g(x):
+            written.append("before")
+            import imported_after_a_write
+            return x + 1, imported_after_a_write.seen
+
+        try:
+            expect(fusebox.compile(g)(torch.ones(1))[1] == ["before"], "a module of the program sees what was written before")
+        finally:
+            sys.path.remove(folder)
+            del builtins.seen_by_imports
 
 
 def test_numbers_read_from_constants():

@@ -620,6 +620,66 @@ def test_piecewise():
     expect(len(pieces) == 4, f"pieces: {pieces}")
 
 
+def test_operators_that_write():
+    """One that returns nothing but what it writes is part of a graph, and of that of a backend in Python."""
+    @torch.library.custom_op("fusebox_backends::fill", mutates_args={"out"})
+    def fill(x: torch.Tensor, out: torch.Tensor, n: int) -> None:
+        out.copy_(x.softmax(-1) * n)
+
+    def f(x, n):
+        out = torch.empty_like(x)
+        torch.ops.fusebox_backends.fill(x * 2, out, n)
+        return out + x
+
+    for backend in ("inductor", "aot_eager", CountingCompiler()):
+        fusebox.reset()
+        before = fusebox.counters()["recompiles"]
+        compiled = fusebox.compile(f, backend=backend, fullgraph=True)
+        for rows, n in ((3, 2), (4, 3), (5, 4), (6, 5), (7, 6)):
+            x = torch.randn(rows, 4)
+            same("an operator that writes", compiled(x, n), f(x, n))
+        if backend == "inductor":
+            recompiles = fusebox.counters()["recompiles"] - before
+            expect(recompiles <= 2, f"sizes and numbers that change are symbols: {recompiles} recompiles")
+
+
+def test_operators_that_write_and_return():
+    """Also into lists, into what may be missing, and beside results."""
+    library = torch.library.Library("fusebox_writes", "DEF")
+    library.define("spread(Tensor x, Tensor(a!)[] outs, Tensor(b!)? count=None) -> Tensor")
+
+    def spread(x, outs, count=None):
+        for i, out in enumerate(outs):
+            out.add_(x * (i + 1))
+        if count is not None:
+            count += len(outs)
+        return x.sum(0)
+
+    library.impl("spread", spread, "CPU")
+    library.impl("spread", lambda x, outs, count=None: x.new_empty(x.shape[1:]), "Meta")
+
+    def f(x, outs, count):
+        first = torch.ops.fusebox_writes.spread(x, outs, count)
+        return first + torch.ops.fusebox_writes.spread(x, outs[:1])
+
+    def given(counted):
+        return torch.arange(6.0).view(2, 3), [torch.zeros(2, 3), torch.zeros(3, 2).t()], torch.zeros(()) if counted else None
+
+    for counted in (True, False):
+        fusebox.reset()
+        expected, got = given(counted), given(counted)
+        compiled = fusebox.compile(f, fullgraph=True)
+        for _ in range(2):
+            same("what it returns", compiled(*got), f(*expected))
+        same("what it writes", got[1], expected[1])
+        expect(not counted or got[2] == expected[2], "a number that it counts")
+    fusebox.reset()
+    shared = torch.zeros(2, 3)
+    torch.library.impl(library, "spread", "Autograd")(lambda x, outs, count=None: x.sum(0) * 0)
+    y = fusebox.compile(f)(torch.ones(2, 3), [shared, shared], None)
+    same("an operator with a kernel of its own for autograd is Python's", y, f(torch.ones(2, 3), [shared, shared], None))
+
+
 def test_pytorchs_backends():
     import torch._dynamo.testing as testing
     from torch._dynamo.backends.common import aot_autograd

@@ -1,5 +1,6 @@
 """Options of torch.compile, its modes and torch._inductor.config: what is accepted does what it says, or a warning says why it does not."""
 
+import contextlib
 import operator
 import warnings
 
@@ -90,6 +91,44 @@ def test_passes_over_graphs():
         texts = said(lambda: seen.append(compile_with()(x)))
     expect(not texts and "post" in seen, f"PyTorch's configuration names them too, and nothing is said of it: {texts}, {seen}")
     expect(torch.allclose(fusebox.compile(f)(x), f(x)), "without them nothing changes")
+
+
+def test_partitioner_of_the_program():
+    """It cuts the joint graph, and both of its parts are what runs."""
+    from torch._functorch.partitioners import default_partition
+    from torch._inductor import config
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Cut(CustomPartitionerFn):
+        seen = 0
+
+        def __call__(self, module, inputs, **how):
+            self.seen += 1
+            forward, backward = default_partition(module, inputs, num_fwd_outputs=how["num_fwd_outputs"])
+            for node in backward.graph.nodes:
+                if node.target is torch.ops.aten.mul.Tensor and node.args[1] == 2:
+                    node.args = (node.args[0], 5)
+            backward.recompile()
+            return forward, backward
+
+        def uuid(self):
+            return "cut"
+
+    def f(x):
+        return (x * 2).sin()
+
+    leaf = torch.randn(5, requires_grad=True)
+    wanted = 5 * (leaf.detach() * 2).cos()
+    cut = Cut()
+    for named in ("options", "configuration"):
+        fusebox.reset()
+        leaf.grad = None
+        with config.patch(custom_partitioner_fn=cut) if named == "configuration" else contextlib.nullcontext():
+            y = fusebox.compile(f, options={"custom_partitioner_fn": cut} if named == "options" else None)(leaf)
+        y.sum().backward()
+        expect(torch.allclose(y, f(leaf)) and torch.allclose(leaf.grad, wanted), f"{named}: the parts that it made")
+    expect(cut.seen == 2, f"once for each graph: {cut.seen}")
+    expect(torch.allclose(fusebox.compile(f)(leaf.detach()), f(leaf)) and cut.seen == 2, "nothing to cut without gradients")
 
 
 def test_precision_casts():

@@ -646,6 +646,46 @@ def custom_op(compile):
 
 
 @script
+def operators_that_write(compile):
+    if not hasattr(torch.ops.fusebox_small, "put"):
+
+        @torch.library.custom_op("fusebox_small::put", mutates_args={"keys", "values"})
+        def put(keys: torch.Tensor, values: torch.Tensor, new: torch.Tensor, at: int) -> None:
+            keys[:, at] = new
+            values[:, at] = new * 2
+
+    class Cache(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("both", torch.zeros(2, 3, 12, 4))
+
+        def forward(self, x, at):
+            keys, values = self.both.unbind(0)
+            torch.ops.fusebox_small.put(keys, values, x, at)
+            return keys.sum(1) + values[:, 0], keys[:, at]
+
+    @compile
+    def given(keys, values, x, at):
+        before = keys + 0
+        torch.ops.fusebox_small.put(keys, values, x, at)
+        return keys - before, values._version, keys._version
+
+    @compile
+    def reads_what_it_writes(x):
+        y = x * 1
+        torch.ops.fusebox_small.put(y[:1], y[1:2], y[:1, 0], 1)
+        return y
+
+    cache = Cache()
+    call = compile(cache)
+    buffers = [(torch.zeros(3, n, 4), torch.ones(3, 4, n).transpose(1, 2)) for n in (5, 6, 7)]
+    with torch.no_grad():
+        steps = [call(torch.randn(3, 4), at) for at in range(5)]
+        others = [given(*pair, torch.randn(3, 4), 2) for pair in buffers]
+        return steps, cache.both, others, buffers, reads_what_it_writes(torch.randn(3, 12, 4))
+
+
+@script
 def triton_like_where(compile):
     @compile
     def f(x):

@@ -1,0 +1,95 @@
+#include "engine/capture/evaluation/lazy_modules.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/graph/operator_facts.h"
+#include "engine/trace/trace_tensor.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+namespace {
+
+/// An argument of the call: a constant, or a tensor, of which torch's lazy modules read the sizes alone.
+struct Argument {
+  PyRef constant;
+  std::vector<int64_t> sizes, strides;
+  at::ScalarType type = at::ScalarType::Undefined;
+
+  PyRef object() const {
+    if (constant) return constant;
+    return PyRef::steal(newTensorObject(at::empty_strided(sizes, strides, at::TensorOptions(type).device(at::kMeta))));
+  }
+};
+
+bool isMethodOfTorch(PyTypeObject* type, const char* method) {
+  PyObject* found = _PyType_Lookup(type, internedName(method));
+  return found && PyFunction_Check(found) && isLibraryNamespace(PyFunction_GET_GLOBALS(found), Library::Torch);
+}
+
+Py_ssize_t hookCount(PyObject* dict, const char* table) {
+  PyObject* hooks = PyDict_GetItem(dict, internedName(table));
+  return hooks && PyDict_Check(hooks) ? PyDict_GET_SIZE(hooks) : -1;
+}
+
+/// Whether the module may be set up before what the segment has done so far: no random numbers were drawn, nothing of the module was written,
+/// and where code of the program takes part, there is nothing that it could see.
+bool mayGoFirst(Evaluation& e, PyObject* module, PyObject* dict) {
+  const auto& nodes = e.trace().graph().nodes();
+  if (std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return graph::drawsRandom(node) || graph::isOrdered(node); })) return false;
+  const auto& written = e.journal().entries();
+  if (std::any_of(written.begin(), written.end(), [&](const auto& entry) { return entry.container.get() == dict; })) return false;
+  if (isMethodOfTorch(Py_TYPE(module), "reset_parameters")) return true;
+  return e.effectsSoFar() == Evaluation::Effects{} && e.journal().calls() == 0 && !e.trace().wroteInputs();
+}
+
+bool setUp(PyObject* module, const std::vector<Argument>& arguments) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+  for (size_t i = 0; i < arguments.size(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), arguments[i].object().release());
+  PyRef done = PyRef::steal(PyObject_CallMethod(module, "_infer_parameters", "OO", module, args.get()));
+  if (!done) PyErr_Clear();  // the program's own call raises it
+  return static_cast<bool>(done);
+}
+
+}  // namespace
+
+void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const CallArguments& a) {
+  static PyObject* const kHook = internedName("_initialize_hook");
+  if (PyDict_Contains(dict, kHook) != 1 || e.isFresh(module) || a.keywords() > 0) return;
+  PyObject* globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
+  const bool first = hookCount(dict, "_forward_pre_hooks") == 1 && hookCount(globals, "_global_forward_pre_hooks") == 0;
+  const bool torchs = isMethodOfTorch(Py_TYPE(module), "_infer_parameters") && isMethodOfTorch(Py_TYPE(module), "initialize_parameters");
+  if (!first || !torchs || !mayGoFirst(e, module, dict)) return;
+  std::vector<Argument> arguments;
+  for (PyObject* given : std::vector<PyObject*>(a.args.begin(), a.args.begin() + a.positional)) {
+    Argument& argument = arguments.emplace_back();
+    const auto* traced = e.isStandIn(given) ? trace::asTraceThroughWrapper(tensorOf(given)) : nullptr;
+    if (traced) {
+      argument.sizes = traced->meta().sizes().vec();
+      argument.strides = traced->meta().strides().vec();
+      argument.type = traced->meta().scalar_type();
+    } else if (isConstantValue(given)) {
+      argument.constant = PyRef::borrow(given);
+    } else {
+      return;
+    }
+  }
+  CaptureBreak again{{"lazy module", std::string("a ") + Py_TYPE(module)->tp_name + " gets its sizes from this call", "", e.place(), e.stackPlaces()}, -1};
+  again.first = [held = PyRef::borrow(module), arguments = std::move(arguments)] { return setUp(held.get(), arguments); };
+  throw again;
+}
+
+bool setsUpLazyModule(PyObject* function) {
+  static PyObject* const kName = internedName("LazyModuleMixin._infer_parameters");
+  if (!PyFunction_Check(function)) return false;
+  PyObject* name = reinterpret_cast<PyFunctionObject*>(function)->func_qualname;
+  return (name == kName || PyUnicode_Compare(name, kName) == 0) && isLibraryNamespace(PyFunction_GET_GLOBALS(function), Library::Torch);
+}
+
+}  // namespace fusebox::capture
