@@ -4,6 +4,7 @@
 // stay sharp on any screen.
 #include <QApplication>
 #include <QDir>
+#include <QPlainTextEdit>
 #include <QSettings>
 #include <QSplitter>
 #include <QStandardPaths>
@@ -73,6 +74,12 @@ void showCode(views::View& view, const QString&) {
     if (line.text().contains(QStringLiteral(" erf "))) code->goToLine(line.blockNumber() + 1);
 }
 
+void ask(views::View& view, const QString&) {
+  auto* text = view.findChild<QPlainTextEdit*>(QStringLiteral("query.text"));
+  text->setPlainText(QStringLiteral("SELECT line, sum(launches) AS launches, sum(total_ns) / 1e6 AS ms\nFROM kernels WHERE file LIKE '%first_steps.py'\nGROUP BY line ORDER BY ms DESC"));
+  QTest::keyClick(text, Qt::Key_Return, Qt::ControlModifier);
+}
+
 /// The last launches of a GPU, and who asked for one of them.
 void showStreams(views::View& view, const QString& session) {
   const int64_t launch = number(session, "SELECT launch_id FROM gpu_events WHERE kind = 'kernel' AND launch_id IS NOT NULL ORDER BY start_ns DESC LIMIT 1 OFFSET 3");
@@ -96,6 +103,7 @@ const Shot kShots[] = {
     {"memory", "memory", nullptr, [](views::View& v, const QString&) { select(v, "memory.graphs", 0), QTest::qWait(300), select(v, "memory.buffers", 0); }},
     {"fusion", "fusion"},
     {"find", "find", nullptr, [](views::View& v, const QString&) { v.findChild<QLineEdit*>("find.text")->setText("gelu"), QTest::qWait(800); }},
+    {"query", "query", nullptr, ask},
     {"artifacts", "artifacts", IMPORTER_DATA "/graph_break.log.gz", [](views::View& v, const QString&) { selectText(v, "artifacts.table", 2, "dynamo_output_graph"); }},
     {"gpu", "timeline", CUPTI_DATA "/ours.fusebox", showStreams},
     {"cuda_graphs", "cuda_graphs", CUPTI_DATA "/graph.fusebox"},
