@@ -324,6 +324,25 @@ class HabitsTest : public QObject {
     }
   }
 
+  /// A click on the next tab finds it where it was.
+  void theDebugPanelKeepsItsHeight() {
+    find<QAction>("layout.compile")->trigger();
+    window_->resize(1280, 800);
+    open(session_);
+    find<QAction>("debug.show")->trigger();
+    auto* tabs = find<QTabWidget>("debug.tabs");
+    QTRY_VERIFY(tabs->isVisible());
+    QSet<int> places;
+    for (int i = 0; i < tabs->count(); ++i) {
+      tabs->setCurrentIndex(i);
+      QTest::qWait(60);
+      places.insert(tabs->tabBar()->mapTo(window_.get(), QPoint()).y());
+    }
+    QVERIFY(tabs->count() > 4);
+    QCOMPARE(places.size(), 1);
+    find<QAction>("debug.show")->trigger();
+  }
+
   void noWordsAreCut_data() { test::windowSizes(); }
   void noWordsAreCut() {
     QFETCH(QSize, size);
