@@ -188,7 +188,7 @@ void print(const std::vector<Line>& lines, const Names& names, const std::map<ui
 
 }  // namespace
 
-Result<Disassembly> disassembleObject(llvm::StringRef bytes, const TargetFeatures& target) {
+Result<Disassembly> disassembleObject(std::string_view bytes, const TargetFeatures& target) {
   auto object = ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
   if (!object) return fail(ErrorCode::Internal, "not an object file", llvm::toString(object.takeError()));
   Tools tools;
@@ -205,8 +205,8 @@ Result<Disassembly> disassembleObject(llvm::StringRef bytes, const TargetFeature
   return out;
 }
 
-bool hasSameCode(llvm::StringRef a, llvm::StringRef b) {
-  const auto codeOf = [](llvm::StringRef bytes) -> std::optional<std::vector<std::string>> {
+bool hasSameCode(std::string_view a, std::string_view b) {
+  const auto codeOf = [](std::string_view bytes) -> std::optional<std::vector<std::string>> {
     auto object = ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
     if (!object) {
       llvm::consumeError(object.takeError());

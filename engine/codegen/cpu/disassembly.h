@@ -2,12 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "engine/codegen/cpu/jit.h"
-
-namespace llvm {
-class StringRef;
-}
 
 namespace fusebox::codegen::cpu {
 
@@ -18,8 +15,8 @@ struct Disassembly {
   std::string text;
   int64_t codeBytes = 0;  ///< of all functions in the object
 };
-Result<Disassembly> disassembleObject(llvm::StringRef object, const TargetFeatures& target);
+Result<Disassembly> disassembleObject(std::string_view object, const TargetFeatures& target);
 /// Whether two objects consist of the same machine code, whatever they say about it. False where one cannot be read.
-bool hasSameCode(llvm::StringRef a, llvm::StringRef b);
+bool hasSameCode(std::string_view a, std::string_view b);
 
 }  // namespace fusebox::codegen::cpu

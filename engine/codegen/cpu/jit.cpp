@@ -362,7 +362,7 @@ Result<void> OrcJit::makeText(Entry& entry, int tier, KernelText& text, std::str
   }
   text.llvmIr = printedModule(planOf(entry).str(), *(*built)->module);
   auto again = emitObject(*(*built)->module, *(*built)->machine);
-  if (again && hasSameCode(llvm::StringRef(again->data(), again->size()), object)) object.assign(again->begin(), again->end());
+  if (again && hasSameCode({again->data(), again->size()}, object)) object.assign(again->begin(), again->end());
   return {};
 }
 
