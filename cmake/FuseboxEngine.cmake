@@ -63,7 +63,7 @@ target_precompile_headers(fusebox_torch_pch PUBLIC ${CMAKE_SOURCE_DIR}/engine/tr
 add_library(fusebox_llvm INTERFACE)
 target_include_directories(fusebox_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 llvm_map_components_to_libnames(_llvm_libs core orcjit x86codegen x86asmparser x86desc x86info x86disassembler passes
-                                scalaropts instcombine support native target mc executionengine jitlink
+                                scalaropts instcombine debuginfodwarf support native target mc executionengine jitlink
                                 nvptxcodegen nvptxdesc nvptxinfo)
 target_link_libraries(fusebox_llvm INTERFACE ${_llvm_libs})
 

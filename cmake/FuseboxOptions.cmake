@@ -15,8 +15,8 @@ if(FUSEBOX_CCACHE)
 endif()
 
 add_library(fusebox_options INTERFACE)
-target_compile_options(fusebox_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-restrict
-                       -fpch-preprocess)
+target_compile_options(fusebox_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 if(FUSEBOX_WARNINGS_AS_ERRORS)
   target_compile_options(fusebox_options INTERFACE -Werror)
 endif()

@@ -21,8 +21,6 @@ namespace {
 constexpr int kDotLimitMs = 10'000;
 constexpr size_t kMostDotNodes = 2500;  ///< beyond, dot takes minutes
 constexpr std::array<const char*, 4> kFormats{"svg", "png", "pdf", "dot"};
-/// Preference when no stage is named.
-constexpr std::array<const char*, 6> kStages{"post_fusion", "post_grad", "forward", "joint", "captured", "backward"};
 
 std::string formatOf(const std::string& path) {
   for (const char* format : kFormats) {
@@ -35,7 +33,7 @@ Result<int64_t> chooseGraph(const session::Reader& reader, const DiagramOptions&
   if (options.graph > 0 && options.stage.empty()) return options.graph;
   if (!options.stage.empty()) return query::findGraph(reader, options.stage, options.graph);
   Result<int64_t> found = fail(ErrorCode::NotFound, "the session holds no graph", reader.path());
-  for (const char* stage : kStages) {
+  for (const char* stage : query::kDrawnStages) {
     found = query::findGraph(reader, stage);
     if (found) return found;
   }

@@ -53,18 +53,18 @@ Result<json> kernelRows(const session::Reader& reader) {
   if (!roofs) return tl::unexpected(roofs.error());
   json rows = json::array();
   auto read = reader.each("SELECT kernel_id, name, kind, op, device, timed_launches, total_ns, min_ns, max_ns, host_ns, flops, "
-                          "read_bytes + write_bytes, registers, shared_bytes, local_bytes, occupancy, occupancy_limit, file, line FROM kernels "
+                          "read_bytes + write_bytes AS moved_bytes, registers, shared_bytes, local_bytes, occupancy, occupancy_limit, file, line FROM kernels "
                           "WHERE timed_launches > 0 AND kind <> 'cuda_graph' ORDER BY total_ns DESC",
                           {}, [&](const session::Statement& s) {
-                            const double launches = s.real(5), bytes = s.real(11) * launches, flops = s.real(10) * launches;
-                            const auto roof = roofs->find(s.string(4));
-                            const double share = roof == roofs->end() ? 0 : views::shareOfRoof(roof->second, bytes, flops, s.real(6));
-                            rows.push_back({{"kernel_id", s.integer(0)}, {"name", s.string(1)}, {"kind", s.string(2)}, {"op", s.string(3)},
-                                            {"device", s.string(4)}, {"launches", s.integer(5)}, {"total_ns", s.integer(6)},
-                                            {"min_ns", s.integer(7)}, {"max_ns", s.integer(8)}, {"host_ns", s.integer(9)},
-                                            {"bytes", bytes}, {"flops", flops}, {"share_of_roof", share}, {"registers", s.integer(12)},
-                                            {"shared_bytes", s.integer(13)}, {"local_bytes", s.integer(14)}, {"occupancy", s.real(15)},
-                                            {"occupancy_limit", s.string(16)}, {"file", s.string(17)}, {"line", s.integer(18)}});
+                            const double launches = s.real("timed_launches"), bytes = s.real("moved_bytes") * launches, flops = s.real("flops") * launches;
+                            const auto roof = roofs->find(s.string("device"));
+                            const double share = roof == roofs->end() ? 0 : views::shareOfRoof(roof->second, bytes, flops, s.real("total_ns"));
+                            rows.push_back({{"kernel_id", s.integer("kernel_id")}, {"name", s.string("name")}, {"kind", s.string("kind")}, {"op", s.string("op")},
+                                            {"device", s.string("device")}, {"launches", s.integer("timed_launches")}, {"total_ns", s.integer("total_ns")},
+                                            {"min_ns", s.integer("min_ns")}, {"max_ns", s.integer("max_ns")}, {"host_ns", s.integer("host_ns")},
+                                            {"bytes", bytes}, {"flops", flops}, {"share_of_roof", share}, {"registers", s.integer("registers")},
+                                            {"shared_bytes", s.integer("shared_bytes")}, {"local_bytes", s.integer("local_bytes")}, {"occupancy", s.real("occupancy")},
+                                            {"occupancy_limit", s.string("occupancy_limit")}, {"file", s.string("file")}, {"line", s.integer("line")}});
                           });
   if (!read) return tl::unexpected(read.error());
   return rows;

@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
 
 #include "app/cli/colour.h"
 #include "app/cli/commands.h"
+#include "app/cli/graph_drawing.h"
 #include "app/cli/open_input.h"
 #include "profiler/compare/ranks.h"
 #include "profiler/export/chrome_trace.h"
@@ -108,6 +111,20 @@ struct ExportFormat {
   Exporter write;
 };
 
+/// By the window's painter, which writes files.
+Result<std::string> svgOf(const query::GraphData& graph) {
+  char folder[] = "/tmp/fusebox-picture-XXXXXX";
+  if (!::mkdtemp(folder)) return fail(ErrorCode::Io, std::string("no temporary folder: ") + std::strerror(errno));
+  const std::string path = std::string(folder) + "/graph.svg";
+  auto drawn = graphDrawing()(graph, path);
+  std::string text;
+  if (std::ifstream in(path, std::ios::binary); in) text.assign(std::istreambuf_iterator<char>(in), {});
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  if (!drawn) return tl::unexpected(drawn.error());
+  return text;
+}
+
 const ExportFormat kFormats[] = {
     {".json", exporting::writeChromeTrace},
     {".csv",
@@ -115,7 +132,10 @@ const ExportFormat kFormats[] = {
        return exporting::writeCsv(reader, "SELECT * FROM launches ORDER BY launch_id", out);
      }},
     {".pftrace", exporting::writePerfettoTrace},
-    {".html", exporting::writeHtmlReport},
+    {".html",
+     [](const session::Reader& reader, std::ostream& out) {
+       return exporting::writeHtmlReport(reader, out, graphDrawing() ? exporting::GraphPicture(svgOf) : exporting::GraphPicture());
+     }},
 };
 
 tl::unexpected<Error> notWritten(const std::string& path) { return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path); }

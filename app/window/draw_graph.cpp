@@ -15,7 +15,7 @@ Result<double> drawGraph(const query::GraphData& graph, const std::string& path)
   int argc = 1;
   char name[] = "fusebox";
   char* argv[] = {name, nullptr};
-  QApplication application(argc, argv);
+  const auto application = QApplication::instance() ? nullptr : std::make_unique<QApplication>(argc, argv);
   Theme::instance().apply(Theme::Mode::Light);
   const auto picture = makePicture(graph, defaultOptions(graph));
   const std::vector<char> open(picture->tree.groups.size(), 1);

@@ -9,6 +9,7 @@
 #include <QMenu>
 #include <QMimeData>
 #include <QProgressBar>
+#include <QScopedValueRollback>
 #include <QSettings>
 #include <QStatusBar>
 #include <QToolButton>
@@ -276,7 +277,6 @@ void MainWindow::leaveSession() {
   growth_.stop();
   growth_.setInterval(kRefreshMs);
   refreshing_.invalidate();
-  importStopped_ = false;
   busyDelay_.stop();
   busyPart_->hide();
   cancelPart_->hide();
@@ -294,7 +294,6 @@ void MainWindow::sessionGrown() {
 }
 
 void MainWindow::sessionImporting(const QString& format, int percent) {
-  if (importStopped_) return;
   statePart_->setText(tr("reading %1: %2 %").arg(format).arg(percent));
   busyDelay_.stop();
   busyPart_->setRange(0, 100);
@@ -308,7 +307,6 @@ void MainWindow::stopReading() {
   if (!session_->isOpen()) return closeSession();
   session_->cancelAll();
   if (!session_->isImporting()) return;
-  importStopped_ = true;
   session_->stopImporting();
   cancelPart_->hide();
   busyPart_->hide();
@@ -347,10 +345,9 @@ void MainWindow::runScript(const RunRequest& request) {
   }
   leaveSession();
   messages_->dismiss();
-  lastRun_ = request;
-  lastRun_->environment.clear();
-  lastDebugged_ = !request.environment.isEmpty();
-  mayEndProgram_ = false;
+  lastRun_ = {request, !request.environment.isEmpty()};
+  lastRun_->request.environment.clear();
+  afterEnd_ = AfterEnd::Nothing;
   runner_->start(request);
 }
 
@@ -375,7 +372,7 @@ void MainWindow::runFinished(const RunOutcome& outcome) {
   if (!session_ && awaited_.isEmpty()) start_->reload();
   sayState();
   updateActions();
-  if (std::exchange(againAfterEnd_, false)) QTimer::singleShot(0, this, &MainWindow::runAgain);
+  if (std::exchange(afterEnd_, AfterEnd::Nothing) == AfterEnd::RunAgain) QTimer::singleShot(0, this, &MainWindow::runAgain);
 }
 
 void MainWindow::goTo(const Location& location) {
@@ -393,10 +390,9 @@ void MainWindow::goTo(const Location& location) {
 
 void MainWindow::showView(const Location& place) {
   const QString id = QString::fromStdString(place.view);
-  navigating_ = true;
+  const QScopedValueRollback navigating(navigating_, true);
   docks_->raiseView(id);
   if (views::View* view = docks_->view(id); view && place.kind != views::ObjectKind::None) view->showLocation(place);
-  navigating_ = false;
 }
 
 void MainWindow::remember(const Location& place) {

@@ -129,7 +129,7 @@ class MainWindow : public QMainWindow {
   views::SelectionBus* bus_;
   views::ActionRegistry* registry_;
   views::NavigationHistory history_;
-  bool navigating_ = false;
+  bool navigating_ = false;  ///< while a place of the history is shown, which is no step of anybody's
 
   views::MessageBar* messages_;
   QStackedWidget* pages_;
@@ -156,12 +156,16 @@ class MainWindow : public QMainWindow {
   std::function<void()> onMessageAction_;  ///< what the message bar's button does
   QString before_;           ///< open before a file that is being opened: comes back if that cannot be read
   QString failedRun_;        ///< session of the last run, where that failed
-  std::optional<RunRequest> lastRun_;
-  bool lastDebugged_ = false, againAfterEnd_ = false, mayEndProgram_ = false;
+  struct LastRun {
+    RunRequest request;
+    bool wasDebugged = false;
+  };
+  std::optional<LastRun> lastRun_;
+  /// What somebody asked for that needs the program that runs to end: it may be ended then.
+  enum class AfterEnd : uint8_t { Nothing, RunAgain, CloseWindow } afterEnd_ = AfterEnd::Nothing;
   QString awaited_;          ///< session of a run that could not be opened yet
   QTimer retry_, growth_, busyDelay_;
   QElapsedTimer refreshing_;  ///< since the views were told to read a growing session again
-  bool importStopped_ = false;
 };
 
 }  // namespace fusebox::window

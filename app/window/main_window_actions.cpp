@@ -231,9 +231,9 @@ RunDialog* MainWindow::newRunDialog(RunDialog::Purpose purpose) {
     dialog->deleteLater();
     activateWindow();
   });
-  if (!lastRun_ || lastRun_->rawCommand.isEmpty()) return dialog;
+  if (!lastRun_ || lastRun_->request.rawCommand.isEmpty()) return dialog;
   RunRequest request;
-  const QStringList& words = lastRun_->rawCommand;
+  const QStringList& words = lastRun_->request.rawCommand;
   for (qsizetype i = 0; i < words.size(); ++i) {
     if (words[i] == QLatin1String("--session") || words[i] == QLatin1String("--python")) {
       if (words[i] == QLatin1String("--python")) request.python = words.value(i + 1);

@@ -117,7 +117,7 @@ void MainWindow::updateDebugActions() {
   const std::string kind = textField(debugger_->stop(), "kind");
   enable("debug.skip", state == State::Stopped &&
                            (kind == "compile" || kind == "recompile" || kind == "line" || kind == "graph_break"));
-  enable("debug.restart", lastRun_.has_value() && lastDebugged_);
+  enable("debug.restart", lastRun_ && lastRun_->wasDebugged);
   enable("debug.detach", state != State::Off);
   enable("debug.kill", state == State::Stopped || state == State::Running);
 }

@@ -130,17 +130,20 @@ void MainWindow::runTool(const QStringList& words, std::function<void(bool, cons
 
 void MainWindow::runAgain() {
   if (!lastRun_) return;
-  againAfterEnd_ = runner_->running();
-  if (againAfterEnd_) return runner_->stop();
-  if (lastDebugged_) debugScript(*lastRun_, {{{"kind", "compile"}, {"once", true}}});
-  else runScript(*lastRun_);
+  if (runner_->running()) {
+    afterEnd_ = AfterEnd::RunAgain;
+    return runner_->stop();
+  }
+  const LastRun again = *lastRun_;
+  if (again.wasDebugged) debugScript(again.request, {{{"kind", "compile"}, {"once", true}}});
+  else runScript(again.request);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  if (runner_->running() && !mayEndProgram_) {
+  if (runner_->running() && afterEnd_ != AfterEnd::CloseWindow) {
     event->ignore();
     return askBeforeEnding(this, [this] {
-      mayEndProgram_ = true;
+      afterEnd_ = AfterEnd::CloseWindow;
       close();
     });
   }

@@ -201,7 +201,7 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
       kernel.flops = flopsOf(first.call, forms_->schedule.program.buffers);
     } else {
       kernel.flops = traffic.flops;
-      kernel.loopIr = kernels[static_cast<size_t>(group.kernel)].str();
+      kernel.loopIr = kernels[static_cast<size_t>(group.kernel)].str(forms_->lowered.nodeNames);
     }
     record::FusionGroupRecord row;
     row.compile = compile;

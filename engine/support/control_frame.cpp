@@ -34,9 +34,9 @@ Result<std::vector<json>> MessageReader::feed(std::string_view bytes) {
       return fail(ErrorCode::Corrupt, "a message of " + std::to_string(length) + " bytes is too long");
     if (rest_.size() - at - 4 < length) break;
     const char* text = rest_.data() + at + 4;
-    bool deep = false;
-    json message = parseBounded({text, length}, &deep, kMaxDepth);
-    if (deep) return fail(ErrorCode::Corrupt, "a message is nested too deeply");
+    JsonFault fault{};
+    json message = parseBounded({text, length}, &fault, {.nesting = kMaxDepth});
+    if (fault == JsonFault::TooDeep) return fail(ErrorCode::Corrupt, "a message is nested too deeply");
     if (!message.is_object()) return fail(ErrorCode::Corrupt, "a message is no JSON object");
     messages.push_back(std::move(message));
     at += 4 + length;

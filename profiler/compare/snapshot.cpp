@@ -47,11 +47,11 @@ Result<void> readFrames(Loading& l) {
   };
   std::vector<Row> rows;
   auto read = l.reader.each(
-      "SELECT frame_id, name, qualname, file, line, resume_offset IS NOT NULL FROM frames ORDER BY frame_id", {}, [&](const Statement& s) {
-        CodeObject object{.frame = s.integer(0), .name = s.string(1), .qualname = s.string(2), .place = {s.string(3), s.integer(4)}};
-        const bool resumes = s.integer(5) != 0 || query::isResumeName(object.name);
+      "SELECT frame_id, name, qualname, file, line, resume_offset IS NOT NULL AS has_resume_offset FROM frames ORDER BY frame_id", {}, [&](const Statement& s) {
+        CodeObject object{.frame = s.integer("frame_id"), .name = s.string("name"), .qualname = s.string("qualname"), .place = {s.string("file"), s.integer("line")}};
+        const bool resumes = s.integer("has_resume_offset") != 0 || query::isResumeName(object.name);
         object.name = query::rootFunction(object.name);
-        rows.push_back({s.integer(0), std::move(object), resumes});
+        rows.push_back({s.integer("frame_id"), std::move(object), resumes});
       });
   if (!read) return read;
   // Functions first, then what resumes them: the nearest function of that name that starts above.
@@ -75,35 +75,35 @@ Result<void> readFrames(Loading& l) {
 
 Result<void> readCompiles(Loading& l) {
   return l.reader.each(
-      "SELECT compile_id, frame_id, parent_compile_id, backend, mode, cache, status, coalesce(dynamic, 0), coalesce(dur_ns, 0), frame, file, line "
+      "SELECT compile_id, frame_id, parent_compile_id, backend, mode, cache, status, coalesce(dynamic, 0) AS dynamic, coalesce(dur_ns, 0) AS dur_ns, frame, file, line "
       "FROM compiles ORDER BY compile_id",
       {}, [&](const Statement& s) {
         ++l.out.compiles;
-        if (s.isNull(2)) l.out.compileNs += s.real(8);
-        const auto parent = s.isNull(2) ? l.compileAt.end() : l.compileAt.find(s.integer(2));
-        if (parent != l.compileAt.end() && (s.isNull(1) || l.objectOfFrame.contains(s.integer(1)) == false)) {
-          l.compileAt.emplace(s.integer(0), parent->second);
+        if (s.isNull("parent_compile_id")) l.out.compileNs += s.real("dur_ns");
+        const auto parent = s.isNull("parent_compile_id") ? l.compileAt.end() : l.compileAt.find(s.integer("parent_compile_id"));
+        if (parent != l.compileAt.end() && (s.isNull("frame_id") || l.objectOfFrame.contains(s.integer("frame_id")) == false)) {
+          l.compileAt.emplace(s.integer("compile_id"), parent->second);
           return;
         }
-        auto frame = l.objectOfFrame.find(s.integer(1));
+        auto frame = l.objectOfFrame.find(s.integer("frame_id"));
         if (frame == l.objectOfFrame.end()) {  // a graph that was compiled by itself
-          l.out.objects.push_back({.name = s.string(9).empty() ? "graph" : s.string(9), .place = {s.string(10), s.integer(11)}});
-          frame = l.objectOfFrame.emplace(-s.integer(0), l.out.objects.size() - 1).first;
+          l.out.objects.push_back({.name = s.string("frame").empty() ? "graph" : s.string("frame"), .place = {s.string("file"), s.integer("line")}});
+          frame = l.objectOfFrame.emplace(-s.integer("compile_id"), l.out.objects.size() - 1).first;
         }
         auto& object = l.out.objects[frame->second];
-        l.compileAt.emplace(s.integer(0), std::pair{frame->second, object.compiles.size()});
-        object.compiles.push_back({.id = s.integer(0), .backend = s.string(3), .mode = s.string(4), .cache = s.string(5),
-                                   .status = s.string(6), .dynamic = s.integer(7) != 0, .durNs = s.real(8)});
+        l.compileAt.emplace(s.integer("compile_id"), std::pair{frame->second, object.compiles.size()});
+        object.compiles.push_back({.id = s.integer("compile_id"), .backend = s.string("backend"), .mode = s.string("mode"), .cache = s.string("cache"),
+                                   .status = s.string("status"), .dynamic = s.integer("dynamic") != 0, .durNs = s.real("dur_ns")});
       });
 }
 
 Result<void> readGuards(Loading& l) {
   return l.reader.each("SELECT guard_id, compile_id, kind, source, expected, file, line, code FROM guards ORDER BY guard_id", {}, [&](const Statement& s) {
     ++l.out.guards;
-    const auto at = l.compileAt.find(s.integer(1));
+    const auto at = l.compileAt.find(s.integer("compile_id"));
     if (at == l.compileAt.end()) return;
-    Guard guard{s.integer(0), s.string(2), s.string(3), withoutIds(s.text(4)), {s.string(5), s.integer(6)}};
-    if (guard.source.empty()) guard.source = withoutIds(s.text(7)).substr(0, 200);
+    Guard guard{s.integer("guard_id"), s.string("kind"), s.string("source"), withoutIds(s.text("expected")), {s.string("file"), s.integer("line")}};
+    if (guard.source.empty()) guard.source = withoutIds(s.text("code")).substr(0, 200);
     l.out.objects[at->second.first].compiles[at->second.second].guards.push_back(std::move(guard));
   });
 }
@@ -126,14 +126,14 @@ Result<void> readSymbols(Loading& l) {
 /// A break is what stops capture at a place: how the compiler words it for its developers differs between attempts.
 Result<void> readBreaks(Loading& l) {
   return l.reader.each("SELECT break_id, frame_id, kind, reason, file, line FROM graph_breaks ORDER BY 1", {}, [&](const Statement& s) {
-    const auto object = l.objectOfFrame.find(s.integer(1));
+    const auto object = l.objectOfFrame.find(s.integer("frame_id"));
     if (object == l.objectOfFrame.end()) return;
-    const Place place{s.string(4), s.integer(5)};
+    const Place place{s.string("file"), s.integer("line")};
     auto& breaks = l.out.objects[object->second].breaks;
-    const auto same = [&](const Break& b) { return b.kind == s.text(2) && b.place.file == place.file && b.place.line == place.line; };
+    const auto same = [&](const Break& b) { return b.kind == s.text("kind") && b.place.file == place.file && b.place.line == place.line; };
     const auto known = std::find_if(breaks.begin(), breaks.end(), same);
     if (known != breaks.end()) ++known->count;
-    else breaks.push_back({s.integer(0), 1, s.string(2), withoutIds(query::breakReason(s.text(3))), place});
+    else breaks.push_back({s.integer("break_id"), 1, s.string("kind"), withoutIds(query::breakReason(s.text("reason"))), place});
   });
 }
 
@@ -150,33 +150,33 @@ Result<void> readUncompiled(Loading& l) {
 
 Result<void> readRecompiles(Loading& l) {
   return l.reader.each(
-      "SELECT min(failure_id), frame_id, guard, min(expected), min(found), outcome, file, line, count(*) FROM guard_failures WHERE failure_id IN (" +
+      "SELECT min(failure_id) AS failure_id, frame_id, guard, min(expected) AS expected, min(found) AS found, outcome, file, line, count(*) AS count FROM guard_failures WHERE failure_id IN (" +
           std::string(query::kDecisiveFailures) + ") GROUP BY frame_id, guard, outcome, file, line ORDER BY 1",
       {}, [&](const Statement& s) {
-        const auto object = l.objectOfFrame.find(s.integer(1));
+        const auto object = l.objectOfFrame.find(s.integer("frame_id"));
         if (object == l.objectOfFrame.end()) return;
-        l.out.objects[object->second].recompiles.push_back({s.integer(0), s.integer(8), withoutIds(s.text(2)), withoutIds(s.text(3)),
-                                                            withoutIds(s.text(4)), s.string(5), {s.string(6), s.integer(7)}});
+        l.out.objects[object->second].recompiles.push_back({s.integer("failure_id"), s.integer("count"), withoutIds(s.text("guard")), withoutIds(s.text("expected")),
+                                                            withoutIds(s.text("found")), s.string("outcome"), {s.string("file"), s.integer("line")}});
       });
 }
 
 Result<void> readNodes(const Reader& reader, Graph& graph, std::unordered_map<int64_t, int32_t>& at) {
   return reader.each("SELECT id, op, shape, dtype, file, line FROM t_node WHERE graph_id = ? AND kind = 'call' ORDER BY position", {graph.id},
                      [&](const Statement& s) {
-                       at.emplace(s.integer(0), static_cast<int32_t>(graph.nodes.size()));
-                       graph.nodes.push_back({s.integer(0), plainOp(s.text(1)), s.string(2), s.string(3), {s.string(4), s.integer(5)}});
+                       at.emplace(s.integer("id"), static_cast<int32_t>(graph.nodes.size()));
+                       graph.nodes.push_back({s.integer("id"), plainOp(s.text("op")), s.string("shape"), s.string("dtype"), {s.string("file"), s.integer("line")}});
                      });
 }
 
 Result<void> readGroups(const Reader& reader, const SampledTimes& times, Graph& graph, const std::unordered_map<int64_t, int32_t>& at) {
   std::unordered_map<int64_t, size_t> index;
   auto read = reader.each(
-      "SELECT id, coalesce(kernel_id, 0), name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line FROM t_fusion_group "
+      "SELECT id, coalesce(kernel_id, 0) AS kernel_id, name, kind, reason, coalesce(read_bytes, 0) AS read_bytes, coalesce(write_bytes, 0) AS write_bytes, file, line FROM t_fusion_group "
       "WHERE graph_id = ? ORDER BY position, id",
       {graph.id}, [&](const Statement& s) {
-        index.emplace(s.integer(0), graph.groups.size());
-        graph.groups.push_back({s.integer(0), s.integer(1), s.string(2), s.string(3), s.string(4), {}, s.integer(5), s.integer(6),
-                                times.launch(s.integer(1), s.integer(0)), {s.string(7), s.integer(8)}});
+        index.emplace(s.integer("id"), graph.groups.size());
+        graph.groups.push_back({s.integer("id"), s.integer("kernel_id"), s.string("name"), s.string("kind"), s.string("reason"), {}, s.integer("read_bytes"), s.integer("write_bytes"),
+                                times.launch(s.integer("kernel_id"), s.integer("id")), {s.string("file"), s.integer("line")}});
       });
   if (!read || graph.groups.empty()) return read;
   read = reader.each("SELECT m.group_id, m.node_id FROM t_fusion_member m JOIN t_fusion_group g ON g.id = m.group_id WHERE g.graph_id = ?",

@@ -39,18 +39,18 @@ Result<SampledTimes> SampledTimes::read(const Reader& reader) {
 
 Result<void> SampledTimes::readDevice(const Reader& reader) {
   return reader.each("SELECT kernel_id, launches, total_ns, min_ns, max_ns FROM t_gpu_stats WHERE launches > 0", {}, [&](const Statement& s) {
-    device_[s.integer(0)].add({s.integer(1), s.real(2), s.real(3), s.real(4)});
+    device_[s.integer("kernel_id")].add({s.integer("launches"), s.real("total_ns"), s.real("min_ns"), s.real("max_ns")});
   });
 }
 
 Result<void> SampledTimes::readExact(const Reader& reader) {
   auto done = reader.each("SELECT kernel_id, group_id, launches, total_ns, min_ns, max_ns FROM t_launch_stats", {}, [&](const Statement& s) {
-    exact_[{s.integer(0), s.integer(1)}].add({s.integer(2), s.real(3), s.real(4), s.real(5)});
+    exact_[{s.integer("kernel_id"), s.integer("group_id")}].add({s.integer("launches"), s.real("total_ns"), s.real("min_ns"), s.real("max_ns")});
   });
   if (!done) return done;
   return reader.each("SELECT kind, compile_id, calls, total_ns, min_ns, max_ns FROM t_call_stats", {}, [&](const Statement& s) {
-    Exact& exact = s.integer(0) == 1 ? guardChecks_[s.integer(1)] : exact_[{kCall, s.integer(1)}];
-    exact.add({s.integer(2), s.real(3), s.real(4), s.real(5)});
+    Exact& exact = s.integer("kind") == 1 ? guardChecks_[s.integer("compile_id")] : exact_[{kCall, s.integer("compile_id")}];
+    exact.add({s.integer("calls"), s.real("total_ns"), s.real("min_ns"), s.real("max_ns")});
   });
 }
 

@@ -19,6 +19,7 @@ using session::Statement;
 
 constexpr int64_t kMostRows = 500;
 constexpr size_t kMostCodeBytes = 64 << 10;
+constexpr size_t kMostPictures = 12, kMostPictureNodes = 2000;
 
 /// In the unit that leaves one to three digits before the point: "28.6 s", "413 µs".
 std::string duration(double ns) {
@@ -175,6 +176,35 @@ Result<int64_t> writeSection(const session::Reader& reader, const Section& secti
   return rows;
 }
 
+/// Graphs of the stage that says most, as they lie in the graph view.
+Result<void> writePictures(const session::Reader& reader, const GraphPicture& draw, std::ostream& out) {
+  if (!draw) return {};
+  auto all = query::graphs(reader);
+  if (!all) return tl::unexpected(all.error());
+  std::vector<query::GraphRow> drawn;
+  for (const char* stage : query::kDrawnStages)
+    if (drawn.empty()) std::ranges::copy_if(*all, std::back_inserter(drawn), [&](const query::GraphRow& row) { return row.stage == stage && row.nodes > 0; });
+  if (drawn.empty()) return {};
+  out << "<h2>Pictures of graphs</h2>\n";
+  size_t left = 0;
+  for (const query::GraphRow& row : drawn) {
+    if (&row - drawn.data() >= static_cast<std::ptrdiff_t>(kMostPictures) || row.nodes > static_cast<int64_t>(kMostPictureNodes)) {
+      ++left;
+      continue;
+    }
+    auto graph = query::loadGraph(reader, row.id);
+    if (!graph) return tl::unexpected(graph.error());
+    auto picture = draw(*graph);
+    if (!picture) return tl::unexpected(picture.error());
+    const size_t start = picture->find("<svg");
+    if (start == std::string::npos) return fail(ErrorCode::Internal, "the picture of a graph is no SVG");
+    out << "<h3>" << escaped(fmt::format("Graph {}, {} {}: {}", row.id, row.stage, row.direction, row.frame)) << "</h3>\n<div class=graph>"
+        << std::string_view(*picture).substr(start) << "</div>\n";
+  }
+  if (left > 0) out << fmt::format("<p class=note>{} more graphs, or larger ones, are not drawn; fusebox diagram draws each.</p>\n", left);
+  return {};
+}
+
 void writePhases(const query::Summary& s, std::ostream& out) {
   const std::pair<const char*, double> phases[] = {
       {"capture", s.captureMs}, {"aot", s.aotMs}, {"inductor", s.inductorMs}, {"codegen", s.codegenMs}};
@@ -192,7 +222,7 @@ void writePhases(const query::Summary& s, std::ostream& out) {
 
 }  // namespace
 
-Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out) {
+Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out, const GraphPicture& draw) {
   auto summary = query::summarize(reader);
   if (!summary) return tl::unexpected(summary.error());
   const auto& s = *summary;
@@ -221,6 +251,7 @@ Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out
   out << "</table>\n";
   writePhases(s, out);
   if (auto advised = writeAdvice(reader, s, out); !advised) return tl::unexpected(advised.error());
+  if (auto drawn = writePictures(reader, draw, out); !drawn) return tl::unexpected(drawn.error());
   int64_t rows = 0;
   for (const auto& section : kSections) {
     auto written = writeSection(reader, section, out);

@@ -10,6 +10,8 @@ table { border-collapse: collapse; width: 100%; } th { text-align: left; font-we
 td, th { padding: .2rem .6rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--soft); overflow-wrap: break-word; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 12px/1.4 ui-monospace, monospace; } pre { background: var(--soft); padding: .6rem; overflow: auto; max-height: 32rem; }
+.graph { background: #fff; overflow: auto; max-height: 48rem; } .graph svg { max-width: 100%; height: auto; }
+h3 { font-size: 1rem; font-weight: 600; }
 .bar { display: inline-block; height: .6rem; background: var(--accent); } .note { opacity: .7; }
 </style>)";
 

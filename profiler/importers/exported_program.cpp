@@ -52,9 +52,11 @@ std::string rangesText(const Json& model) {
 Result<void> importModel(const ZipArchive& archive, const ZipArchive::Entry& entry, SessionBuilder& session) {
   auto text = archive.read(entry, kMostModelBytes);
   if (!text) return tl::unexpected(text.error());
-  bool isTooDeep = false;
-  const Json model = parseBounded(*text, &isTooDeep);
-  if (isTooDeep) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
+  JsonFault fault{};
+  const Json model = parseBounded(*text, &fault);
+  if (fault == JsonFault::TooDeep) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
+  if (fault == JsonFault::TooLarge) return fail(ErrorCode::Corrupt, entry.name + " consists of too many values");
+  std::string().swap(*text);
   if (!model.is_object()) return fail(ErrorCode::Corrupt, entry.name + " is damaged: it is no JSON object");
   const std::string name = modelName(entry.name);
   if (const std::string torch = stringOf(model, "torch_version"); !torch.empty()) session.info("torch", torch);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/support/bounded_json.h"
+#include "profiler/importers/json_slices.h"
 #include "profiler/importers/torch_trace_import.h"
 
 namespace fusebox::importing {
@@ -85,18 +86,22 @@ Result<void> readLog(const std::string& path, TorchTraceImport& import, SessionB
 // The spans, which tlparse writes beside its records.
 void readSpans(const fs::path& file, TorchTraceImport& import, SessionBuilder& session) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > (uintmax_t{1} << 29)) return;
-  const auto bytes = firstBytes(file.string(), size_t{1} << 29);
-  const auto events = bytes ? parseBounded(*bytes) : nlohmann::json();
-  if (!events.is_array()) {
-    session.loss("spans", 1, "chromium_events.json cannot be read");
-    return;
-  }
-  for (const auto& event : events) {
+  if (!fs::is_regular_file(file, error)) return;
+  auto stream = ByteStream::open(file.string());
+  if (!stream) return session.loss("spans", 1, "chromium_events.json cannot be read");
+  JsonSlices slices(**stream);
+  for (auto slice = slices.next(); slice.kind != JsonSlices::Kind::End; slice = slices.next()) {
+    if (slice.kind == JsonSlices::Kind::Value) continue;
+    const auto event = slice.kind == JsonSlices::Kind::Event ? parseBounded(slice.text) : nlohmann::json();
+    if (!event.is_object()) {
+      session.loss("spans", 1, "an event of chromium_events.json is damaged");
+      if (slice.kind == JsonSlices::Kind::Event) slices.resynchronise();
+      continue;
+    }
     TraceRecord record;
     record.key = "chromium_event";
     record.fields = {{"chromium_event", nlohmann::json::object()}};
-    const auto* arguments = event.is_object() && event.contains("args") ? &event["args"] : nullptr;
+    const auto* arguments = event.contains("args") ? &event["args"] : nullptr;
     const std::string id = arguments && arguments->is_object() && arguments->contains("compile_id") &&
                                    (*arguments)["compile_id"].is_string()
                                ? (*arguments)["compile_id"].get<std::string>()
@@ -104,7 +109,7 @@ void readSpans(const fs::path& file, TorchTraceImport& import, SessionBuilder& s
     int frame = 0, compile = 0;
     if (std::sscanf(id.c_str(), "%d/%d", &frame, &compile) == 2)
       record.fields["frame_id"] = frame, record.fields["frame_compile_id"] = compile;
-    if (event.is_object() && event.contains("ts") && event["ts"].is_number()) {
+    if (event.contains("ts") && event["ts"].is_number()) {
       const double us = event["ts"].get<double>();
       if (us > 0 && us < 9e15) record.localNs = static_cast<int64_t>(us * 1e3);
     }
@@ -113,6 +118,7 @@ void readSpans(const fs::path& file, TorchTraceImport& import, SessionBuilder& s
     record.process = import.lastProcess();
     if (record.localNs > 0) import.take(record);
   }
+  if (!slices.ending().empty()) session.loss("spans", 1, "chromium_events.json: " + slices.ending());
 }
 
 Result<void> readJsonl(const std::string& path, TorchTraceImport& import, SessionBuilder& session,

@@ -117,40 +117,40 @@ Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
   std::string key;
   auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
     key.clear();
-    for (const int c : {3, 4, 5, 7, 8}) key.append(s.text(c)).push_back('\0');
+    for (const char* c : {"frame", "kind", "reason", "file", "line"}) key.append(s.text(c)).push_back('\0');
     const auto [word, isNewWord] = words.try_emplace(key, out.size());
     const bool isNew = isNewWord && [&] {
       const auto [entry, isFirst] = index.try_emplace(
-          {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), breakReason(s.text(5))}, out.size());
+          {s.string("file").empty() ? s.string("frame") : s.string("file"), s.integer("line"), s.string("kind"), breakReason(s.text("reason"))}, out.size());
       word->second = entry->second;
       return isFirst;
     }();
     if (isNew) {
       BreakSummary b;
-      b.id = s.integer(0);
-      b.frame = s.integer(1);
-      b.compile = s.integer(2);
-      b.function = s.string(3);
-      b.kind = s.string(4);
-      b.reason = breakReason(s.text(5));
-      b.recorded = s.string(5);
-      b.hint = s.string(6);
-      b.file = s.string(7);
-      b.line = s.integer(8);
-      b.endLine = s.integer(9);
-      b.column = s.isNull(10) ? -1 : s.integer(10);
-      b.endColumn = s.isNull(11) ? -1 : s.integer(11);
-      b.opcode = s.string(12);
-      b.offset = s.isNull(13) ? -1 : s.integer(13);
-      b.stack = parseStack(s.text(14));
-      b.code = parseCode(s.text(15));
+      b.id = s.integer("break_id");
+      b.frame = s.integer("frame_id");
+      b.compile = s.integer("compile_id");
+      b.function = s.string("frame");
+      b.kind = s.string("kind");
+      b.reason = breakReason(s.text("reason"));
+      b.recorded = s.string("reason");
+      b.hint = s.string("hint");
+      b.file = s.string("file");
+      b.line = s.integer("line");
+      b.endLine = s.integer("end_line");
+      b.column = s.isNull("col") ? -1 : s.integer("col");
+      b.endColumn = s.isNull("end_col") ? -1 : s.integer("end_col");
+      b.opcode = s.string("opcode");
+      b.offset = s.isNull("offset") ? -1 : s.integer("offset");
+      b.stack = parseStack(s.text("stack"));
+      b.code = parseCode(s.text("bytecode"));
       if (!b.stack.empty() && !b.stack.back().function.empty()) b.function = b.stack.back().function;
       out.push_back(std::move(b));
     }
     BreakSummary& b = out[word->second];
-    b.ids.push_back(s.integer(0));
+    b.ids.push_back(s.integer("break_id"));
     BreakPiece piece;
-    piece.compile = s.integer(2);
+    piece.compile = s.integer("compile_id");
     b.before.push_back(piece);
   });
   if (!read) return tl::unexpected(read.error());

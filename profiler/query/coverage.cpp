@@ -47,12 +47,12 @@ class CoverageReader {
  private:
   Result<void> readFrames() {
     auto read = reader_.each(
-        "SELECT frame_id, coalesce(parent_frame_id, 0), name, qualname, file, line, resume_offset IS NOT NULL, status, "
+        "SELECT frame_id, coalesce(parent_frame_id, 0) AS parent_frame_id, name, qualname, file, line, resume_offset IS NOT NULL AS has_resume_offset, status, "
         "reason FROM frames ORDER BY frame_id",
         {}, [&](const Statement& s) {
-          Frame f{s.string(2), s.string(3), s.string(4), s.string(7), s.string(8), s.integer(1), s.integer(5), false};
-          f.resumes = (s.integer(6) != 0 && f.parent != 0) || isResumeName(f.name);
-          frames_.emplace(s.integer(0), std::move(f));
+          Frame f{s.string("name"), s.string("qualname"), s.string("file"), s.string("status"), s.string("reason"), s.integer("parent_frame_id"), s.integer("line"), false};
+          f.resumes = (s.integer("has_resume_offset") != 0 && f.parent != 0) || isResumeName(f.name);
+          frames_.emplace(s.integer("frame_id"), std::move(f));
         });
     if (!read) return read;
     for (const auto& [id, f] : frames_) root_[id] = rootOf(id);
@@ -103,27 +103,27 @@ class CoverageReader {
     std::map<std::pair<int64_t, std::string>, size_t> known;
     std::map<int64_t, int64_t> newestGood;  // by frame
     auto read = reader_.each(
-        "SELECT c.compile_id, coalesce(c.frame_id, p.frame_id, 0), c.status, c.error, c.attempt, c.file, c.line, c.frame, c.kind "
+        "SELECT c.compile_id, coalesce(c.frame_id, p.frame_id, 0) AS frame_id, c.status, c.error, c.attempt, c.file, c.line, c.frame, c.kind "
         "FROM compiles c LEFT JOIN compiles p ON p.compile_id = c.parent_compile_id ORDER BY c.compile_id",
         {}, [&](const Statement& s) {
-          const int64_t id = s.integer(0), frame = s.integer(1);
+          const int64_t id = s.integer("compile_id"), frame = s.integer("frame_id");
           FunctionCoverage* function = functionOf(frame);
-          if (function) function->restarts += std::max<int64_t>(0, std::min<int64_t>(s.integer(4), 1'000'000));
-          if (s.text(2) != "failed") {
-            if (s.isNull(2) || s.text(8) == "backward") return;
+          if (function) function->restarts += std::max<int64_t>(0, std::min<int64_t>(s.integer("attempt"), 1'000'000));
+          if (s.text("status") != "failed") {
+            if (s.isNull("status") || s.text("kind") == "backward") return;
             if (function) ++function->entries;
             newestGood[frame] = id;
             return;
           }
-          const auto [at, isNew] = known.try_emplace({frame, s.string(3)}, failed.size());
+          const auto [at, isNew] = known.try_emplace({frame, s.string("error")}, failed.size());
           if (!isNew) {
             ++failed[at->second].what.count;
             failed[at->second].last = id;
             return;
           }
-          Uncompiled what{.frame = frame, .compile = id, .function = function ? function->name : s.string(7), .file = s.string(5), .line = s.integer(6)};
-          readError(s.text(3), what);
-          if (s.text(8) == "backward") what.kind += " (backward)";
+          Uncompiled what{.frame = frame, .compile = id, .function = function ? function->name : s.string("frame"), .file = s.string("file"), .line = s.integer("line")};
+          readError(s.text("error"), what);
+          if (s.text("kind") == "backward") what.kind += " (backward)";
           failed.push_back({std::move(what), id});
         });
     if (!read) return read;

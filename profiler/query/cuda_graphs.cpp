@@ -14,10 +14,10 @@ using session::Reader;
 using session::Statement;
 
 // Of the view `kernels` those rows alone: joined as it is, SQLite makes all of it first.
-constexpr const char* kEvents = R"(SELECT g.id, g.compile_id, c.frame, CASE c.kind WHEN 'backward' THEN 'backward' ELSE 'forward' END, g.event,
+constexpr const char* kEvents = R"(SELECT g.id, g.compile_id, c.frame, CASE c.kind WHEN 'backward' THEN 'backward' ELSE 'forward' END AS direction, g.event,
   g.reason, g.device, g.plain_reason, c.file, c.line, g.number, g.replaces, g.nodes, g.stretches, g.plain_steps, g.static_inputs, g.copied_inputs,
   g.copied_bytes, g.kept_bytes, g.pool_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches,
-  CASE WHEN k.timed_launches > 0 THEN k.total_ns END
+  CASE WHEN k.timed_launches > 0 THEN k.total_ns END AS device_ns
   FROM t_cuda_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id LEFT JOIN (SELECT kernel_id, launches, host_ns, timed_launches, total_ns
     FROM kernels WHERE kernel_id IN (SELECT kernel_id FROM t_cuda_graph)) k ON k.kernel_id = g.kernel_id AND g.event = 'recorded'
   ORDER BY g.compile_id, g.id)";
@@ -40,16 +40,19 @@ Result<std::vector<CudaGraphEvent>> cudaGraphs(const Reader& reader) {
   std::vector<CudaGraphEvent> out;
   auto read = reader.each(kEvents, {}, [&](const Statement& s) {
     CudaGraphEvent e;
-    e.id = s.integer(0);
-    e.compile = s.integer(1);
-    std::string* const texts[] = {&e.function, &e.direction, &e.event, &e.reason, &e.device, &e.plainReason, &e.file};
-    for (int c = 0; c < 7; ++c) *texts[c] = s.string(2 + c);
-    e.line = s.integer(9);
-    int64_t* const numbers[] = {&e.number,       &e.replaces,     &e.nodes,       &e.pieces,   &e.plainSteps,
-                                &e.staticInputs, &e.copiedInputs, &e.copiedBytes, &e.keptBytes, &e.poolBytes};
-    for (int c = 0; c < 10; ++c) *numbers[c] = orMinus(s, 10 + c);
-    int64_t* const sums[] = {&e.timeNs, &e.durNs, &e.kernel, &e.replays, &e.hostNs, &e.timedReplays, &e.deviceNs};
-    for (int c = 0; c < 7; ++c) *sums[c] = s.integer(20 + c);
+    e.id = s.integer("id");
+    e.compile = s.integer("compile_id");
+    e.line = s.integer("line");
+    const std::pair<const char*, std::string*> texts[] = {{"frame", &e.function}, {"direction", &e.direction}, {"event", &e.event}, {"reason", &e.reason},
+                                                          {"device", &e.device}, {"plain_reason", &e.plainReason}, {"file", &e.file}};
+    for (const auto& [column, text] : texts) *text = s.string(column);
+    const std::pair<const char*, int64_t*> numbers[] = {
+        {"number", &e.number}, {"replaces", &e.replaces}, {"nodes", &e.nodes}, {"stretches", &e.pieces}, {"plain_steps", &e.plainSteps}, {"static_inputs", &e.staticInputs},
+        {"copied_inputs", &e.copiedInputs}, {"copied_bytes", &e.copiedBytes}, {"kept_bytes", &e.keptBytes}, {"pool_bytes", &e.poolBytes}};
+    for (const auto& [column, number] : numbers) *number = orMinus(s, s.column(column));
+    const std::pair<const char*, int64_t*> sums[] = {{"time_ns", &e.timeNs}, {"dur_ns", &e.durNs}, {"kernel_id", &e.kernel}, {"launches", &e.replays},
+                                                     {"host_ns", &e.hostNs}, {"timed_launches", &e.timedReplays}, {"device_ns", &e.deviceNs}};
+    for (const auto& [column, sum] : sums) *sum = s.integer(column);
     out.push_back(std::move(e));
   });
   if (!read) return tl::unexpected(read.error());
@@ -59,8 +62,8 @@ Result<std::vector<CudaGraphEvent>> cudaGraphs(const Reader& reader) {
 Result<std::vector<CudaGraphNode>> cudaGraphNodes(const Reader& reader, const CudaGraphEvent& recording) {
   std::vector<CudaGraphNode> out;
   auto read = reader.each(kNodes, {recording.id}, [&](const Statement& s) {
-    out.push_back({s.integer(0), s.integer(1), s.integer(2), s.integer(3), s.integer(4), s.string(5), s.string(6), s.string(7), s.string(10),
-                   s.string(8), s.integer(9)});
+    out.push_back({s.integer("stretch"), s.integer("first_node"), s.integer("node_count"), s.integer("kernel_id"), s.integer("group_id"), s.string("name"), s.string("kind"), s.string("op"), s.string("device_function"),
+                   s.string("file"), s.integer("line")});
   });
   if (!read || recording.kernel == 0) return read ? Result<std::vector<CudaGraphNode>>(std::move(out)) : tl::unexpected(read.error());
   std::unordered_map<int64_t, std::pair<int64_t, int64_t>> times;

@@ -72,12 +72,12 @@ Result<std::vector<SampledMetric>> sampledMetrics(const Reader& reader) {
   std::vector<SampledMetric> out;
   auto read = reader.each(kMetrics, {int64_t{session::kPyramidLevels - 1}}, [&](const Statement& s) {
     SampledMetric m;
-    m.device = s.integer(0);
-    m.position = s.integer(1);
-    m.metric = s.string(2);
-    m.intervalNs = s.integer(3);
-    m.samples = s.integer(4);
-    m.mean = s.real(5), m.least = s.real(6), m.most = s.real(7);
+    m.device = s.integer("device");
+    m.position = s.integer("position");
+    m.metric = s.string("metric");
+    m.intervalNs = s.integer("interval_ns");
+    m.samples = s.integer("n");
+    m.mean = s.real("mean"), m.least = s.real("least"), m.most = s.real("most");
     describe(m);
     if (m.position >= 0 && m.position < kColumns) out.push_back(std::move(m));
   });
@@ -106,8 +106,8 @@ Result<std::vector<SampleStep>> sampleSteps(const Reader& reader, int64_t device
     while (level + 1 < session::kPyramidLevels && width(level + 1) <= pixel) ++level;
     const int64_t w = width(level);
     read = reader.each(kSampleSums, {device, position, int64_t{level}, from / w, to / w}, [&](const Statement& s) {
-      const int64_t start = s.integer(0) * w;
-      if (s.integer(2) > 0) out.push_back({start, start + w, s.real(3) / s.real(2), s.real(4), s.real(5), s.integer(1)});
+      const int64_t start = s.integer("bucket") * w;
+      if (s.integer("covered_ns") > 0) out.push_back({start, start + w, s.real("sum") / s.real("covered_ns"), s.real("least"), s.real("most"), s.integer("count")});
     });
   }
   if (!read) return tl::unexpected(read.error());

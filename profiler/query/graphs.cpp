@@ -83,9 +83,9 @@ Result<void> readGroups(const Reader& reader, GraphData& data) {
       "SELECT group_id, kernel_id, position, total_ns, launches, bytes_saved, read_bytes, write_bytes, name, kind, reason "
       "FROM fusion_groups WHERE compile_id = ? OR graph_id = ? ORDER BY position",
       {data.row.compile, data.row.id}, [&](const Statement& row) {
-        if (!groups.contains(row.integer(0))) return;
-        data.groups.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.integer(5),
-                               row.integer(6), row.integer(7), row.string(8), row.string(9), row.string(10)});
+        if (!groups.contains(row.integer("group_id"))) return;
+        data.groups.push_back({row.integer("group_id"), row.integer("kernel_id"), row.integer("position"), row.integer("total_ns"), row.integer("launches"), row.integer("bytes_saved"),
+                               row.integer("read_bytes"), row.integer("write_bytes"), row.string("name"), row.string("kind"), row.string("reason")});
       });
   if (!read) return read;
   std::map<int64_t, int64_t> time;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,5 +46,7 @@ Result<GraphData> loadGraph(const session::Reader& reader, int64_t graph);
 /// The graph `stage` of the first compile that has one, or of graph `near`'s compile and direction; NotFound lists the stages
 /// that the session has.
 Result<int64_t> findGraph(const session::Reader& reader, const std::string& stage, int64_t near = 0);
+/// Which stage is drawn when none is named: the first of these that the session has.
+inline constexpr std::array<const char*, 6> kDrawnStages{"post_fusion", "post_grad", "forward", "joint", "captured", "backward"};
 
 }  // namespace fusebox::query

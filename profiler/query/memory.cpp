@@ -18,24 +18,24 @@ constexpr int64_t kMostSteps = int64_t{1} << 20;
 int64_t boundedStep(int64_t step) { return step < -1 || step >= kMostSteps ? -1 : step; }
 
 constexpr const char* kBuffers =
-    "SELECT buffer_id, coalesce(node_id, 0), coalesce(bytes, 0), name, kind, dtype, shape, device, file, line, coalesce(first_use, -1), coalesce(last_use, -1), "
-    "coalesce(pool_offset, -1), coalesce(reuses_buffer_id, 0) FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
+    "SELECT buffer_id, node_id, bytes, name, kind, dtype, shape, device, file, line, coalesce(first_use, -1) AS first, coalesce(last_use, -1) AS last, "
+    "coalesce(pool_offset, -1) AS offset, reuses_buffer_id FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
 
 Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, int64_t steps) {
   std::vector<BufferLife> out;
   auto read = reader.each(kBuffers, {graph}, [&](const Statement& s) {
     BufferLife b;
-    int64_t* const numbers[] = {&b.id, &b.node, &b.bytes};
-    for (int c = 0; c < 3; ++c) *numbers[c] = s.integer(c);
-    b.bytes = boundedAmount(b.bytes);
-    std::string* const texts[] = {&b.name, &b.kind, &b.dtype, &b.shape, &b.device, &b.file};
-    for (int c = 0; c < 6; ++c) *texts[c] = s.string(3 + c);
-    b.line = s.integer(9);
-    b.first = boundedStep(s.integer(10));
-    b.last = boundedStep(s.integer(11));
+    b.id = s.integer("buffer_id");
+    b.node = s.integer("node_id");
+    b.bytes = boundedAmount(s.integer("bytes"));
+    const std::pair<const char*, std::string*> texts[] = {{"name", &b.name}, {"kind", &b.kind}, {"dtype", &b.dtype}, {"shape", &b.shape}, {"device", &b.device}, {"file", &b.file}};
+    for (const auto& [column, text] : texts) *text = s.string(column);
+    b.line = s.integer("line");
+    b.first = boundedStep(s.integer("first"));
+    b.last = boundedStep(s.integer("last"));
     if (b.kind == "owned" && b.first >= 0) b.last = std::max(b.last, steps - 1);
-    b.poolOffset = s.integer(12) < 0 ? -1 : boundedAmount(s.integer(12));
-    b.reuses = s.integer(13);
+    b.poolOffset = s.integer("offset") < 0 ? -1 : boundedAmount(s.integer("offset"));
+    b.reuses = s.integer("reuses_buffer_id");
     out.push_back(std::move(b));
   });
   if (!read) return tl::unexpected(read.error());
@@ -118,10 +118,10 @@ Result<std::vector<SavedTensor>> savedFor(const Reader& reader, int64_t backward
       {compile}, [&](const Statement& s) { kept.insert(s.string(0)); });
   if (!read) return tl::unexpected(read.error());
   std::vector<SavedTensor> out;
-  read = reader.each("SELECT id, name, coalesce(bytes, 0), dtype, shape, file, line FROM t_node WHERE graph_id = ? AND kind = 'placeholder'", {backward}, [&](const Statement& s) {
-    const std::string name = s.string(1);
+  read = reader.each("SELECT id, name, coalesce(bytes, 0) AS bytes, dtype, shape, file, line FROM t_node WHERE graph_id = ? AND kind = 'placeholder'", {backward}, [&](const Statement& s) {
+    const std::string name = s.string("name");
     if (name.starts_with("tangent")) return;  // the gradient that comes in
-    out.push_back({s.integer(0), boundedAmount(s.integer(2)), plainName(name), s.string(3), s.string(4), s.string(5), s.integer(6), kept.contains(plainName(name))});
+    out.push_back({s.integer("id"), boundedAmount(s.integer("bytes")), plainName(name), s.string("dtype"), s.string("shape"), s.string("file"), s.integer("line"), kept.contains(plainName(name))});
   });
   if (!read) return tl::unexpected(read.error());
   std::stable_sort(out.begin(), out.end(), [](const SavedTensor& a, const SavedTensor& b) { return a.bytes > b.bytes; });

@@ -52,11 +52,11 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
     open.pop_back();
   };
   auto read = reader.each(kEvents, {}, [&](const Statement& s) {
-    const std::string name = s.string(0), kind = s.string(1);
-    const int64_t start = boundedTime(s.integer(2)), end = boundedEnd(s.integer(2), s.integer(3)), duration = end - start;
-    if (s.integer(4) != thread) {
+    const std::string name = s.string("name"), kind = s.string("kind");
+    const int64_t start = boundedTime(s.integer("start_ns")), end = boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), duration = end - start;
+    if (s.integer("thread") != thread) {
       while (!open.empty()) close();
-      thread = s.integer(4);
+      thread = s.integer("thread");
     }
     while (!open.empty() && open.back().endNs <= start) close();
     if (!open.empty()) open.back().childNs += std::min(end, open.back().endNs) - start;
@@ -72,7 +72,7 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
     row.leastNs = std::min(row.leastNs, duration);
     row.mostNs = std::max(row.mostNs, duration);
     if (kind == "cpu_op" && shapes[at->second].size() < kMostShapes)
-      if (std::string shape = shapesIn(s.text(5)); !shape.empty()) shapes[at->second].insert(std::move(shape));
+      if (std::string shape = shapesIn(s.text("detail")); !shape.empty()) shapes[at->second].insert(std::move(shape));
     open.push_back({at->second, end, 0, duration});
   });
   if (!read) return tl::unexpected(read.error());

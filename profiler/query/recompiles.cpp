@@ -14,12 +14,12 @@ using session::Reader;
 using session::Statement;
 
 constexpr const char* kFrames =
-    "SELECT frame_id, coalesce(parent_frame_id, 0), coalesce(qualname, name), file, line, resume_offset, status, "
+    "SELECT frame_id, coalesce(parent_frame_id, 0) AS parent_frame_id, coalesce(qualname, name) AS qualname, file, line, resume_offset, status, "
     "reason "
     "FROM frames ORDER BY frame_id";
 constexpr const char* kEntries =
     "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.dur_ns, coalesce(c.failure_id, "
-    "0) "
+    "0) AS failure_id "
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
 constexpr const char* kGuardCounts = "SELECT compile_id, count(*) FROM t_guard GROUP BY compile_id";
@@ -54,17 +54,17 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
   read = reader.each(kFailedGuards, {}, [&](const Statement& s) { ++facts[s.integer(0)].failures; });
   if (!read) return read;
   return reader.each(kEntries, {}, [&](const Statement& s) {
-    const auto chain = frames.find(s.integer(1));
+    const auto chain = frames.find(s.integer("frame_id"));
     if (chain == frames.end()) return;
-    ChainEntry e = facts[s.integer(0)];
-    e.compile = s.integer(0);
-    e.attempt = s.integer(2);
-    e.kind = s.string(3);
-    e.status = s.string(4);
-    e.error = s.string(5);
-    e.cache = s.string(6);
-    e.compileNs = boundedAmount(s.integer(7));
-    e.cause = s.integer(8);
+    ChainEntry e = facts[s.integer("compile_id")];
+    e.compile = s.integer("compile_id");
+    e.attempt = s.integer("attempt");
+    e.kind = s.string("kind");
+    e.status = s.string("status");
+    e.error = s.string("error");
+    e.cache = s.string("cache");
+    e.compileNs = boundedAmount(s.integer("dur_ns"));
+    e.cause = s.integer("failure_id");
     if (counted) {
       e.hits = std::max<int64_t>(0, e.hits);
       e.runs = std::max<int64_t>(0, e.runs);
@@ -118,14 +118,14 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
   std::vector<RecompileChain> chains;
   auto read = reader.each(kFrames, {}, [&](const Statement& s) {
     RecompileChain c;
-    c.frame = s.integer(0);
-    c.parent = s.integer(1);
-    c.name = s.string(2);
-    c.file = s.string(3);
-    c.line = s.integer(4);
-    c.resumeOffset = s.integer(5);
-    c.status = s.string(6);
-    c.reason = s.string(7);
+    c.frame = s.integer("frame_id");
+    c.parent = s.integer("parent_frame_id");
+    c.name = s.string("qualname");
+    c.file = s.string("file");
+    c.line = s.integer("line");
+    c.resumeOffset = s.integer("resume_offset");
+    c.status = s.string("status");
+    c.reason = s.string("reason");
     chains.push_back(std::move(c));
   });
   ByFrame frames;

@@ -71,7 +71,7 @@ Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
       "s.graph_id "
       "WHERE s.graph_id = ?1",
       {id}, [&](const session::Statement& r) {
-        found = SavedGraph{r.integer(0), r.string(1), r.string(2), r.string(3), r.string(4)};
+        found = SavedGraph{r.integer("graph_id"), r.string("name"), r.string("stage"), r.string("direction"), r.string("text")};
       });
   if (!read) return tl::unexpected(read.error());
   if (!found) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());

@@ -53,20 +53,20 @@ Result<void> readRows(const Reader& reader, ByCompile& out, const std::string& w
   if (read) read = reader.each("SELECT relation_id, compile_id, guard_id, kind, relation, op, left, right, symbols, reason, failures, file, "
                                "line, stack FROM relations" + where + " ORDER BY position, relation_id", {}, [&](const Statement& s) {
     ShapeRelation one;
-    one.id = s.integer(0), one.compile = s.integer(1), one.guard = s.integer(2);
-    one.kind = s.string(3), one.text = s.string(4), one.op = s.string(5), one.left = s.string(6), one.right = s.string(7);
-    one.symbols = parseNames(s.text(8)), one.reason = s.string(9), one.cost.misses = boundedAmount(s.integer(10));
-    one.file = s.string(11), one.line = s.integer(12), one.stack = parseStack(s.text(13));
+    one.id = s.integer("relation_id"), one.compile = s.integer("compile_id"), one.guard = s.integer("guard_id");
+    one.kind = s.string("kind"), one.text = s.string("relation"), one.op = s.string("op"), one.left = s.string("left"), one.right = s.string("right");
+    one.symbols = parseNames(s.text("symbols")), one.reason = s.string("reason"), one.cost.misses = boundedAmount(s.integer("failures"));
+    one.file = s.string("file"), one.line = s.integer("line"), one.stack = parseStack(s.text("stack"));
     if (one.right == "True" && one.op == "==") one.text = one.left;
     out[one.compile].relations.push_back(std::move(one));
   });
   if (read) read = reader.each("SELECT specialisation_id, compile_id, guard_id, kind, expression, symbols, source, value, operator, reason, "
                                "file, line, stack FROM specialisations" + where + " ORDER BY position, specialisation_id", {}, [&](const Statement& s) {
     ShapeSpecialisation one;
-    one.id = s.integer(0), one.compile = s.integer(1), one.guard = s.integer(2);
-    one.kind = s.string(3), one.expression = s.string(4), one.symbols = parseNames(s.text(5)), one.source = s.string(6);
-    one.value = s.string(7), one.op = s.string(8), one.reason = s.string(9);
-    one.file = s.string(10), one.line = s.integer(11), one.stack = parseStack(s.text(12));
+    one.id = s.integer("specialisation_id"), one.compile = s.integer("compile_id"), one.guard = s.integer("guard_id");
+    one.kind = s.string("kind"), one.expression = s.string("expression"), one.symbols = parseNames(s.text("symbols")), one.source = s.string("source");
+    one.value = s.string("value"), one.op = s.string("operator"), one.reason = s.string("reason");
+    one.file = s.string("file"), one.line = s.integer("line"), one.stack = parseStack(s.text("stack"));
     out[one.compile].specialisations.push_back(std::move(one));
   });
   if (!read) return read;

@@ -55,9 +55,9 @@ Result<void> readRecompiles(const Reader& reader, Summary& out) {
   return reader.each(
       "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures WHERE failure_id IN (" + std::string(kDecisiveFailures) + ") ORDER BY failure_id", {},
       [&](const Statement& row) {
-        ++(row.text(5) == "limit" ? out.limitsReached : out.compiledAgain);
-        out.recompiles.push_back({row.string(0), row.string(1), row.string(2), row.string(3), row.string(4), row.string(5),
-                                  row.integer(6)});
+        ++(row.text("outcome") == "limit" ? out.limitsReached : out.compiledAgain);
+        out.recompiles.push_back({row.string("frame"), row.string("guard"), row.string("expected"), row.string("found"), row.string("file"), row.string("outcome"),
+                                  row.integer("line")});
       });
 }
 
@@ -93,11 +93,11 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
   }
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
-      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) FROM kernels WHERE kernel_id IN "
+      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) AS timed_launches FROM kernels WHERE kernel_id IN "
       "(SELECT kernel_id FROM kernels WHERE " + ranKernels() + " AND launches > 0 AND " + kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5) ORDER BY total_ns DESC",
       {}, [&](const Statement& row) {
-        out.hottest.push_back({row.integer(0), kernelRuns(row.integer(1), row.integer(8)).count, row.integer(2), row.integer(3), row.string(4), row.string(5),
-                               row.string(6), row.integer(7)});
+        out.hottest.push_back({row.integer("kernel_id"), kernelRuns(row.integer("launches"), row.integer("timed_launches")).count, row.integer("total_ns"), row.integer("bytes"), row.string("name"), row.string("kind"),
+                               row.string("file"), row.integer("line")});
       });
 }
 

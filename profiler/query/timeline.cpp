@@ -53,9 +53,9 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
       "SELECT bucket, count, busy_ns, max_dur_ns, example_id FROM t_pyramid WHERE track = ? AND thread = ? AND level = ? "
       "AND bucket BETWEEN ? AND ?",
       {int64_t(track), thread, int64_t{level}, from / w, to / w}, [&](const Statement& row) {
-        const int64_t start = row.integer(0) * w;
-        out.push_back({start, start + w, std::min(row.integer(2), w), row.integer(1), row.integer(3),
-                       publicId(track, row.integer(4))});
+        const int64_t start = row.integer("bucket") * w;
+        out.push_back({start, start + w, std::min(row.integer("busy_ns"), w), row.integer("count"), row.integer("max_dur_ns"),
+                       publicId(track, row.integer("example_id"))});
       });
   if (!buckets) return buckets;
   for (int finer = level + 1; finer < session::kPyramidLevels; ++finer) {
@@ -128,7 +128,7 @@ Result<std::vector<Arrow>> arrowsWhere(const Reader& reader, const char* where, 
                                       "FROM t_gpu_event WHERE {0} AND called_ns IS NOT NULL LIMIT 200",
                                       where),
                           {id}, [&](const Statement& row) {
-                            out.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4)});
+                            out.push_back({row.integer("from_thread"), row.integer("from_ns"), row.integer("to_thread"), row.integer("to_ns"), row.integer("to_event")});
                           });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -145,11 +145,13 @@ Result<GpuEvent> gpuEvent(const Reader& reader, int64_t id) {
                           "called_ns, call_dur_ns, operator, grid, block, registers, shared_bytes, local_bytes, occupancy, graph, "
                           "graph_node FROM gpu_events WHERE event_id = ?",
                           {id}, [&](const Statement& s) {
-                            const auto sane = [&](int c) { return std::clamp<int64_t>(s.integer(c), 0, int64_t{1} << 60); };
-                            e = {s.integer(0), sane(3), sane(4), s.integer(5), s.integer(6), s.integer(7), s.integer(8),
-                                 s.integer(9), s.integer(11), s.isNull(12) ? -1 : sane(12), sane(13), s.integer(17), s.integer(18),
-                                 s.integer(19), s.integer(21), s.integer(22), s.real(20), s.string(1), s.string(2), s.string(10),
-                                 s.string(14), s.string(15), s.string(16)};
+                            const auto sane = [&](const char* column) { return std::clamp<int64_t>(s.integer(column), 0, int64_t{1} << 60); };
+                            e = {.id = s.integer("event_id"), .startNs = sane("start_ns"), .durNs = sane("dur_ns"), .device = s.integer("device"),
+                                 .stream = s.integer("stream"), .kernel = s.integer("kernel_id"), .launch = s.integer("launch_id"), .bytes = s.integer("bytes"),
+                                 .line = s.integer("line"), .calledNs = s.isNull("called_ns") ? -1 : sane("called_ns"), .callDurNs = sane("call_dur_ns"),
+                                 .registers = s.integer("registers"), .sharedBytes = s.integer("shared_bytes"), .localBytes = s.integer("local_bytes"),
+                                 .graph = s.integer("graph"), .graphNode = s.integer("graph_node"), .occupancy = s.real("occupancy"), .kind = s.string("kind"),
+                                 .name = s.string("name"), .file = s.string("file"), .op = s.string("operator"), .grid = s.string("grid"), .block = s.string("block")};
                           });
   if (!read) return tl::unexpected(read.error());
   if (e.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no GPU event {}", id), reader.path());
@@ -160,8 +162,8 @@ Result<Launch> launch(const Reader& reader, int64_t id) {
   std::vector<Launch> out;
   auto read = reader.each("SELECT id, kernel_id, group_id, start_ns, dur_ns, bytes, thread FROM t_launch WHERE id = ?", {id},
                           [&](const Statement& row) {
-                            out.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4),
-                                           row.integer(5), row.integer(6)});
+                            out.push_back({row.integer("id"), row.integer("kernel_id"), row.integer("group_id"), row.integer("start_ns"), row.integer("dur_ns"),
+                                           row.integer("bytes"), row.integer("thread")});
                           });
   if (!read) return tl::unexpected(read.error());
   if (out.empty()) return fail(ErrorCode::NotFound, fmt::format("there is no launch {}", id), reader.path());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "profiler/session/cell.h"
@@ -60,6 +61,7 @@ Statement& Statement::operator=(Statement&& o) noexcept {
   std::swap(db_, o.db_);
   std::swap(statement_, o.statement_);
   std::swap(context_, o.context_);
+  std::swap(named_, o.named_);
   return *this;
 }
 
@@ -105,6 +107,19 @@ Statement::Type Statement::type(int column) const {
     default: return Type::Null;
   }
 }
+int Statement::column(std::string_view name) const {
+  // The place of a literal is quicker to compare than its letters, which decide.
+  for (const auto& [known, index] : named_)
+    if (known.data() == name.data() && name == sqlite3_column_name(statement_, index)) return index;
+  for (int index = 0; index < columns(); ++index) {
+    if (name != sqlite3_column_name(statement_, index)) continue;
+    std::erase_if(named_, [&](const auto& entry) { return entry.first.data() == name.data(); });
+    named_.emplace_back(name, index);
+    return index;
+  }
+  throw std::logic_error(fmt::format("a query has no column {}", name));
+}
+
 int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
 double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
 std::string_view Statement::text(int column) const {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/support/result.h"
 
@@ -66,12 +68,21 @@ class Statement {
   /// Valid until the next step().
   std::string_view text(int column) const;
   std::string string(int column) const { return std::string(text(column)); }
+  /// The same by the column's name (its alias, where the query gives one). A name that the query lacks is a fault of the program:
+  /// std::logic_error.
+  int column(std::string_view name) const;
+  bool isNull(std::string_view name) const { return isNull(column(name)); }
+  int64_t integer(std::string_view name) const { return integer(column(name)); }
+  double real(std::string_view name) const { return real(column(name)); }
+  std::string_view text(std::string_view name) const { return text(column(name)); }
+  std::string string(std::string_view name) const { return string(column(name)); }
 
  private:
   friend class Database;
   sqlite3* db_ = nullptr;
   sqlite3_stmt* statement_ = nullptr;
   std::string context_;
+  mutable std::vector<std::pair<std::string_view, int>> named_;  ///< columns asked for, by the caller's own names, which mostly are literals
 };
 
 /// A connection. Move-only; used by one thread at a time.

@@ -130,7 +130,7 @@ void recordKernels(Recorder* r, const GraphSnapshot& graph, int kernels, Compile
     const std::string name = fmt::format("fused_add_gelu_mul_{}", k);
     const Id fused = r->kernel({.compile = out.compile, .graph = graph, .name = name,
                                 .loopIr = fmt::format("kernel {}\n  for i0 in 512:\n    v0 = load buf{}[i0]\n    "
-                                                      "v1 = gelu(v0)\n    store buf{}[i0] = v1\n", name, k, k + 1),
+                                                      "v1 = gelu(v0)  # {}\n    store buf{}[i0] = v1\n", name, k, k == 0 ? "gelu" : fmt::format("gelu_{}", k), k + 1),
                                 .readBytes = 4096, .writeBytes = 2048, .nodes = chain});
     const Id group = r->fusionGroup({.compile = out.compile, .graph = graph, .position = 2 * k + 1, .name = name,
                                      .kind = "pointwise", .kernel = fused, .nodes = chain, .readBytes = 4096,
@@ -138,7 +138,7 @@ void recordKernels(Recorder* r, const GraphSnapshot& graph, int kernels, Compile
     for (int tier = 0; tier < 2; ++tier) {
       r->kernelCode({.kernel = fused, .tier = tier, .target = "skylake-avx512",
                      .llvmIr = fmt::format("define void @{}(ptr %0, ptr %1, i64 %2) {{\n  ret void\n}}\n", name),
-                     .assembly = fmt::format("{}:\n\tvmovups\tzmm0, [rdi]\n\tret\n", name), .codeBytes = 512,
+                     .assembly = fmt::format("{}:\n\t.loc\t1 3 0\n\tvmovups\tzmm0, [rdi]\n\t.loc\t1 4 0\n\tvmulps\tzmm0, zmm0, zmm1\n\tvaddps\tzmm0, zmm0, zmm2\n\tret\n", name), .codeBytes = 512,
                      .compileNs = 1'000'000 * (tier + 1)});
     }
     r->fusionDecision({.compile = out.compile, .graph = graph, .position = 2 * k, .a = "gelu", .b = "mul",

@@ -531,6 +531,41 @@ class SessionViewsTest : public QObject, private test::ShownView {
     }
   }
 
+  /// A line of loop IR shows the assembly that carries it out and selects its node; a node, or a line of the program, shows its lines.
+  void linesOfCodeAreLinked() {
+    auto view = show<KernelsView>(small_);
+    QVERIFY(settles());
+    auto* table = view->findChild<QTableView*>("kernels.table");
+    QTest::keyClicks(view->findChild<QLineEdit*>("kernels.table.filter"), "-extern");
+    QTRY_VERIFY(table->model()->index(0, 0).data().toString().startsWith("fused"));
+    table->selectRow(0);
+    view->findChild<QTabWidget*>("kernels.tabs")->setCurrentWidget(view->findChild<QWidget*>("kernels.sideBySide"));
+    auto* loopIr = view->findChild<CodePane*>("kernels.side.loopIr");
+    auto* assembly = view->findChild<CodePane*>("kernels.side.assembly");
+    QTRY_VERIFY(loopIr->toPlainText().contains("gelu(v0)"));
+    QVERIFY(settles());
+    QSignalSpy selected(bus_.get(), &SelectionBus::selected);
+    loopIr->goToLine(4);
+    QCOMPARE(assembly->linked(), (std::vector<int>{5, 6, 7}));
+    QCOMPARE(selected.size(), 1);
+    const auto node = selected.front().front().value<Location>();
+    QCOMPARE(node.kind, ObjectKind::Node);
+    const QString name = loopIr->toPlainText().split('\n')[3].section("# ", 1);
+    auto reader = session::Reader::open(small_.toStdString());
+    QVERIFY(reader);
+    QString found;
+    QVERIFY((*reader)->each("SELECT name FROM nodes WHERE node_id = ?", {node.id}, [&](const session::Statement& s) { found = QString::fromStdString(s.string(0)); }));
+    QCOMPARE(found, name);
+    // The other way round.
+    assembly->goToLine(3);
+    QCOMPARE(loopIr->linked(), std::vector<int>{3});
+    bus_->select(node, nullptr);
+    QCOMPARE(loopIr->linked(), std::vector<int>{4});
+    QCOMPARE(assembly->linked(), (std::vector<int>{5, 6, 7}));
+    bus_->select(Location::sourceLine(node.file, node.line), nullptr);
+    QTRY_COMPARE(loopIr->linked(), std::vector<int>{4});
+  }
+
   /// A kernel has one colour, by its name: in the graph, whatever its place there, and in the timeline.
   void kernelsHaveTheColourOfTheirName() {
     auto graph = show<GraphView>(small_);

@@ -26,13 +26,13 @@ Result<TableRows> loadGuards(const session::Reader& reader, int64_t compile) {
   TableRows rows;
   const auto outcome = reader.each(kGuards, {compile}, [&](const Statement& s) {
     TableRow row;
-    row.location = {ObjectKind::Guard, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
-    row.cells = {countCell(s.integer(1)), textCell(s.string(2)), textCell(s.string(3)), textCell(s.string(4)),
-                 countCell(s.integer(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
-    if (s.integer(5) == 0) row.cells[4].text.clear();
-    row.tone = s.integer(5) > 0 ? 2 : 0;
-    row.tooltip = s.isNull(8) || s.text(8).empty() ? s.string(3) + "\n" + s.string(4) : s.string(8);
-    if (!s.text(9).empty()) row.tooltip += "\n\n" + s.string(9);
+    row.location = {ObjectKind::Guard, s.integer("guard_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+    row.cells = {countCell(s.integer("position")), textCell(s.string("kind")), textCell(s.string("source")), textCell(s.string("expected")),
+                 countCell(s.integer("failures")), textCell(shortPlace(s.string("file"), s.integer("line")))};
+    if (s.integer("failures") == 0) row.cells[4].text.clear();
+    row.tone = s.integer("failures") > 0 ? 2 : 0;
+    row.tooltip = s.isNull("code") || s.text("code").empty() ? s.string("source") + "\n" + s.string("expected") : s.string("code");
+    if (!s.text("reason").empty()) row.tooltip += "\n\n" + s.string("reason");
     rows.push_back(std::move(row));
   });
   if (!outcome) return tl::unexpected(outcome.error());
@@ -43,10 +43,10 @@ Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame) {
   TableRows rows;
   const auto outcome = reader.each(kFailures, {frame}, [&](const Statement& s) {
     TableRow row;
-    row.location = {ObjectKind::Failure, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
-    row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3)), textCell(s.string(4)),
-                 textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
-    row.tone = s.text(5) == "limit" ? 3 : 0;
+    row.location = {ObjectKind::Failure, s.integer("failure_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+    row.cells = {textCell(s.string("frame")), textCell(s.string("guard")), textCell(s.string("expected")), textCell(s.string("found")),
+                 textCell(s.string("outcome")), textCell(shortPlace(s.string("file"), s.integer("line")))};
+    row.tone = s.text("outcome") == "limit" ? 3 : 0;
     rows.push_back(std::move(row));
   });
   if (!outcome) return tl::unexpected(outcome.error());

@@ -30,6 +30,16 @@ CodeColumns::CodeColumns(QWidget* parent) : QWidget(parent) {
     stop();
     disassembled(tr("nvdisasm took more than %1 seconds and was stopped.").arg(kLimitMs / 1000));
   });
+  connect(loopIr_.pane, &CodePane::lineSelected, this, [this](int line) {
+    link({line});
+    emit loopLineChosen(line);
+  });
+  connect(assembly_.pane, &CodePane::lineSelected, this, [this](int line) {
+    const int loop = lines_.loopOf(line);
+    if (loop == 0) return;
+    link({loop});
+    emit loopLineChosen(loop);
+  });
   setCode({}, {}, tr("Assembly"));
   setBinary({}, tr("Select a kernel."));
 }
@@ -59,10 +69,17 @@ void CodeColumns::fill(Column& column, const QString& code, const QString& headl
 
 void CodeColumns::setCode(const std::string& loopIr, const std::string& assembly, const QString& assemblyTitle) {
   assembly_.title->setText(assemblyTitle);
+  lines_ = CodeLines(loopIr, assembly);
   pendingLoopIr_ = loopIr;
   pendingAssembly_ = assembly;
   pendingCode_ = true;
   if (isVisible()) showEvent(nullptr);
+}
+
+void CodeColumns::link(const std::vector<int>& loopLines) {
+  if (pendingCode_) return;  // nobody looks
+  loopIr_.pane->setLinked(loopLines);
+  assembly_.pane->setLinked(lines_.assemblyOf(loopLines));
 }
 
 void CodeColumns::nameSource(const QString& title, Language language) {

@@ -6,6 +6,7 @@
 #include <QTimer>
 #include <QWidget>
 
+#include "views/kernels/code_lines_model.h"
 #include "views/widgets/code_pane.h"
 #include "views/widgets/empty_state.h"
 
@@ -14,7 +15,8 @@ class QSplitter;
 
 namespace fusebox::views {
 
-/// A kernel's loop IR, its PTX (or assembly) and the machine code that a GPU runs, side by side. The last is made by nvdisasm in a
+/// A kernel's loop IR, its PTX (or assembly) and the machine code that a GPU runs, side by side: a line that is chosen
+/// shows those that belong to it. The last is made by nvdisasm in a
 /// process of its own, which gets 20 seconds, when somebody looks.
 class CodeColumns : public QWidget {
   Q_OBJECT
@@ -29,6 +31,12 @@ class CodeColumns : public QWidget {
   void showBinary(bool isShown);
   /// `cubin` may be empty; `reason` then says why.
   void setBinary(std::string cubin, const QString& reason);
+  /// Shows lines of the loop IR and the assembly that carries them out.
+  void link(const std::vector<int>& loopLines);
+
+ signals:
+  /// Somebody chose it, or a line of the assembly that carries it out.
+  void loopLineChosen(int line);
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -48,6 +56,7 @@ class CodeColumns : public QWidget {
   Column loopIr_, assembly_, sass_;
   std::string cubin_;
   std::string pendingLoopIr_, pendingAssembly_;
+  CodeLines lines_;
   bool pendingCode_ = false, pendingBinary_ = false;
   QPointer<QProcess> process_;
   QTemporaryFile file_;

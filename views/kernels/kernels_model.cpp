@@ -22,8 +22,8 @@ constexpr const char* kTuning = "autotune";
 
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
-  compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k WHERE 1{0})";
+  compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id) AS nodes, timed_launches, registers, shared_bytes,
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes AS moved_bytes, occupancy_limit, op FROM kernels k WHERE 1{0})";
 /// Those of a list of ids, found by key: "all or these" would look at every kernel.
 constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
 constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
@@ -67,43 +67,43 @@ double typicalNs(double launches, double total, double slowest) {
 }
 
 TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results) {
-  const bool timed = s.integer(12) > 0;
-  const query::KernelRuns runs = query::kernelRuns(s.integer(3), s.integer(12));
-  const double launches = runs.timed, total = s.real(4);
-  const double bytes = s.real(7) > 0 ? s.real(7) * runs.ofLaunches : s.real(19) * launches;
-  const bool isTuning = s.text(2) == "eager" && s.text(21) == kTuning;
+  const bool timed = s.integer("timed_launches") > 0;
+  const query::KernelRuns runs = query::kernelRuns(s.integer("launches"), s.integer("timed_launches"));
+  const double launches = runs.timed, total = s.real("total_ns");
+  const double bytes = s.real("bytes") > 0 ? s.real("bytes") * runs.ofLaunches : s.real("moved_bytes") * launches;
+  const bool isTuning = s.text("kind") == "eager" && s.text("op") == kTuning;
   TableRow row;
-  row.location = {ObjectKind::Kernel, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
+  row.location = {ObjectKind::Kernel, s.integer("kernel_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
   row.cells.resize(kKernelColumns);
-  row.cells[kKernelName] = textCell(s.string(1));
-  row.cells[kKernelKind] = textCell(isTuning ? kTuning : s.string(2));
+  row.cells[kKernelName] = textCell(s.string("name"));
+  row.cells[kKernelKind] = textCell(isTuning ? kTuning : s.string("kind"));
   row.cells[kKernelLaunches] = countCell(runs.count);
   row.cells[kKernelTotal] = durationCell(total);
   row.cells[kKernelShare] = isTuning ? Cell{"", 0} : shareCell(total, all);
-  row.cells[kKernelTypical] = durationCell(typicalNs(launches, total, s.real(6)));
+  row.cells[kKernelTypical] = durationCell(typicalNs(launches, total, s.real("max_ns")));
   row.cells[kKernelMean] = durationCell(launches > 0 ? total / launches : 0);
-  row.cells[kKernelMin] = durationCell(s.real(5));
-  row.cells[kKernelMax] = durationCell(s.real(6));
+  row.cells[kKernelMin] = durationCell(s.real("min_ns"));
+  row.cells[kKernelMax] = durationCell(s.real("max_ns"));
   row.cells[kKernelBytes] = bytesCell(bytes);
   row.cells[kKernelBandwidth] = bandwidthCell(bytes, total);
-  const auto roof = roofs.find(s.string(17));
-  const double share = timed && roof != roofs.end() ? shareOfRoof(roof->second, bytes, s.real(18) * launches, total) : 0;
+  const auto roof = roofs.find(s.string("device"));
+  const double share = timed && roof != roofs.end() ? shareOfRoof(roof->second, bytes, s.real("flops") * launches, total) : 0;
   row.cells[kKernelRoof] = share > 0 ? shareCell(share, 1) : Cell{"", 0};
-  row.cells[kKernelRegisters] = s.isNull(13) ? Cell{"", 0} : countCell(s.integer(13));
-  row.cells[kKernelShared] = s.real(14) > 0 ? bytesCell(s.real(14)) : Cell{"", 0};
-  row.cells[kKernelSpilled] = s.real(15) > 0 ? bytesCell(s.real(15)) : Cell{"", 0};
-  row.cells[kKernelOccupancy] = s.isNull(16) ? Cell{"", 0} : shareCell(s.real(16), 1);
+  row.cells[kKernelRegisters] = s.isNull("registers") ? Cell{"", 0} : countCell(s.integer("registers"));
+  row.cells[kKernelShared] = s.real("shared_bytes") > 0 ? bytesCell(s.real("shared_bytes")) : Cell{"", 0};
+  row.cells[kKernelSpilled] = s.real("local_bytes") > 0 ? bytesCell(s.real("local_bytes")) : Cell{"", 0};
+  row.cells[kKernelOccupancy] = s.isNull("occupancy") ? Cell{"", 0} : shareCell(s.real("occupancy"), 1);
   row.tooltip = runs.note;
-  if (!s.isNull(20)) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string(20));
-  row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
-  row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
-  if (const auto result = results.find(s.integer(0)); result != results.end()) {
+  if (!s.isNull("occupancy_limit")) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string("occupancy_limit"));
+  row.cells[kKernelCompile] = s.isNull("compile_ns") ? Cell{"", 0} : durationCell(s.real("compile_ns"));
+  row.cells[kKernelNodes] = s.isNull("nodes") ? Cell{"", 0} : countCell(s.integer("nodes"));
+  if (const auto result = results.find(s.integer("kernel_id")); result != results.end()) {
     row.cells[kKernelResult] = textCell(result->second.tensor);
     row.cells[kKernelModule] = textCell(result->second.module);
   }
-  row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
+  row.cells[kKernelPlace] = textCell(shortPlace(s.string("file"), s.integer("line")));
   if (isTuning) row.tone = 4;
-  if (s.integer(3) == 0) {
+  if (s.integer("launches") == 0) {
     row.tone = 4;
     for (int c : {kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
   }
@@ -140,13 +140,13 @@ Result<void> addCounters(const session::Reader& reader, KernelDetail& detail) {
 Result<std::map<std::string, Roof>> loadRoofs(const session::Reader& reader) {
   std::map<std::string, Roof> roofs;
   const auto outcome = reader.each(
-      "SELECT device, name, coalesce(copy_bytes_per_s, 0), coalesce(peak_bytes_per_s, 0), coalesce(peak_flops, 0) FROM gpu_devices", {},
+      "SELECT device, name, coalesce(copy_bytes_per_s, 0) AS copy_bytes_per_s, coalesce(peak_bytes_per_s, 0) AS peak_bytes_per_s, coalesce(peak_flops, 0) AS peak_flops FROM gpu_devices", {},
       [&](const Statement& s) {
-        Roof& roof = roofs["cuda:" + std::to_string(s.integer(0))];
-        roof.device = s.string(1);
-        roof.measured = s.integer(2) > 0;
-        roof.bytes = roof.measured ? s.real(2) : s.real(3);
-        roof.flops = s.real(4);
+        Roof& roof = roofs["cuda:" + std::to_string(s.integer("device"))];
+        roof.device = s.string("name");
+        roof.measured = s.integer("copy_bytes_per_s") > 0;
+        roof.bytes = roof.measured ? s.real("copy_bytes_per_s") : s.real("peak_bytes_per_s");
+        roof.flops = s.real("peak_flops");
       });
   if (!outcome) return tl::unexpected(outcome.error());
   return roofs;
@@ -169,15 +169,15 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
                              [&](const Statement& s) { device = s.string(0); });
   if (outcome) {
     if (const auto roof = roofs->find(device); roof != roofs->end()) line.roof = roof->second;
-    outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes, total_ns, timed_launches FROM kernels WHERE " + query::ranKernels() +
+    outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes AS moved_bytes, total_ns, timed_launches FROM kernels WHERE " + query::ranKernels() +
                           " AND timed_launches > 0 AND device = ? AND kind <> 'cuda_graph' ORDER BY total_ns DESC LIMIT 2000",
                           {device}, [&](const Statement& s) {
-                            const double flops = s.real(2), bytes = s.real(3), ns = s.real(4), launches = s.real(5);
+                            const double flops = s.real("flops"), bytes = s.real("moved_bytes"), ns = s.real("total_ns"), launches = s.real("timed_launches");
                             if (flops <= 0 || bytes <= 0 || ns <= 0) {
                               ++line.without;
                               return;
                             }
-                            line.points.push_back({s.integer(0), s.string(1), flops / bytes, flops * launches / (ns / 1e9), ns});
+                            line.points.push_back({s.integer("kernel_id"), s.string("name"), flops / bytes, flops * launches / (ns / 1e9), ns});
                           });
   }
   if (!outcome) return tl::unexpected(outcome.error());
@@ -270,20 +270,19 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
   KernelDetail detail;
   auto outcome = reader.each(kKernel, {kernel}, [&](const Statement& s) {
     detail.id = kernel;
-    std::string* const texts[] = {&detail.name, &detail.kind, &detail.op, &detail.device, &detail.reason, &detail.loopIr,
-                                  &detail.file};
-    for (int c = 0; c < 7; ++c) *texts[c] = s.string(c);
-    detail.line = static_cast<int>(s.integer(7));
-    int64_t* const numbers[] = {&detail.launches, &detail.totalNs,   &detail.minNs, &detail.maxNs, &detail.bytes,
-                                &detail.flops,    &detail.compileNs, &detail.group, &detail.graph};
-    for (int c = 0; c < 9; ++c) *numbers[c] = s.integer(8 + c);
-    int64_t* const device[] = {&detail.timedLaunches, &detail.hostNs, &detail.registers, &detail.sharedBytes, &detail.localBytes};
-    for (int c = 0; c < 5; ++c) *device[c] = s.integer(17 + c);
-    std::string* const words[] = {&detail.function, &detail.grid, &detail.block, &detail.occupancyLimit};
-    for (int c = 0; c < 4; ++c) *words[c] = s.string(22 + c);
-    detail.occupancy = s.real(26);
+    const std::pair<const char*, std::string*> texts[] = {
+        {"name", &detail.name}, {"kind", &detail.kind}, {"op", &detail.op}, {"device", &detail.device}, {"reason", &detail.reason}, {"loop_ir", &detail.loopIr},
+        {"file", &detail.file}, {"device_function", &detail.function}, {"grid", &detail.grid}, {"block", &detail.block}, {"occupancy_limit", &detail.occupancyLimit}};
+    for (const auto& [column, text] : texts) *text = s.string(column);
+    const std::pair<const char*, int64_t*> numbers[] = {
+        {"launches", &detail.launches}, {"total_ns", &detail.totalNs}, {"min_ns", &detail.minNs}, {"max_ns", &detail.maxNs}, {"bytes", &detail.bytes},
+        {"flops", &detail.flops}, {"compile_ns", &detail.compileNs}, {"group_id", &detail.group}, {"graph_id", &detail.graph}, {"timed_launches", &detail.timedLaunches},
+        {"host_ns", &detail.hostNs}, {"registers", &detail.registers}, {"shared_bytes", &detail.sharedBytes}, {"local_bytes", &detail.localBytes}};
+    for (const auto& [column, number] : numbers) *number = s.integer(column);
+    detail.line = static_cast<int>(s.integer("line"));
+    detail.occupancy = s.real("occupancy");
     const query::KernelRuns runs = query::kernelRuns(detail.launches, detail.timedLaunches);
-    detail.bytes = static_cast<int64_t>(std::clamp(s.real(12) * runs.ofLaunches, 0.0, 9e18));
+    detail.bytes = static_cast<int64_t>(std::clamp(s.real("bytes") * runs.ofLaunches, 0.0, 9e18));
     detail.runs = runs.count;
     detail.runsNote = runs.note;
     detail.isForeign = !reader.info("imported_format").empty() || reader.info("engine").starts_with("stock");
@@ -298,27 +297,27 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
   if (auto binary = query::kernelBinary(reader, kernel)) detail.cubin = std::move(*binary);
   if (outcome) {
     outcome = reader.each(kTiers, {kernel}, [&](const Statement& s) {
-      detail.tiers.push_back({static_cast<int>(s.integer(0)), s.string(1), s.string(2), s.string(3), s.string(4),
-                              s.integer(5), s.integer(6)});
+      detail.tiers.push_back({static_cast<int>(s.integer("tier")), s.string("target"), s.string("llvm_ir"), s.string("assembly"), s.string("cache"),
+                              s.integer("code_bytes"), s.integer("compile_ns")});
     });
   }
   if (outcome) {
     outcome = reader.each(kNodes, {kernel, most}, [&](const Statement& s) {
       TableRow row;
-      row.location = {ObjectKind::Node, s.integer(0), {}, s.string(5), static_cast<int>(s.integer(6))};
-      row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3) + s.string(4)), textCell(s.string(7)),
-                   textCell(shortPlace(s.string(5), s.integer(6)))};
+      row.location = {ObjectKind::Node, s.integer("node_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+      row.cells = {textCell(s.string("op")), textCell(s.string("name")), textCell(s.string("dtype") + s.string("shape")), textCell(s.string("role")),
+                   textCell(shortPlace(s.string("file"), s.integer("line")))};
       detail.nodes.push_back(std::move(row));
     });
   }
   if (outcome) {
     outcome = reader.each(fmt::format(kDecisions, kDecision) + " ORDER BY d.id LIMIT ?2", {kernel, most}, [&](const Statement& s) {
       TableRow row;
-      row.location = Location::of(ObjectKind::Node, s.integer(6));
-      row.cells = {textCell(s.integer(0) != 0 ? "fused" : "refused"), textCell(s.string(1)), textCell(s.string(2)),
-                   textCell(s.string(3)), textCell(s.string(4))};
-      row.tooltip = s.string(4) + (s.text(5).empty() ? "" : "\n" + s.string(5));
-      row.tone = s.integer(0) != 0 ? 1 : 2;
+      row.location = Location::of(ObjectKind::Node, s.integer("a_node"));
+      row.cells = {textCell(s.integer("fused") != 0 ? "fused" : "refused"), textCell(s.string("kind")), textCell(s.string("a")),
+                   textCell(s.string("b")), textCell(s.string("reason"))};
+      row.tooltip = s.string("reason") + (s.text("detail").empty() ? "" : "\n" + s.string("detail"));
+      row.tone = s.integer("fused") != 0 ? 1 : 2;
       detail.decisions.push_back(std::move(row));
     });
   }

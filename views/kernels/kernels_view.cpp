@@ -49,6 +49,8 @@ QString distribution(std::vector<double> times) {
   return KernelsView::tr("10 % below %1, half below %2, 90 % below %3, 99 % below %4").arg(below(0.1), below(0.5), below(0.9), below(0.99));
 }
 
+constexpr size_t kNodeName = 1;  ///< column of the table of nodes
+
 }  // namespace
 
 KernelsView::KernelsView(const ViewContext& context) : View(context) {
@@ -100,7 +102,12 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(split);
 
-  connect(tabs_, &QTabWidget::currentChanged, this, &KernelsView::showPending);
+  connect(tabs_, &QTabWidget::currentChanged, this, [this] {
+    showPending();
+    linkCode();
+  });
+  connect(loopIr_.pane, &CodePane::lineSelected, this, &KernelsView::announceNodeOf);
+  connect(columns_, &CodeColumns::loopLineChosen, this, &KernelsView::announceNodeOf);
   // Of too many kernels those are read that the filter and the order ask for.
   connect(table_, &DataTable::filterChanged, this, [this](const QString& text) {
     request_.filter = text.toStdString();
@@ -213,6 +220,8 @@ void KernelsView::loadRooflinePlot() {
 }
 
 void KernelsView::follow(const Location& location) {
+  followed_ = location;
+  linkCode();
   if (location.kind == ObjectKind::Node || location.kind == ObjectKind::Group || location.kind == ObjectKind::Launch ||
       location.kind == ObjectKind::Kernel) {
     showLocation(location);
@@ -249,6 +258,30 @@ void KernelsView::showLine(const std::string& file, int line) {
   if (best == 0) return;
   table_->select(Location::of(ObjectKind::Kernel, best));
   openKernel(best);
+}
+
+void KernelsView::announceNodeOf(int loopLine) {
+  const std::string name = lines_.nodeOf(loopLine);
+  const DataTable& nodes = *nodes_;
+  for (int r = 0; !name.empty() && r < nodes.model()->rowCount(); ++r) {
+    const TableRow& row = nodes.model()->row(r);
+    if (row.cells[kNodeName].text == name) return announce(row.location);
+  }
+}
+
+void KernelsView::linkCode() {
+  std::vector<int> lines;
+  for (int r = 0; r < nodes_->model()->rowCount(); ++r) {
+    const TableRow& row = nodes_->model()->row(r);
+    const bool isMeant = followed_.kind == ObjectKind::Node ? row.location.id == followed_.id
+                                                            : followed_.kind == ObjectKind::SourceLine && row.location.file == followed_.file && row.location.line == followed_.line;
+    if (!isMeant) continue;
+    const std::vector<int> own = lines_.linesOf(row.cells[kNodeName].text);
+    lines.insert(lines.end(), own.begin(), own.end());
+  }
+  std::sort(lines.begin(), lines.end());
+  loopIr_.pane->setLinked(lines);
+  columns_->link(lines);
 }
 
 void KernelsView::openKernel(int64_t kernel) {
@@ -352,7 +385,9 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   columns_->setCode(detail.loopIr, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, isGpu ? tr("PTX") : tr("Assembly"));
   columns_->showBinary(isGpu);
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
+  lines_ = CodeLines(detail.loopIr, {});
   nodes_->setRows(detail.nodes, detail.allNodes);
+  linkCode();
   decisions_->setRows(detail.decisions, detail.allDecisions);
   counters_->setEmptyText(tr("No counters of this kernel"), detail.countersAbout.empty() ? tr("fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU, --gpu-sampling samples them while kernels run.")
                                                                                          : str(detail.countersAbout));

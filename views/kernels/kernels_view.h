@@ -48,6 +48,10 @@ class KernelsView : public View {
   void loadList();
   void openKernel(int64_t kernel);
   void showLine(const std::string& file, int line);
+  /// The node that a line of the loop IR is a part of is selected everywhere.
+  void announceNodeOf(int loopLine);
+  /// Shows the lines of the loop IR that belong to what is selected elsewhere.
+  void linkCode();
   void showDetail(const KernelDetail& detail);
 
   DataTable* table_;
@@ -62,6 +66,8 @@ class KernelsView : public View {
   EmptyState* rooflinePage_;
   int64_t shown_ = 0;
   int64_t wanted_ = 0;
+  Location followed_;        ///< a node or a line of the program, selected elsewhere
+  CodeLines lines_;
   KernelRequest request_;    ///< what is listed, where not all are
   bool isWhole_ = true;
 };

@@ -122,6 +122,12 @@ void LifetimesCanvas::paintNames(QPainter& painter, const QRectF& plot) const {
     const QString name = str(lifetimes_.buffers[box.buffer].name);
     const double width = metrics.horizontalAdvance(name);
     if (rect.height() < metrics.height() || rect.width() <= width + 8) continue;
+    // A buffer that takes over the place lies above from its first step on.
+    const bool isCovered = std::ranges::any_of(picture_.boxes, [&](const LifeBox& other) {
+      const QRectF above = boxRect(other, plot);
+      return above.left() > rect.left() && above.left() < rect.left() + width + 8 && above.top() < rect.bottom() && above.bottom() > rect.top();
+    });
+    if (isCovered) continue;
     const QRectF behind(rect.left() + 2, rect.center().y() - metrics.height() / 2, width + 4, metrics.height());
     painter.fillRect(behind, themed(Token::Panel));
     painter.fillRect(behind, fillOf(box));

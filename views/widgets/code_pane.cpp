@@ -5,6 +5,7 @@
 #include <QScrollBar>
 #include <QTextBlock>
 #include <QToolTip>
+#include <algorithm>
 #include <functional>
 
 namespace fusebox::views {
@@ -57,7 +58,7 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
     }
   });
   connect(verticalScrollBar(), &QScrollBar::valueChanged, this, [this] {
-    if (!search_.isEmpty()) highlightLine();
+    if (!search_.isEmpty() || !linked_.empty()) highlightLine();
   });
   connect(this, &QPlainTextEdit::cursorPositionChanged, this, [this] {
     highlightLine();
@@ -80,6 +81,7 @@ void CodePane::setCode(const QString& code) {
   marks_.clear();
   breakpoints_.clear();
   stopLine_ = 0;
+  linked_.clear();
   hasNotes_ = false;
   setPlainText(code);
   highlighter_->showLines(0, viewport()->height() / std::max(1, fontMetrics().lineSpacing()) + 2);
@@ -104,6 +106,14 @@ void CodePane::setBreakpoints(std::map<int, bool> lines) {
 
 void CodePane::setStopLine(int line) {
   stopLine_ = line;
+  highlightLine();
+}
+
+void CodePane::setLinked(std::vector<int> lines) {
+  linked_ = std::move(lines);
+  const int shown = viewport()->height() / std::max(1, fontMetrics().lineSpacing()), top = firstVisibleBlock().blockNumber() + 1;
+  const auto next = std::ranges::lower_bound(linked_, top);
+  if (!linked_.empty() && (next == linked_.end() || *next >= top + shown)) verticalScrollBar()->setValue(std::max(0, linked_.front() - 1 - shown / 3));
   highlightLine();
 }
 
@@ -271,9 +281,30 @@ void CodePane::highlightLine() {
   }
   add(textCursor().block(), themed(Token::CodeLine));
   if (const QTextBlock stop = document()->findBlockByNumber(stopLine_ - 1); stopLine_ > 0 && stop.isValid()) add(stop, themed(Token::AccentSoft));
+  addLinked(selections);
   addHits(selections);
   setExtraSelections(selections);
   if (left_) left_->update();
+}
+
+template <class Take>
+void CodePane::eachBlockInSight(Take take) const {
+  for (QTextBlock block = firstVisibleBlock(); block.isValid(); block = block.next()) {
+    if (blockBoundingGeometry(block).translated(contentOffset()).top() > viewport()->height()) break;
+    take(block);
+  }
+}
+
+void CodePane::addLinked(QList<QTextEdit::ExtraSelection>& selections) const {
+  if (linked_.empty()) return;
+  eachBlockInSight([&](const QTextBlock& block) {
+    if (!std::ranges::binary_search(linked_, block.blockNumber() + 1)) return;
+    QTextEdit::ExtraSelection line;
+    line.format.setBackground(themed(Token::AccentSoft));
+    line.format.setProperty(QTextFormat::FullWidthSelection, true);
+    line.cursor = QTextCursor(block);
+    selections.append(line);
+  });
 }
 
 /// Of the lines in sight only: a text may have millions.
@@ -281,8 +312,7 @@ void CodePane::addHits(QList<QTextEdit::ExtraSelection>& selections) const {
   if (search_.isEmpty()) return;
   constexpr int kMost = 2000;
   int count = 0;
-  for (QTextBlock block = firstVisibleBlock(); block.isValid() && count < kMost; block = block.next()) {
-    if (blockBoundingGeometry(block).translated(contentOffset()).top() > viewport()->height()) break;
+  eachBlockInSight([&](const QTextBlock& block) {
     const QString line = block.text();
     for (qsizetype at = 0; (at = line.indexOf(search_, at, Qt::CaseInsensitive)) >= 0 && count < kMost; at += search_.size(), ++count) {
       QTextEdit::ExtraSelection hit;
@@ -292,7 +322,7 @@ void CodePane::addHits(QList<QTextEdit::ExtraSelection>& selections) const {
       hit.cursor.setPosition(block.position() + static_cast<int>(at + search_.size()), QTextCursor::KeepAnchor);
       selections.append(hit);
     }
-  }
+  });
 }
 
 }  // namespace fusebox::views

@@ -2,6 +2,7 @@
 
 #include <QPlainTextEdit>
 #include <map>
+#include <vector>
 
 #include "views/widgets/find_bar.h"
 #include "views/widgets/highlighter.h"
@@ -31,6 +32,9 @@ class CodePane : public QPlainTextEdit {
   void setBreakpoints(std::map<int, bool> lines);
   /// The line at which a debugged program is stopped; 0: none.
   void setStopLine(int line);
+  /// Lines (1-based, ascending) that belong to what is selected elsewhere; the first of them is scrolled into sight where none is.
+  void setLinked(std::vector<int> lines);
+  const std::vector<int>& linked() const { return linked_; }
   /// Puts the cursor on a line (1-based) and scrolls it to the middle.
   void goToLine(int line);
   int currentLine() const;
@@ -54,6 +58,10 @@ class CodePane : public QPlainTextEdit {
   void paintRight(QPaintEvent* event);
   void highlightLine();
   void colourShownLines();
+  void addLinked(QList<QTextEdit::ExtraSelection>& selections) const;
+  /// Calls for the blocks in sight.
+  template <class Take>
+  void eachBlockInSight(Take take) const;
   void addHits(QList<QTextEdit::ExtraSelection>& selections) const;
   int lineAt(int y) const;
   const LineMark* markAt(int line) const;
@@ -67,6 +75,7 @@ class CodePane : public QPlainTextEdit {
   std::map<int, LineMark> marks_;
   std::map<int, bool> breakpoints_;
   int stopLine_ = 0;
+  std::vector<int> linked_;
   bool hasNotes_ = false;
   QString search_;  ///< whose hits are shown
 };

@@ -121,9 +121,12 @@ void SessionLink::noteState(session::Reader& reader) {
   auto state = reader.state();
   // A process that ended since the last look may have finished its session before: what is there now is the last word.
   if (state == session::Reader::State::Abandoned && reader.refresh()) state = reader.state();
-  live_ = state == session::Reader::State::Recording;
-  abandoned_ = state == session::Reader::State::Abandoned;
-  elsewhere_ = state == session::Reader::State::Elsewhere;
+  switch (state) {
+    case session::Reader::State::Recording: recording_ = Recording::Live; break;
+    case session::Reader::State::Finished: recording_ = Recording::Finished; break;
+    case session::Reader::State::Abandoned: recording_ = Recording::Abandoned; break;
+    case session::Reader::State::Elsewhere: recording_ = Recording::Elsewhere; break;
+  }
 }
 
 void SessionLink::post(std::function<void()> action) {
@@ -140,7 +143,7 @@ void SessionLink::importLoop() {
     said = percent;
     importing_ = true;
     post([this, format, percent] {
-      if (importing_) emit importing(QString::fromStdString(format), percent);
+      if (importing_ && !import_.cancelled) emit importing(QString::fromStdString(format), percent);
     });
   };
   import_.usable = [this](const std::string& path) {
@@ -234,11 +237,11 @@ void SessionLink::lookForGrowth(session::Reader& reader) {
     return;
   }
   // One that seems abandoned may have been opened before it said which process records it.
-  const bool wasAbandoned = abandoned_;
-  if (!live_ && !wasAbandoned) return;
+  const bool wasAbandoned = isAbandoned();
+  if (!isLive() && !wasAbandoned) return;
   const bool changed = reader.refresh();
   noteState(reader);
-  if (!changed && (live_ || wasAbandoned)) return;
+  if (!changed && (isLive() || wasAbandoned)) return;
   post([this] { emit grown(); });
 }
 
@@ -287,10 +290,10 @@ void SessionLink::readLoop() {
             deliver = std::move(deliver)] { answer(owner, key, tag, serial, deliver); });
     }
     if (std::chrono::steady_clock::now() >= nextLook) {
-      const bool wasLive = live_;
+      const bool wasLive = isLive();
       lookForGrowth(*reader);
       // Closed and opened again, a session that has just been finished becomes one file, which can be copied.
-      if (wasLive && !live_ && !adopt(reader, std::string(reader->path()))) return;
+      if (wasLive && !isLive() && !adopt(reader, std::string(reader->path()))) return;
       nextLook = std::chrono::steady_clock::now() + kLookEvery;
     }
   }

@@ -37,11 +37,11 @@ class SessionLink : public QObject {
   const QString& path() const { return path_; }
   bool isOpen() const { return open_; }
   /// True while the recording program still writes.
-  bool isLive() const { return live_; }
+  bool isLive() const { return recording_ == Recording::Live; }
   /// True if its process ended without finishing it.
-  bool isAbandoned() const { return abandoned_; }
+  bool isAbandoned() const { return recording_ == Recording::Abandoned; }
   /// Not finished, and recorded on another machine that is silent.
-  bool isElsewhere() const { return elsewhere_; }
+  bool isElsewhere() const { return recording_ == Recording::Elsewhere; }
   /// True while a foreign file is being read, before and after `opened`.
   bool isImporting() const { return importing_; }
   /// Ends the reading of a foreign file: what was read stays, see `imported`. Returns at once.
@@ -126,7 +126,9 @@ class SessionLink : public QObject {
 
   QString path_;
   bool open_ = false;
-  std::atomic<bool> live_{false}, abandoned_{false}, elsewhere_{false};
+  /// As the file says and its process shows.
+  enum class Recording : uint8_t { Finished, Live, Abandoned, Elsewhere };
+  std::atomic<Recording> recording_{Recording::Finished};
   QString notice_;            // set before `opened`
   bool troubleSaid_ = false;
   int pending_ = 0;

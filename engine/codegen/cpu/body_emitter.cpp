@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "engine/codegen/cpu/loop_lines.h"
 #include "engine/codegen/cpu/operations.h"
 
 namespace fusebox::codegen::cpu {
@@ -85,7 +86,9 @@ template <class Emit>
 Value* BodyEmitter::outOfLoop(bool invariant, Emit&& emit) {
   if (!invariant || scope_.loops.empty()) return emit();
   llvm::IRBuilderBase::InsertPointGuard guard(l_.ir);
+  const llvm::DebugLoc line = l_.ir.getCurrentDebugLocation();
   l_.ir.SetInsertPoint(scope_.loops.back().preheader->getTerminator());
+  l_.ir.SetCurrentDebugLocation(line);
   return emit();
 }
 
@@ -126,6 +129,7 @@ void BodyEmitter::emit(ValueId id) {
     for (ValueId a : v.args)
       if (a >= 0) operand(a, f.varies);
   if (v.mask >= 0) operand(v.mask, f.varies);
+  const AtLine at(l_.ir, v.line);
   Value* result = outOfLoop(!f.inner, [&] { return emitValue(v, f.varies); });
   (f.varies ? f.all : f.single) = result;
   if (set_.lanes == 1) f.all = f.single = result;
@@ -341,6 +345,7 @@ void BodyEmitter::store(const Statement& s) {
   const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
   value(s.value);
   if (s.mask >= 0) value(s.mask);
+  const AtLine at(ir, s.line);
   const Address a = address(s.buffer, s.index);
   Value* mask = combinedMask(s.mask, true);
   const DType from = section_.values[static_cast<size_t>(s.value)].type;

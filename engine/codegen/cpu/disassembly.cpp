@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/disassembly.h"
 
+#include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/MC/MCContext.h>
 #include <llvm/MC/MCDisassembler/MCDisassembler.h>
@@ -17,7 +18,9 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace fusebox::codegen::cpu {
@@ -144,7 +147,20 @@ Names namesOf(const ObjectFile& object, const SectionRef& section) {
   return names;
 }
 
-void print(const std::vector<Line>& lines, const Names& names, std::string& out) {
+/// Lines of the loop IR by the address in the section from which on they are carried out; 0: none.
+std::map<uint64_t, uint32_t> sourceLines(llvm::DWARFContext& debug, const SectionRef& section) {
+  std::map<uint64_t, uint32_t> lines;
+  for (const auto& unit : debug.compile_units()) {
+    const auto* table = debug.getLineTableForUnit(unit.get());
+    if (!table) continue;
+    for (const auto& row : table->Rows)
+      if (row.Address.SectionIndex == section.getIndex() && !row.EndSequence) lines[row.Address.Address] = row.Line;
+  }
+  return lines;
+}
+
+void print(const std::vector<Line>& lines, const Names& names, const std::map<uint64_t, uint32_t>& sources, std::string& out) {
+  uint32_t source = 0;
   std::set<uint64_t> targets;
   for (const Line& line : lines)
     if (line.target) targets.insert(*line.target);
@@ -155,6 +171,8 @@ void print(const std::vector<Line>& lines, const Names& names, std::string& out)
       out += (out.empty() ? "" : "\n") + function->second + ":\n";
     }
     if (auto label = labels.find(line.address); label != labels.end()) out += ".L" + std::to_string(label->second) + ":\n";
+    if (const auto found = sources.find(line.address); found != sources.end() && std::exchange(source, found->second) != found->second)
+      out += "\t.loc\t1 " + std::to_string(source) + " 0\n";
     std::string text = line.text;
     if (line.target) {
       const size_t operand = text.find_last_of(" \t");
@@ -170,20 +188,41 @@ void print(const std::vector<Line>& lines, const Names& names, std::string& out)
 
 }  // namespace
 
-Result<Disassembly> disassembleObject(llvm::StringRef bytes, const TargetFeatures& target) {
+Result<Disassembly> disassembleObject(std::string_view bytes, const TargetFeatures& target) {
   auto object = ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
   if (!object) return fail(ErrorCode::Internal, "not an object file", llvm::toString(object.takeError()));
   Tools tools;
   if (!tools.make((*object)->makeTriple(), target)) return fail(ErrorCode::Internal, "no disassembler for this target");
   Disassembly out;
+  const auto debug = llvm::DWARFContext::create(**object);
   for (const SectionRef& section : (*object)->sections()) {
     if (!section.isText() || section.getSize() == 0) continue;
     auto contents = section.getContents();
     if (!contents) return fail(ErrorCode::Internal, "unreadable section", llvm::toString(contents.takeError()));
     out.codeBytes += static_cast<int64_t>(contents->size());
-    print(decode(tools, llvm::arrayRefFromStringRef(*contents)), namesOf(**object, section), out.text);
+    print(decode(tools, llvm::arrayRefFromStringRef(*contents)), namesOf(**object, section), sourceLines(*debug, section), out.text);
   }
   return out;
+}
+
+bool hasSameCode(std::string_view a, std::string_view b) {
+  const auto codeOf = [](std::string_view bytes) -> std::optional<std::vector<std::string>> {
+    auto object = ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+    if (!object) {
+      llvm::consumeError(object.takeError());
+      return std::nullopt;
+    }
+    std::vector<std::string> code;
+    for (const SectionRef& section : (*object)->sections()) {
+      if (!section.isText()) continue;
+      auto contents = section.getContents();
+      if (contents) code.push_back(contents->str());
+      else llvm::consumeError(contents.takeError());
+    }
+    return code;
+  };
+  const auto codeOfA = codeOf(a);
+  return codeOfA && codeOfA == codeOf(b);
 }
 
 }  // namespace fusebox::codegen::cpu

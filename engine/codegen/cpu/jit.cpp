@@ -75,7 +75,8 @@ class OrcJit final : public Jit {
     std::unique_ptr<llvm::Module> module;
     std::unique_ptr<llvm::TargetMachine> machine;
   };
-  Result<std::unique_ptr<Built>> build(Entry& entry, int tier);
+  Result<std::unique_ptr<Built>> build(Entry& entry, int tier, bool withLines);
+  Result<void> makeText(Entry& entry, int tier, KernelText& text, std::string& object);
   Result<void> compileTier(Entry& entry, int tier);
   Result<KernelFunction> link(llvm::SmallVector<char, 0> object, const std::string& symbol);
   const Plan& planOf(Entry& entry);
@@ -131,7 +132,7 @@ void OrcJit::stop() {
   if (worker_.joinable()) worker_.join();
 }
 
-Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier) {
+Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier, bool withLines) {
   auto machine = makeTargetMachine(options_.target, tier >= kOptimisedTier);
   if (!machine) return tl::unexpected(machine.error());
   auto built = std::make_unique<Built>();
@@ -140,8 +141,11 @@ Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier) {
   built->module->setDataLayout(built->machine->createDataLayout());
   built->module->setTargetTriple(built->machine->getTargetTriple().str());
   const Plan& plan = planOf(entry);
-  auto emitted = guardAgainstFatalErrors(
-      [&] { KernelEmitter(plan, *built->module, options_.target, traits_, entry.symbol).emit(); });
+  auto emitted = guardAgainstFatalErrors([&] {
+    KernelEmitter emitter(plan, *built->module, options_.target, traits_, entry.symbol);
+    if (withLines) emitter.keepLines();
+    emitter.emit();
+  });
   if (!emitted) return tl::unexpected(emitted.error());
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -164,14 +168,15 @@ Result<KernelFunction> OrcJit::link(llvm::SmallVector<char, 0> object, const std
 
 Result<void> OrcJit::compileTier(Entry& entry, int tier) {
   const int64_t start = now();
-  auto built = build(entry, tier);
+  const bool isKept = keepsText.load(std::memory_order_relaxed);
+  auto built = build(entry, tier, isKept);
   if (!built) return tl::unexpected(built.error());
   if (tier >= kOptimisedTier) {
     auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
     if (!optimised) return optimised;
   }
   std::string ir;
-  if (keepsText.load(std::memory_order_relaxed)) ir = printedModule(planOf(entry).str(), *(*built)->module);
+  if (isKept) ir = printedModule(planOf(entry).str(), *(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
   std::string bytes(object->begin(), object->end());
@@ -255,6 +260,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   const int64_t start = now();
   entry->canonical = std::move(canonical);
   entry->kernel = kernel;
+  inductor::numberLines(entry->kernel);
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   Result<void> done = checkKernel(kernel);
   if (done && inductor::isForGpu(kernel)) done = fail(ErrorCode::Unsupported, "no CPU code for scans, for scattered additions and for accumulation over points", kernel.name);
@@ -283,6 +289,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::load(const inductor::Kernel& ker
   const int64_t start = now();
   entry->canonical = std::move(image.canonical);
   entry->kernel = kernel;
+  inductor::numberLines(entry->kernel);
   entry->symbol = std::move(image.symbol);
   entry->object = std::move(image.object);
   entry->wasLoaded = true;
@@ -336,19 +343,27 @@ Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
     out.tier = entry->tier.load();
   }
   out.target = options_.target.cpu + ", " + std::to_string(options_.target.vectorBits) + "-bit vectors";
+  if (out.llvmIr.empty())
+    if (auto made = makeText(*entry, out.tier, out, object); !made) return tl::unexpected(made.error());
   auto code = disassembleObject(object, options_.target);
   if (!code) return tl::unexpected(code.error());
   out.assembly = std::move(code->text);
   out.codeBytes = code->codeBytes;
-  if (!out.llvmIr.empty()) return out;
-  auto built = build(*entry, out.tier);
-  if (!built) return tl::unexpected(built.error());
-  if (out.tier >= kOptimisedTier) {
-    auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
-    if (!optimised) return tl::unexpected(optimised.error());
-  }
-  out.llvmIr = printedModule(planOf(*entry).str(), *(*built)->module);
   return out;
+}
+
+/// The LLVM IR of code that was compiled while nobody asked for it, and its lines: `object` becomes one of the same code that has them.
+Result<void> OrcJit::makeText(Entry& entry, int tier, KernelText& text, std::string& object) {
+  auto built = build(entry, tier, true);
+  if (!built) return tl::unexpected(built.error());
+  if (tier >= kOptimisedTier) {
+    auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
+    if (!optimised) return optimised;
+  }
+  text.llvmIr = printedModule(planOf(entry).str(), *(*built)->module);
+  auto again = emitObject(*(*built)->module, *(*built)->machine);
+  if (again && hasSameCode({again->data(), again->size()}, object)) object.assign(again->begin(), again->end());
+  return {};
 }
 
 void OrcJit::enqueue(std::shared_ptr<Entry> entry) {

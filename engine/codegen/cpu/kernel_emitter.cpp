@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/kernel_emitter.h"
 
+#include "engine/codegen/cpu/loop_lines.h"
+
 namespace fusebox::codegen::cpu {
 using inductor::BufferRole;
 using inductor::SymExpr;
@@ -152,6 +154,8 @@ KernelEmitter::Values KernelEmitter::laneLoop(const Symbol& axis, Value* lo, Val
   const Values carried = lanesFrom(lo, full, init, false);
   return traits_.maskedMemory ? lanesFrom(full, hi, carried, true) : single(full, carried);
 }
+
+void KernelEmitter::keepLines() { cpu::keepLines(*function_, llvm::DICompileUnit::LineTablesOnly); }
 
 llvm::Function* KernelEmitter::emit() {
   bindArguments();

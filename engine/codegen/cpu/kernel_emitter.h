@@ -27,6 +27,8 @@ class KernelEmitter {
  public:
   KernelEmitter(const Plan& plan, llvm::Module& module, const TargetFeatures& features, const TargetTraits& traits,
                 const std::string& name);
+  /// What is emitted says which line of Kernel::str() it carries out.
+  void keepLines();
   llvm::Function* emit();
 
  private:

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/codegen/cpu/kernel_emitter.h"
+#include "engine/codegen/cpu/loop_lines.h"
 
 /// The loops of one section, its statements and its reductions.
 namespace fusebox::codegen::cpu {
@@ -146,6 +147,7 @@ KernelEmitter::Values KernelEmitter::emitBody(int section, const LaneSet& set, c
     std::vector<Value*> inputs;
     for (inductor::ValueId id : st.inputs)
       if (id >= 0) inputs.push_back(body.value(id));
+    const AtLine at(ir_, st.line);
     Value* position = r.emitter.needsPosition() ? body.position(p.position, r.emitter.positionType()) : nullptr;
     const ReductionState state = r.emitter.accumulate(slice(next, first, count), inputs, set.mask, position);
     std::copy(state.begin(), state.end(), next.begin() + static_cast<std::ptrdiff_t>(first));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "engine/codegen/cpu/loop_lines.h"
 #include "engine/codegen/cpu/operations.h"
 #include "engine/codegen/cpu/philox.h"
 #include "engine/codegen/gpu/access_patterns.h"
@@ -113,6 +114,7 @@ void BodyEmitter::emit(ValueId id) {
   if (v.op == Op::Load || v.op == Op::Index)
     for (Symbol s : v.index.symbols())
       if (const auto loaded = section_.indirect.find(s); loaded != section_.indirect.end()) emit(loaded->second);
+  const cpu::AtLine at(l_.ir, v.line);
   Copies made;
   if (v.op == Op::Load) {
     emitLoads(v, isVarying(id), made);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/codegen/cpu/loop_lines.h"
 #include "engine/codegen/gpu/batch_table.h"
 
 namespace fusebox::codegen::gpu {
@@ -52,6 +53,8 @@ KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module&
   bindPoints(phase_.map.cluster > 1 ? ir_.CreateUDiv(block, ir_.getInt32(static_cast<uint32_t>(phase_.map.cluster))) : block);
   bindScratch();
 }
+
+void KernelEmitter::keepLines() { cpu::keepLines(*function_, llvm::DICompileUnit::DebugDirectivesOnly); }
 
 bool KernelEmitter::isArgument(const inductor::KernelBuffer& b) const { return b.role != BufferRole::Scratch && plan_.inWork.count(b.id) == 0; }
 

@@ -18,6 +18,8 @@ class KernelEmitter {
  public:
   KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits,
                 const std::string& name, bool aligned);
+  /// What is emitted says which line of inductor::Kernel::str() it carries out.
+  void keepLines();
   llvm::Function* emit();
 
  private:

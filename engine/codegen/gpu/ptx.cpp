@@ -127,8 +127,9 @@ int64_t SizeFunction::operator()(const int64_t* sizes) const {
       .value_or(0);
 }
 
-Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
+Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
   const int64_t start = nowNs();
+  inductor::numberLines(kernel);
   if (auto ok = cpu::checkKernel(kernel); !ok) return tl::unexpected(ok.error());
   if (auto ok = checkOperations(kernel); !ok) return tl::unexpected(ok.error());
   auto machine = makeTargetMachine(target);
@@ -157,7 +158,9 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
         launch.threads = phase.map.threads();
         if (phase.map.cluster > 1) clusters.emplace_back(launch.entry, phase.map.cluster);
         launch.blocks = {phase.blocks, part.kernel.sizeSymbols};
-        KernelEmitter(part, phase, module, traits, launch.entry, aligned).emit();
+        KernelEmitter emitter(part, phase, module, traits, launch.entry, aligned);
+        if (keepIr) emitter.keepLines();
+        emitter.emit();
         made.launches.push_back(std::move(launch));
       }
     };

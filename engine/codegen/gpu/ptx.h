@@ -51,9 +51,10 @@ bool hasDeviceCode(inductor::Op op, inductor::DType type);
 double deviceUlp(inductor::Op op, inductor::DType type);
 
 /// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only
-/// at a multiple of its elements' size. Errors: Unsupported (an operation or type without code), Internal (a malformed
+/// at a multiple of its elements' size. `keepIr`: the LLVM IR is kept, and `.loc 1 N 0` stands before what carries out line N of
+/// inductor::Kernel::str(). Errors: Unsupported (an operation or type without code), Internal (a malformed
 /// kernel).
-Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr,
+Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, bool aligned, bool keepIr,
                              const LaunchShape& shape = {});
 
 }  // namespace fusebox::codegen::gpu

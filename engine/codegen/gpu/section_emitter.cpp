@@ -1,3 +1,4 @@
+#include "engine/codegen/cpu/loop_lines.h"
 #include "engine/codegen/gpu/kernel_emitter.h"
 #include "engine/codegen/gpu/ragged.h"
 
@@ -239,6 +240,7 @@ KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& se
   body.loadAhead();
   size_t reduction = 0, at = 0;
   for (const Statement& st : s.body) {
+    const cpu::AtLine line(ir_, st.line);
     if (st.kind == Statement::Kind::Accumulate) {
       accumulateAcross(section, st, body, set);
       continue;

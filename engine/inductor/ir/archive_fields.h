@@ -31,7 +31,7 @@ namespace fusebox::inductor {
 
 using graph::In;
 
-template <class A> void fields(A& a, In<A, Value>& v) { a(v.op, v.type, v.args, v.imm, v.buffer, v.index, v.mask); }
+template <class A> void fields(A& a, In<A, Value>& v) { a(v.op, v.type, v.args, v.imm, v.buffer, v.index, v.mask, v.origin); }
 template <class A> void fields(A& a, In<A, Statement>& v) {
   a(v.kind, v.buffer, v.index, v.value, v.mask, v.reduce, v.reduction, v.inputs);
 }

@@ -50,6 +50,7 @@ ValueId BodyBuilder::add(Value value) {
   for (; it != end; ++it) {
     if (same(section_.values[static_cast<size_t>(it->second)], value)) return it->second;
   }
+  if (value.origin < 0) value.origin = node_;
   auto id = static_cast<ValueId>(section_.values.size());
   section_.values.push_back(std::move(value));
   known_.emplace(h, id);
@@ -187,6 +188,7 @@ ValueId BodyBuilder::emit(Op op, DType type, std::initializer_list<ValueId> args
 }
 
 ValueId BodyBuilder::rebuild(Value v) {
+  const Formula within(*this, v.origin < 0 ? std::vector<graph::NodeId>() : std::vector{v.origin});
   if (v.op == Op::Cast) return cast(v.args[0], v.type);
   ValueId folded = -1;
   if (v.args[2] >= 0) folded = fold(v.op, v.type, {v.args[0], v.args[1], v.args[2]});

@@ -67,6 +67,20 @@ class BodyBuilder {
   ValueId recall(const void* key, const std::vector<SymExpr>& index) const;
   void remember(const void* key, const std::vector<SymExpr>& index, ValueId v);
 
+  /// While it lives, values that are made are a part of the formula of the node that comes last in `nodes`, if there is any.
+  class Formula {
+   public:
+    Formula(BodyBuilder& builder, const std::vector<graph::NodeId>& nodes) : builder_(builder), outer_(builder.node_) {
+      if (!nodes.empty()) builder.node_ = nodes.back();
+    }
+    ~Formula() { builder_.node_ = outer_; }
+    Formula(const Formula&) = delete;
+
+   private:
+    BodyBuilder& builder_;
+    graph::NodeId outer_;
+  };
+
   /// Graph nodes whose computation was inlined, in order of first use.
   std::vector<graph::NodeId> origins;
   void addOrigins(const std::vector<graph::NodeId>& nodes);
@@ -94,6 +108,7 @@ class BodyBuilder {
   std::unordered_map<int32_t, ValueId> reduced_;
   std::map<Symbol, SymExpr> assumed_;
   bool isReadOnly_ = false;
+  graph::NodeId node_ = -1;  ///< whose formula is being made
 };
 
 }  // namespace fusebox::inductor

@@ -30,7 +30,10 @@ ValueId LazyTensor::load(BodyBuilder& b, const IndexList& index) const {
   if (s.isReal()) return b.load(s.buffer, s.meta.dtype, address(s, *at));
   if (b.isReadOnly()) return b.load(0, s.meta.dtype, 0);
   if (ValueId known = b.recall(&s, *at); known >= 0) return known;
-  ValueId v = s.compute(b, *at);
+  const ValueId v = [&] {
+    const BodyBuilder::Formula within(b, s.origins);
+    return s.compute(b, *at);
+  }();
   b.addOrigins(s.origins);
   b.remember(&s, *at, v);
   return v;

@@ -36,7 +36,10 @@ constexpr std::string_view kRoleNames[] = {"in", "out", "inout", "scratch"};
 /// names only give the same text.
 class KernelWriter {
  public:
-  KernelWriter(const Kernel& kernel, bool canonical) : kernel_(kernel), canonical_(canonical) { numberSymbols(); }
+  KernelWriter(const Kernel& kernel, bool canonical, const std::vector<std::string>& nodeNames)
+      : kernel_(kernel), canonical_(canonical), nodeNames_(nodeNames) {
+    numberSymbols();
+  }
 
   std::string text() {
     header();
@@ -160,6 +163,7 @@ class KernelWriter {
     }
     if (v.op == Op::Check) out_ += fmt::format(" fault {}", v.imm);
     if (v.op == Op::Scan) out_ += fmt::format(" by {}.{}", name(scanKind(v.imm)), scanResult(v.imm));
+    if (v.origin >= 0 && static_cast<size_t>(v.origin) < nodeNames_.size()) out_ += "  # " + nodeNames_[static_cast<size_t>(v.origin)];
     out_ += "\n";
   }
 
@@ -194,6 +198,7 @@ class KernelWriter {
 
   const Kernel& kernel_;
   bool canonical_;
+  const std::vector<std::string>& nodeNames_;
   std::string out_;
   std::unordered_map<uint32_t, std::string> names_;
   std::unordered_map<BufferId, std::string> buffers_;
@@ -201,9 +206,21 @@ class KernelWriter {
 
 }  // namespace
 
-std::string Kernel::str() const { return KernelWriter(*this, false).text(); }
+std::string Kernel::str(const std::vector<std::string>& nodeNames) const { return KernelWriter(*this, false, nodeNames).text(); }
 
-std::string canonicalText(const Kernel& kernel) { return KernelWriter(kernel, true).text(); }
+std::string canonicalText(const Kernel& kernel) { return KernelWriter(kernel, true, {}).text(); }
+
+void numberLines(Kernel& kernel) {
+  auto line = static_cast<int32_t>(2 + (kernel.isBatch ? 1 : 0) + (kernel.attention ? 1 : 0) + (kernel.sizeSymbols.empty() ? 0 : 1) + kernel.buffers.size());
+  for (Section& section : kernel.sections) {
+    ++line;  // its head
+    for (size_t i = 0; i < section.values.size(); ++i) {
+      section.values[i].line = ++line;
+      line += static_cast<int32_t>(std::ranges::count(section.indirect, static_cast<ValueId>(i), [](const auto& loaded) { return loaded.second; }));
+    }
+    for (Statement& statement : section.body) statement.line = ++line;
+  }
+}
 
 uint64_t Kernel::structuralHash() const {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a

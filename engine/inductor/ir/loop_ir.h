@@ -71,6 +71,9 @@ struct Value {
   BufferId buffer = -1;  ///< Load
   SymExpr index;         ///< Load, Index: in elements, over axes, sizes and loaded indices
   ValueId mask = -1;     ///< Load: a Bool value
+  // What people are told; equal kernels may differ in it.
+  graph::NodeId origin = -1;  ///< of the post-grad graph: whose formula it is a part of; -1: not known
+  int32_t line = 0;           ///< of the kernel's text, after numberLines()
 };
 
 enum class ReduceKind : uint8_t {
@@ -97,6 +100,7 @@ struct Statement {
   ReduceKind reduce = ReduceKind::Sum;
   int32_t reduction = -1;                ///< unique within the kernel; Reduced refers to it
   std::array<ValueId, 3> inputs{-1, -1, -1};
+  int32_t line = 0;                      ///< as Value::line
 };
 
 /// Value::imm of a Scan.
@@ -172,14 +176,17 @@ struct Kernel {
   bool isBatch = false;
   std::shared_ptr<const Attention> attention;  ///< null: what the sections say is all
 
-  /// Text form for people and for golden tests.
-  std::string str() const;
+  /// Text form for people and for golden tests. Behind a value `# name` says whose it is, where `nodeNames` has the node.
+  std::string str(const std::vector<std::string>& nodeNames = {}) const;
   /// Hash of everything that matters to code generation, buffer names and symbol identities apart: equal kernels share code.
   uint64_t structuralHash() const;
 };
 
 /// The kernel's text with symbols and buffers numbered by position: equal exactly where structurally equal.
 std::string canonicalText(const Kernel& kernel);
+
+/// Tells each value and statement its line in Kernel::str(), the first being 1.
+void numberLines(Kernel& kernel);
 
 /// Whether the kernel can report a Fault.
 bool hasChecks(const Kernel& kernel);

@@ -270,6 +270,9 @@ Operation& Lowering::addLoops(const Device& device, std::vector<graph::NodeId> o
                               std::vector<BufferId> writes) {
   for (const Section& section : sections) requireCode(device, section);
   if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
+  for (Section& section : sections)
+    for (inductor::Value& value : section.values)
+      if (current_ && value.origin < 0) value.origin = current_->id;
   Operation& op = newOperation(Operation::Kind::Loops);
   op.origins = std::move(origins);
   op.kernel.device = device;
@@ -301,7 +304,10 @@ void Lowering::realise(const LazyTensor& t) {
   BodyBuilder b;
   // Where there is no element there is nothing to read either.
   bool empty = graph::product(s.meta.sizes) == SymExpr(0);
-  ValueId v = empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
+  const ValueId v = [&] {
+    const BodyBuilder::Formula within(b, s.origins);
+    return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
+  }();
   b.addOrigins(s.origins);
   BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
   SymExpr at = 0;

@@ -133,6 +133,14 @@ class Session(unittest.TestCase):
     def test_kernels(self):
         self.none("SELECT name FROM kernels WHERE kind = 'generated' AND (loop_ir IS NULL OR llvm_ir NOT LIKE '%define%' "
                   "OR assembly NOT LIKE '%ret%' OR code_bytes <= 0 OR target IS NULL OR group_id IS NULL)")
+        # Assembly names lines of the loop IR, and these the nodes that they are parts of.
+        self.none("SELECT name FROM kernels WHERE kind = 'generated' AND assembly NOT LIKE '%.loc%1 %'")
+        members = {}
+        for kernel, node in self.rows("SELECT g.kernel_id, n.name FROM fusion_groups g JOIN fusion_members m USING (group_id) JOIN nodes n USING (node_id)"):
+            members.setdefault(kernel, set()).add(node)
+        for kernel, text in self.rows("SELECT kernel_id, loop_ir FROM kernels WHERE kind = 'generated'"):
+            named = {line.split("  # ")[1] for line in text.splitlines() if "  # " in line}
+            self.assertTrue(named and named <= members[kernel], (named, members[kernel]))
         # The optimised tier came in the background, and the session has it.
         self.none("SELECT name FROM kernels WHERE kind = 'generated' AND tier IS NOT 1")
         flops, = self.rows("SELECT max(flops) FROM kernels WHERE op = 'aten::addmm'")[0]

@@ -37,6 +37,7 @@
 #include "views/find/find_view.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/theme.h"
+#include "tests/app/window/cut_words.h"
 #include "tests/patience.h"
 
 using namespace fusebox;
@@ -323,37 +324,33 @@ class HabitsTest : public QObject {
     }
   }
 
-  /// Words of labels, buttons and boxes have the room that they need, or a tooltip has them whole.
-  void noWordsAreCut_data() {
-    QTest::addColumn<QSize>("size");
-    QTest::newRow("small") << QSize(900, 560);
-    QTest::newRow("usual") << QSize(1280, 800);
-    QTest::newRow("large") << QSize(3840, 2160);
+  /// A click on the next tab finds it where it was.
+  void theDebugPanelKeepsItsHeight() {
+    find<QAction>("layout.compile")->trigger();
+    window_->resize(1280, 800);
+    open(session_);
+    find<QAction>("debug.show")->trigger();
+    auto* tabs = find<QTabWidget>("debug.tabs");
+    QTRY_VERIFY(tabs->isVisible());
+    QSet<int> places;
+    for (int i = 0; i < tabs->count(); ++i) {
+      tabs->setCurrentIndex(i);
+      QTest::qWait(60);
+      places.insert(tabs->tabBar()->mapTo(window_.get(), QPoint()).y());
+    }
+    QVERIFY(tabs->count() > 4);
+    QCOMPARE(places.size(), 1);
+    find<QAction>("debug.show")->trigger();
   }
+
+  void noWordsAreCut_data() { test::windowSizes(); }
   void noWordsAreCut() {
     QFETCH(QSize, size);
-    find<QAction>("layout.tabs")->trigger();
-    window_->resize(size);
+    QFETCH(bool, isDark);
+    views::Theme::instance().apply(isDark ? views::Theme::Mode::Dark : views::Theme::Mode::Light);
     open(session_);
-    QStringList cut;
-    for (views::View* view : window_->docks()->views()) {
-      window_->goTo(Location::ofView(view->id().toStdString()));
-      QVERIFY2(settles(), qPrintable(view->id()));
-      QTest::qWait(50);
-      QVERIFY2(window_->size() == size, qPrintable(view->id()));
-      for (const QLabel* label : view->findChildren<QLabel*>()) {
-        if (!label->isVisible() || label->wordWrap() || label->text().isEmpty() || !label->toolTip().isEmpty() || label->textFormat() == Qt::RichText) continue;
-        if (label->contentsRect().width() + 1 < label->fontMetrics().size(0, label->text()).width()) cut << view->id() + ": " + label->text();
-      }
-      for (const QAbstractButton* button : view->findChildren<QAbstractButton*>()) {
-        const auto* tool = qobject_cast<const QToolButton*>(button);
-        if (tool && tool->toolButtonStyle() == Qt::ToolButtonIconOnly && !tool->icon().isNull()) continue;
-        if (button->isVisible() && !button->text().isEmpty() && button->width() < button->fontMetrics().horizontalAdvance(button->text())) cut << view->id() + ": " + button->text();
-      }
-      for (const QComboBox* box : view->findChildren<QComboBox*>()) {
-        if (box->isVisible() && box->toolTip().isEmpty() && box->width() < box->fontMetrics().horizontalAdvance(box->currentText()) + 8) cut << view->id() + ": " + box->currentText();
-      }
-    }
+    const QStringList cut = test::cutWordsOf(*window_, size);
+    views::Theme::instance().apply(views::Theme::Mode::Light);
     QVERIFY2(cut.isEmpty(), qPrintable(cut.join(QLatin1Char('\n'))));
   }
 

@@ -13,6 +13,7 @@
 #include "app/window/language.h"
 #include "app/window/main_window.h"
 #include "app/window/run_dialog.h"
+#include "tests/app/window/cut_words.h"
 #include "tests/profiler/synthetic_session.h"
 #include "views/widgets/theme.h"
 
@@ -110,6 +111,23 @@ class LanguageTest : public QObject {
     for (const Message& m : messagesOf(TRANSLATION))
       if (m.translations.isEmpty()) missing << m.context + ": " + m.source;
     QVERIFY2(missing.isEmpty(), qPrintable(missing.join('\n')));
+  }
+
+  void noGermanWordsAreCut_data() { test::windowSizes(); }
+  void noGermanWordsAreCut() {
+    QFETCH(QSize, size);
+    QFETCH(bool, isDark);
+    speak("de");
+    views::Theme::instance().apply(isDark ? views::Theme::Mode::Dark : views::Theme::Mode::Light);
+    const QString session = folder_.filePath("run.fusebox");
+    QVERIFY(test::writeSyntheticSession(session.toStdString(), {.launches = 300}).has_value());
+    MainWindow window(QStringLiteral("/bin/false"));
+    window.show();
+    window.openSession(session);
+    QTRY_VERIFY(window.session() && window.session()->isOpen());
+    const QStringList cut = test::cutWordsOf(window, size);
+    views::Theme::instance().apply(views::Theme::Mode::Light);
+    QVERIFY2(cut.isEmpty(), qPrintable(cut.join(QLatin1Char('\n'))));
   }
 
   void theWindowSpeaksGerman() {

@@ -4,15 +4,21 @@
 // stay sharp on any screen.
 #include <QApplication>
 #include <QDir>
+#include <QPlainTextEdit>
 #include <QSettings>
+#include <QSplitter>
 #include <QStandardPaths>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
+#include <QTextBlock>
 #include <QtTest>
 
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
+#include "profiler/session/reader.h"
+#include "views/timeline/timeline_canvas.h"
+#include "views/widgets/code_pane.h"
 #include "views/widgets/theme.h"
 
 using namespace fusebox;
@@ -25,7 +31,7 @@ struct Shot {
   const char* picture;
   const char* view;
   const char* session = nullptr;  ///< another than the example
-  std::function<void(views::View& view)> prepare = [](views::View&) {};
+  std::function<void(views::View& view, const QString& session)> prepare = [](views::View&, const QString&) {};
 };
 
 QTableView* table(views::View& view, const char* name) { return view.findChild<QTableView*>(QString::fromLatin1(name)); }
@@ -50,22 +56,56 @@ void selectText(views::View& view, const char* name, int column, const QString& 
     if (list->model()->index(row, column).data().toString().contains(text)) return list->selectRow(row);
 }
 
+int64_t number(const QString& session, const char* sql) {
+  int64_t found = 0;
+  if (auto reader = session::Reader::open(session.toStdString())) (void)(*reader)->each(sql, {}, [&](const session::Statement& s) { found = s.integer(0); });
+  return found;
+}
+
+/// A kernel's loop IR beside its machine code, with a line chosen.
+void showCode(views::View& view, const QString&) {
+  selectText(view, "kernels.table", 0, "fused_view_gelu");
+  QTest::qWait(500);
+  tab(view, "kernels.tabs", 4);
+  if (auto* splitter = view.findChild<QSplitter*>()) splitter->setSizes({130, 400});
+  auto* code = view.findChild<views::CodePane*>(QStringLiteral("kernels.side.loopIr"));
+  (void)QTest::qWaitFor([&] { return code->blockCount() > 3; }, 5000);
+  for (QTextBlock line = code->document()->begin(); line.isValid(); line = line.next())
+    if (line.text().contains(QStringLiteral(" erf "))) code->goToLine(line.blockNumber() + 1);
+}
+
+void ask(views::View& view, const QString&) {
+  auto* text = view.findChild<QPlainTextEdit*>(QStringLiteral("query.text"));
+  text->setPlainText(QStringLiteral("SELECT line, sum(launches) AS launches, sum(total_ns) / 1e6 AS ms\nFROM kernels WHERE file LIKE '%first_steps.py'\nGROUP BY line ORDER BY ms DESC"));
+  QTest::keyClick(text, Qt::Key_Return, Qt::ControlModifier);
+}
+
+/// The last launches of a GPU, and who asked for one of them.
+void showStreams(views::View& view, const QString& session) {
+  const int64_t launch = number(session, "SELECT launch_id FROM gpu_events WHERE kind = 'kernel' AND launch_id IS NOT NULL ORDER BY start_ns DESC LIMIT 1 OFFSET 3");
+  const int64_t start = number(session, "SELECT called_ns FROM gpu_events WHERE kind = 'kernel' AND launch_id IS NOT NULL ORDER BY start_ns DESC LIMIT 1 OFFSET 3");
+  view.showLocation(views::Location::of(views::ObjectKind::Launch, launch));
+  QTest::qWait(500);
+  view.findChild<views::TimelineCanvas*>()->setWindow(start - 150'000, start + 450'000);
+}
+
 const Shot kShots[] = {
     {"overview", "overview"},
-    {"source", "source", nullptr, [](views::View& v) { v.showLocation(views::Location::sourceLine("first_steps.py", 36)); }},
-    {"graph", "graph", nullptr, [](views::View&) {}},
-    {"guards", "guards", nullptr, [](views::View& v) { select(v, "guards.frames", 0), QTest::qWait(300), select(v, "guards.table", 2); }},
-    {"kernels", "kernels", nullptr, [](views::View& v) { selectText(v, "kernels.table", 0, "fused_"); }},
+    {"source", "source", nullptr, [](views::View& v, const QString&) { v.showLocation(views::Location::sourceLine("first_steps.py", 36)); }},
+    {"graph", "graph"},
+    {"guards", "guards", nullptr, [](views::View& v, const QString&) { selectText(v, "guards.table", 1, "TENSOR_MATCH"); }},
+    {"kernels", "kernels", nullptr, showCode},
     {"timeline", "timeline"},
-    {"recompiles", "recompiles", nullptr, [](views::View& v) { select(v, "recompiles.frames", 0), QTest::qWait(300), select(v, "recompiles.entries", 1); }},
-    {"breaks", "breaks", nullptr, [](views::View& v) { select(v, "breaks.table", 0); }},
-    {"bytecode", "breaks", nullptr, [](views::View& v) { select(v, "breaks.table", 0), tab(v, "breaks.tabs", 1); }},
-    {"slowness", "slowness", nullptr, [](views::View& v) { select(v, "slowness.kinds", 0); }},
-    {"memory", "memory", nullptr, [](views::View& v) { select(v, "memory.graphs", 0), QTest::qWait(300), select(v, "memory.buffers", 0); }},
-    {"fusion", "fusion", nullptr, [](views::View&) {}},
-    {"find", "find", nullptr, [](views::View& v) { v.findChild<QLineEdit*>("find.text")->setText("softmax"), QTest::qWait(800); }},
-    {"artifacts", "artifacts", IMPORTER_DATA "/graph_break.log.gz", [](views::View& v) { selectText(v, "artifacts.table", 1, "dynamo_output_graph"); }},
-    {"gpu", "timeline", CUPTI_DATA "/ours.fusebox"},
+    {"recompiles", "recompiles", nullptr, [](views::View& v, const QString&) { select(v, "recompiles.frames", 0), QTest::qWait(300), select(v, "recompiles.entries", 1); }},
+    {"breaks", "breaks", nullptr, [](views::View& v, const QString&) { select(v, "breaks.table", 0); }},
+    {"bytecode", "breaks", nullptr, [](views::View& v, const QString&) { select(v, "breaks.table", 0), tab(v, "breaks.tabs", 1); }},
+    {"slowness", "slowness", nullptr, [](views::View& v, const QString&) { select(v, "slowness.kinds", 0); }},
+    {"memory", "memory", nullptr, [](views::View& v, const QString&) { select(v, "memory.graphs", 0), QTest::qWait(300), select(v, "memory.buffers", 0); }},
+    {"fusion", "fusion"},
+    {"find", "find", nullptr, [](views::View& v, const QString&) { v.findChild<QLineEdit*>("find.text")->setText("gelu"), QTest::qWait(800); }},
+    {"query", "query", nullptr, ask},
+    {"artifacts", "artifacts", IMPORTER_DATA "/graph_break.log.gz", [](views::View& v, const QString&) { selectText(v, "artifacts.table", 2, "dynamo_output_graph"); }},
+    {"gpu", "timeline", CUPTI_DATA "/ours.fusebox", showStreams},
     {"cuda_graphs", "cuda_graphs", CUPTI_DATA "/graph.fusebox"},
 };
 
@@ -81,7 +121,7 @@ bool takeManual(window::MainWindow& window, const QDir& manual, const QString& e
     window.goTo(views::Location::ofView(shot.view));
     views::View* view = window.docks()->view(QString::fromLatin1(shot.view));
     QTest::qWait(500);
-    shot.prepare(*view);
+    shot.prepare(*view, session);
     QTest::qWait(700);
     if (!save(view->grab(), manual.filePath(QStringLiteral("%1.png").arg(QString::fromLatin1(shot.picture))))) return false;
   }
@@ -89,13 +129,14 @@ bool takeManual(window::MainWindow& window, const QDir& manual, const QString& e
 }
 
 bool takeWindow(window::MainWindow& window, const QString& path, const QString& example) {
+  window.show();
   window.resize(1280, 800);
   window.openSession(example);
-  window.registry()->find(QStringLiteral("layout.profile"))->trigger();
+  window.registry()->find(QStringLiteral("layout.compile"))->trigger();
   if (!QTest::qWaitFor([&] { return window.session() && window.session()->isOpen() && window.session()->pending() == 0; }, 30'000)) return false;
-  window.goTo(views::Location::ofView("timeline"));
-  QTest::qWait(300);
-  window.goTo(views::Location::ofView("graph"));
+  window.goTo(views::Location::of(views::ObjectKind::Graph, number(example, "SELECT g.graph_id FROM graphs g JOIN compiles c USING (compile_id) WHERE c.frame LIKE 'report%' AND g.stage = 'post_fusion' ORDER BY g.node_count DESC LIMIT 1")));
+  QTest::qWait(800);
+  window.goTo(views::Location::sourceLine("first_steps.py", 34));
   QTest::qWait(1200);
   return save(window.grab(), path);
 }
@@ -128,12 +169,12 @@ int main(int argc, char** argv) {
   qputenv("XDG_CACHE_HOME", temporary.filePath("cache").toUtf8());
   const QString example = temporary.filePath("first_steps.fusebox"), stock = temporary.filePath("first_steps-stock.fusebox");
   if (!QFile::copy(resources.filePath("examples/first_steps.fusebox"), example) || !QFile::copy(QString::fromLocal8Bit(argv[2]), stock)) return 1;
-  window::MainWindow window(QStringLiteral("/bin/false"));
+  window::MainWindow window(QStringLiteral("/bin/false")), first(QStringLiteral("/bin/false"));  // the second without the tabs of the manual's sessions
   window.show();
   window.activateWindow();
   const QDir manual(resources.filePath("manual"));
   return takeManual(window, manual, example) && takeComparison(manual.filePath("compare.png"), example, stock) &&
-                 takeWindow(window, resources.filePath("pictures/window.png"), example)
+                 takeWindow(first, resources.filePath("pictures/window.png"), example)
              ? 0
              : 1;
 }

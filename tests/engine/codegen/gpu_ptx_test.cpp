@@ -118,6 +118,32 @@ class GpuPtxTest : public QObject {
     }
   }
 
+  /// While a session is recorded the text names lines of the loop IR; the instructions are the same, and the assembler takes it.
+  void linesAreNamed_data() { wellFormed_data(); }
+  void linesAreNamed() {
+    QFETCH(QString, kernel);
+    const Kernel& k = named(kernel.toStdString()).kernel;
+    const auto instructions = [](const std::string& text) {
+      QStringList code;
+      for (const QString& line : QString::fromStdString(text).split('\n')) {
+        const QString instruction = line.section("//", 0, 0).trimmed();
+        if (line.startsWith('\t') && !instruction.isEmpty() && !instruction.startsWith('.')) code << instruction;
+      }
+      return code;
+    };
+    auto plain = gpu::compilePtx(k, gpu::GpuTarget{}, true, false), lined = gpu::compilePtx(k, gpu::GpuTarget{}, true, true);
+    QVERIFY(plain && lined);
+    QCOMPARE(instructions(lined->text), instructions(plain->text));
+    const auto last = static_cast<int>(QString::fromStdString(k.str()).count('\n'));
+    QRegularExpression loc("\\t\\.loc\\t1 (\\d+) ");
+    int found = 0;
+    for (auto match = loc.globalMatch(QString::fromStdString(lined->text)); match.hasNext(); ++found) QVERIFY(match.next().captured(1).toInt() <= last);
+    QVERIFY2(found > 0 || k.attention, lined->text.c_str());
+    if (assembler().isEmpty()) return;
+    const QString problem = faults(*lined);
+    QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+
   void randomKernels() {
     for (unsigned seed = 0; seed < 25; ++seed) {
       auto made = gpu::compilePtx(Writer(seed).write(), gpu::GpuTarget{80, 108}, true, false);

@@ -1,5 +1,7 @@
 #include <QtTest>
+#include <sstream>
 
+#include "engine/codegen/cpu/disassembly.h"
 #include "tests/engine/codegen/interpret.h"
 #include "tests/engine/codegen/kernel_builder.h"
 
@@ -105,6 +107,46 @@ class ImageTest : public QObject {
       QVERIFY(text->llvmIr.find("define") != std::string::npos && !text->assembly.empty());
       QCOMPARE(second->compile(kernel)->get(), loaded->get());
     }
+  }
+
+  /// Assembly says which line of the loop IR's text it carries out, also of code that was compiled when nobody asked; the code is the same.
+  void codeNamesItsLines() {
+    const auto stripped = [](const std::string& assembly) {
+      std::string code;
+      std::istringstream lines(assembly);
+      for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("\t.loc")) code += line + "\n";
+      return code;
+    };
+    for (const std::string& target : testTargets())
+      for (int tier = 0; tier < 2; ++tier) {
+        const Kernel kernel = calls();
+        auto quiet = newJit(target, tier), kept = newJit(target, tier);
+        kept->keepsText = true;
+        auto plain = quiet->compile(kernel), recorded = kept->compile(kernel);
+        QVERIFY(plain && recorded);
+        auto later = quiet->text(**plain), text = kept->text(**recorded);
+        QVERIFY(later && text);
+        QCOMPARE(QString::fromStdString(later->assembly), QString::fromStdString(text->assembly));
+        auto image = quiet->image(**plain);
+        QVERIFY(image);
+        auto bare = cpu::disassembleObject(image->object, *cpu::TargetFeatures::named(target));
+        QVERIFY(bare);
+        QCOMPARE(stripped(text->assembly), bare->text);
+        // What calls the function carries out the line that names the operation.
+        std::vector<std::string> loops;
+        std::istringstream lines(kernel.str()), code(text->assembly);
+        for (std::string line; std::getline(lines, line);) loops.push_back(line);
+        size_t current = 0, calls = 0;
+        for (std::string line; std::getline(code, line);) {
+          if (line.starts_with("\t.loc\t1 ")) current = std::stoul(line.substr(8));
+          if (!line.starts_with("\tcall")) continue;
+          ++calls;
+          QVERIFY2(current > 0 && current <= loops.size(), line.c_str());
+          QVERIFY2(loops[current - 1].find("lgamma") != std::string::npos, loops[current - 1].c_str());
+        }
+        QVERIFY(calls > 0);
+      }
   }
 
   void firstTierIsImproved() {
