@@ -1,5 +1,6 @@
 #include "engine/trace/eager_check.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
 #include <c10/util/hash.h>
@@ -164,6 +165,16 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
   }
 }
 
+/// Whether an expansion leads from the base to what is written.
+bool isPartOfExpanded(const at::Tensor& t) {
+  if (!at::functionalization::impl::isFunctionalTensor(t)) return false;
+  const auto& views = at::functionalization::impl::unsafeGetFunctionalWrapper(t)->view_metas();
+  return std::any_of(views.begin(), views.end(), [](const auto& view) {
+    const auto& made = *view;
+    return std::string_view(typeid(made).name()).find("expand_ViewMeta") != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 void setGenerated(bool (*isGenerated)(const std::string& op)) { theGenerated = isGenerated; }
@@ -203,13 +214,13 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   auto storage = [](const at::Tensor& t) { return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; };
   bool overlaps = false, expanded = false;
   for (auto& w : written) {
-    overlaps |= expanded |= mayMeetItself(w);
+    overlaps |= expanded |= mayMeetItself(w) || isPartOfExpanded(w);
     for (auto& t : all) overlaps |= !t.is_same(w) && storage(t) && storage(t) == storage(w);
   }
   if (!overlaps) return;
   tryForReal(op, args, all);
-  // Functionalisation takes a write to an expanded tensor for a sum over what was written, and others for writes of whole values, where
-  // eager goes over shared elements several times.
+  // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others
+  // for writes of whole values, where eager goes over shared elements several times.
   if (expanded && !op.hasTag(at::Tag::inplace_view))
     raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor of which several elements are one place in memory", "clone the tensor first");
 }

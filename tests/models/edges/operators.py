@@ -294,6 +294,40 @@ def strides_of_types_without_code(compile, engine):
 
 
 @edge
+def writes_through_expansions(compile, engine):
+    """What is written through an expansion is written as it is, whatever stood there: not as what stood there plus a difference."""
+    def fills(x):
+        x.broadcast_to(x.shape).zero_()
+
+    def fills_a_part(x):
+        x.expand(2, *x.shape)[0].fill_(1e-3)
+
+    def adds(x):
+        x.expand(-1, 4).add_(1)
+        x.expand_as(x)[1:].fill_(2)
+    out = []
+    for write in (fills, fills_a_part, adds):
+        compiled = compile(write)
+        for rows in (3, 5, 6):
+            x = torch.full((rows, 4), 1e8)
+            x[0] = float("nan")
+            x[-1] = float("inf")
+            compiled(x)
+            out.append(x)
+    return out
+
+
+@edge
+def sums_over_no_dimension_are_over_all(compile, engine):
+    """`dim=()` of the sums that PyTorch computes without NaN is every dimension, with and without keepdim."""
+    def sums(x):
+        return [f(x, dim=(), keepdim=k) for f in (torch.nansum, torch.nanmean, torch.sum, torch.mean) for k in (False, True)]
+    x = torch.arange(12.0).view(3, 4)
+    x[1, 1] = float("nan")
+    return compile(sums)(x), compile(lambda x: x.nansum(()).isinf())(torch.arange(3))
+
+
+@edge
 def parts_of_several_are_not_written(compile, engine):
     """A view that an operator gives with others refuses writes where gradients are recorded, also where nothing else shares its memory."""
     def by(split):
