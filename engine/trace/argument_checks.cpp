@@ -1,5 +1,7 @@
 #include "engine/trace/argument_checks.h"
 
+#include <ATen/ExpandUtils.h>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <optional>
@@ -53,6 +55,18 @@ void checkScatterSource(const std::string& op, c10::ArrayRef<IValue> arguments) 
   const auto &part = view.back().toTensor(), &source = arguments[1].toTensor();
   TORCH_CHECK(part.sym_sizes() == source.sym_sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
               ", slice size = ", part.sym_sizes());
+}
+
+void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  const bool ofMatrix = op == "aten::addmm" || op == "aten::_addmm_activation";
+  if (!ofMatrix && op != "aten::addmv") return;
+  const auto &self = arguments[0].toTensor(), &left = arguments[1].toTensor(), &right = arguments[2].toTensor();
+  for (auto* t : {&self, &left, &right})
+    if (t->unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
+  if (left.dim() != 2 || right.dim() != (ofMatrix ? 2 : 1)) return;
+  std::vector<int64_t> sizes{left.size(0)};
+  if (ofMatrix) sizes.push_back(right.size(1));
+  (void)at::inferExpandGeometry(self.sizes(), self.strides(), sizes);
 }
 
 }  // namespace fusebox::trace

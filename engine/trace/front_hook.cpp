@@ -330,6 +330,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
+  checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   // Kernels over lists count versions themselves, which stand-ins do not see.
   const IValue writtenList = facts.writes && facts.name.starts_with("aten::_foreach_") ? args[0] : IValue();
   {

@@ -53,11 +53,32 @@ void checkKernelFits(const IValue* a) {
               "). Kernel size can't be greater than actual input size");
 }
 
+/// The same: channels of the input, the weight and the bias agree.
+void checkChannels(const IValue* a) {
+  auto &x = a[0].toTensor(), &w = a[1].toTensor();
+  const bool transposed = a[6].toBool();
+  const int64_t groups = a[8].toInt();
+  const char* const kind = transposed ? "Given transposed=1, " : "Given ";
+  TORCH_CHECK(groups > 0, "non-positive groups is not supported");
+  TORCH_CHECK(x.dim() == w.dim(), "Expected ", w.dim() - 2, "-dimensional convolution's input to have ", w.dim(), " dimensions, but got ", x.sizes());
+  TORCH_CHECK(w.size(0) % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ",
+              w.sizes(), " instead");
+  const int64_t wanted = transposed ? w.size(0) : w.size(1) * groups;
+  TORCH_CHECK(x.size(1) == wanted, transposed ? std::string(kind) : "Given groups=" + std::to_string(groups) + ", ", "weight of size ", w.sizes(), ", expected input",
+              x.sizes(), " to have ", wanted, " channels, but got ", x.size(1), " channels instead");
+  if (!a[2].isTensor() || !a[2].toTensor().defined()) return;
+  const auto& bias = a[2].toTensor();
+  const int64_t made = transposed ? w.size(1) * groups : w.size(0);
+  TORCH_CHECK(bias.dim() == 1 && bias.size(0) == made, kind, "weight of size ", w.sizes(), ", expected bias to be 1-dimensional with ", made,
+              " elements, but got bias of size ", bias.sizes(), " instead");
+}
+
 // convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Values convolution(const IValue* a) {
   auto &x = a[0].toTensor(), &w = a[1].toTensor();
   bool transposed = a[6].toBool();
   checkLengths(a);
+  checkChannels(a);
   for (int64_t i = 0; i < x.dim() - 2; ++i) TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");  // as eager says it
   if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};

@@ -318,6 +318,26 @@ def writes_through_expansions(compile, engine):
 
 
 @edge
+def unused_results_of_bad_sizes_raise(compile, engine):
+    """Sizes that an operator refuses are an error also where its result is not used."""
+    def refusals(f, *args):
+        def unused(*args):
+            f(*args)
+            return args[0] * 2
+        try:
+            return compile(unused)(*args)
+        except RuntimeError as error:
+            return str(error)
+    r = torch.randn
+    return [refusals(f, *args) for f, *args in [
+        (lambda w, x: F.conv1d(x, w), r(4, 4, 3), r(1, 3, 9)), (lambda w, x, b: F.conv1d(x, w, b), r(4, 3, 3), r(1, 3, 9), r(3)),
+        (lambda w, x: F.conv1d(x, w, groups=2), r(3, 3, 3), r(1, 6, 9)), (lambda w, x: F.conv2d(x, w), r(4, 3, 3, 3), r(1, 2, 9, 9)),
+        (lambda w, x, b: F.conv_transpose1d(x, w, b), r(3, 4, 3), r(1, 3, 9), r(3)), (lambda w, x: F.conv_transpose1d(x, w), r(4, 4, 3), r(1, 3, 9)),
+        (lambda w, x, b: F.linear(x, w, b), r(4, 4), r(3, 4), r(3)), (lambda a, b, c: torch.addmv(c, a, b), r(4, 4), r(4), r(3)),
+        (lambda a, b: a @ b, r(4, 4), r(3, 4)), (lambda w, x: F.conv1d(x, w), r(4, 3, 3), r(1, 3, 9))]]
+
+
+@edge
 def sums_over_no_dimension_are_over_all(compile, engine):
     """`dim=()` of the sums that PyTorch computes without NaN is every dimension, with and without keepdim."""
     def sums(x):
