@@ -330,11 +330,11 @@ def unused_results_of_bad_sizes_raise(compile, engine):
             return str(error)
     r = torch.randn
     return [refusals(f, *args) for f, *args in [
-        (lambda w, x: F.conv1d(x, w), r(4, 4, 3), r(1, 3, 9)), (lambda w, x, b: F.conv1d(x, w, b), r(4, 3, 3), r(1, 3, 9), r(3)),
-        (lambda w, x: F.conv1d(x, w, groups=2), r(3, 3, 3), r(1, 6, 9)), (lambda w, x: F.conv2d(x, w), r(4, 3, 3, 3), r(1, 2, 9, 9)),
-        (lambda w, x, b: F.conv_transpose1d(x, w, b), r(3, 4, 3), r(1, 3, 9), r(3)), (lambda w, x: F.conv_transpose1d(x, w), r(4, 4, 3), r(1, 3, 9)),
-        (lambda w, x, b: F.linear(x, w, b), r(4, 4), r(3, 4), r(3)), (lambda a, b, c: torch.addmv(c, a, b), r(4, 4), r(4), r(3)),
-        (lambda a, b: a @ b, r(4, 4), r(3, 4)), (lambda w, x: F.conv1d(x, w), r(4, 3, 3), r(1, 3, 9))]]
+        (lambda w, x: nn.functional.conv1d(x, w), r(4, 4, 3), r(1, 3, 9)), (lambda w, x, b: nn.functional.conv1d(x, w, b), r(4, 3, 3), r(1, 3, 9), r(3)),
+        (lambda w, x: nn.functional.conv1d(x, w, groups=2), r(3, 3, 3), r(1, 6, 9)), (lambda w, x: nn.functional.conv2d(x, w), r(4, 3, 3, 3), r(1, 2, 9, 9)),
+        (lambda w, x, b: nn.functional.conv_transpose1d(x, w, b), r(3, 4, 3), r(1, 3, 9), r(3)), (lambda w, x: nn.functional.conv_transpose1d(x, w), r(4, 4, 3), r(1, 3, 9)),
+        (lambda w, x, b: nn.functional.linear(x, w, b), r(4, 4), r(3, 4), r(3)), (lambda a, b, c: torch.addmv(c, a, b), r(4, 4), r(4), r(3)),
+        (lambda a, b: a @ b, r(4, 4), r(3, 4)), (lambda w, x: nn.functional.conv1d(x, w), r(4, 3, 3), r(1, 3, 9))]]
 
 
 @edge
