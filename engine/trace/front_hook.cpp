@@ -92,22 +92,6 @@ void nameAllDimensions(std::span<IValue> args) {
   if (args[1].isIntList() && args[1].toIntVector().empty()) args[1] = IValue();
 }
 
-/// expand(self, size) that repeats nothing is self once more: through an expansion functionalisation writes by a difference and a sum,
-/// which round and do not end a NaN.
-bool rewriteExpand(Stack* stack) {
-  auto a = torch::jit::last(*stack, 3);
-  const at::Tensor self = a[0].toTensor();
-  const auto wanted = a[1].toSymIntVector();
-  const auto sizes = self.sym_sizes();
-  if (wanted.size() != sizes.size()) return false;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (wanted[i].maybe_as_int() != -1 && exprOf(wanted[i]) != exprOf(sizes[i])) return false;
-  at::Tensor same = at::alias(self);
-  torch::jit::drop(*stack, 3);
-  stack->push_back(std::move(same));
-  return true;
-}
-
 bool rewriteBatchNorm(Stack* stack) {
   auto a = torch::jit::last(*stack, 9);
   auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
@@ -322,7 +306,6 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
-  if (facts.name == "aten::expand" && rewriteExpand(stack)) return;
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
