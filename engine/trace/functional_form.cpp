@@ -213,16 +213,16 @@ const c10::OperatorHandle* functionalFormOf(const c10::OperatorHandle& op, c10::
   return &forms().all.back()->handle;
 }
 
-void callFunctionalForm(const c10::OperatorHandle& op, const c10::OperatorHandle& functional, Stack* stack) {
+bool callFunctionalForm(const c10::OperatorHandle& op, const c10::OperatorHandle& functional, Stack* stack, FormCall call) {
   const size_t arity = op.schema().arguments().size(), results = op.schema().returns().size();
   Stack inner(stack->end() - static_cast<ptrdiff_t>(arity), stack->end());
   std::vector<IValue> targets;
   for (size_t i : writtenBy(op.schema(), inner)) targets.push_back(inner[i]);
-  torch::jit::drop(*stack, arity);
   {
     const at::NoGradGuard noHistory;
-    functional.callBoxed(&inner);
+    if (!call(functional, &inner)) return false;
   }
+  torch::jit::drop(*stack, arity);
   for (size_t i = 0; i < targets.size(); ++i) {
     std::vector<at::Tensor> before, after;
     forEachTensor(targets[i], [&](const at::Tensor& t) { before.push_back(t); });
@@ -230,6 +230,12 @@ void callFunctionalForm(const c10::OperatorHandle& op, const c10::OperatorHandle
     for (size_t k = 0; k < before.size(); ++k) before[k].copy_(after[k]);
   }
   for (size_t i = 0; i < results; ++i) stack->push_back(std::move(inner[i]));
+  return true;
+}
+
+bool runForm(const c10::OperatorHandle& functional, Stack* stack) {
+  functional.callBoxed(stack);
+  return true;
 }
 
 }  // namespace fusebox::trace

@@ -20,7 +20,12 @@ std::optional<c10::OperatorHandle> writingForm(const c10::OperatorHandle& functi
 /// other operator.
 std::vector<size_t> writtenArguments(const std::string& functional);
 
+/// Puts results of a functional form in the place of its arguments; false, with nothing changed, where it has none.
+using FormCall = bool (*)(const c10::OperatorHandle& functional, torch::jit::Stack* stack);
+/// The FormCall that runs the form.
+bool runForm(const c10::OperatorHandle& functional, torch::jit::Stack* stack);
 /// Carries `op` out by its functional form, and copies what that gives to the arguments: the call takes `stack`'s arguments as eager's does.
-void callFunctionalForm(const c10::OperatorHandle& op, const c10::OperatorHandle& functional, torch::jit::Stack* stack);
+/// False, with nothing changed, where `call` is.
+bool callFunctionalForm(const c10::OperatorHandle& op, const c10::OperatorHandle& functional, torch::jit::Stack* stack, FormCall call = runForm);
 
 }  // namespace fusebox::trace

@@ -15,6 +15,7 @@
 #include "engine/trace/data_sizes.h"
 #include "engine/trace/data_use.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/functional_form.h"
 #include "engine/trace/eager_check.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
@@ -347,7 +348,11 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     raiseBreak(BreakKind::FinishedTrace, "a tensor of a finished trace is used by " + facts.name,
                "do not keep tensors computed inside compiled code in globals");
   if (!context) {
-    if (auto* answer = theAnswer.load(std::memory_order_relaxed); answer && !facts.repeatable && answer(op, stack)) return;
+    if (auto* answer = theAnswer.load(std::memory_order_relaxed); answer && !facts.repeatable) {
+      if (answer(op, stack)) return;
+      const auto* functional = facts.writes ? functionalFormOf(op, args) : nullptr;
+      if (functional && callFunctionalForm(op, *functional, stack, answer)) return;
+    }
     return below();
   }
   if (!call.anyTraced && insideShapeComputation()) return runOnMeta(op, facts, stack);
