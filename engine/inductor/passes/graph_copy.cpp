@@ -81,4 +81,9 @@ PassResult removeDeadCode(const Graph& graph) {
   return out;
 }
 
+Graph withoutDeadCode(const Graph& graph) {
+  PassResult live = removeDeadCode(graph);
+  return live.changed ? std::move(live.graph) : graph;
+}
+
 }  // namespace fusebox::inductor

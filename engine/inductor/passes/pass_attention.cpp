@@ -50,7 +50,7 @@ Graph fuseForward(const Graph& graph, const AttentionFinder& finder) {
       copy.keep(n);
     }
   }
-  return std::move(removeDeadCode(copy.to()).graph);  // the softmax, which is inside now
+  return withoutDeadCode(copy.to());  // the softmax, which is inside now
 }
 
 }  // namespace
@@ -58,15 +58,15 @@ Graph fuseForward(const Graph& graph, const AttentionFinder& finder) {
 PassResult fuseAttention(const Graph& whole) {
   const auto isBatched = [](const Node& n) { return isBatchedProduct(n) && isOnGpu(n); };
   if (std::count_if(whole.nodes().begin(), whole.nodes().end(), isBatched) < 2) return {};
-  const PassResult live = removeDeadCode(whole);  // what nobody reads would keep the scores
-  const AttentionFinder finder(live.graph, liveNodes(live.graph), false);
+  const Graph live = withoutDeadCode(whole);  // what nobody reads would keep the scores
+  const AttentionFinder finder(live, liveNodes(live), false);
   PassResult out;
   if (!finder.found.empty()) {
     out.changed = true;
-    out.graph = fuseForward(live.graph, finder);
+    out.graph = fuseForward(live, finder);
     out.detail = std::to_string(finder.found.size()) + " attentions as one kernel each";
   }
-  PassResult gradients = fuseAttentionGradients(out.changed ? out.graph : live.graph);
+  PassResult gradients = fuseAttentionGradients(out.changed ? out.graph : live);
   if (!gradients.changed) return out;
   gradients.detail = out.detail + (out.changed ? ", " : "") + gradients.detail;
   return gradients;

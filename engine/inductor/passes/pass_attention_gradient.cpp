@@ -169,7 +169,7 @@ class Fusing {
       if (!tried(n)) waiting_.push_back(n.id);
     flush();
     if (!waiting_.empty()) return std::nullopt;
-    return std::move(removeDeadCode(copy_.to()).graph);
+    return withoutDeadCode(copy_.to());
   }
 
  private:

@@ -25,6 +25,8 @@ PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
 PassResult padProducts(const graph::Graph& graph);
 PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);
+/// The graph that removeDeadCode() leaves, which is the one that comes in where nothing is dead.
+graph::Graph withoutDeadCode(const graph::Graph& graph);
 
 /// Returns a view of (or just) its first argument.
 bool isView(const graph::Node& node);
