@@ -199,9 +199,12 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     const CompilingTold told;
     if (!isListenersErrorHeld()) made = makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
   }
-  if (!raiseListenersError()) return made;
-  *failed = true;
-  return nullptr;
+  if (raiseListenersError()) {
+    *failed = true;
+    return nullptr;
+  }
+  // What the guards found is for a run right behind them: since then other threads may have been here, whose calls the entry fits too.
+  return made && made->guards->check(view(), GlobalState::current()) ? made : nullptr;
 }
 
 /// Says why a function that was compiled ahead of time does not fit.
