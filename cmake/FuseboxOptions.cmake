@@ -1,5 +1,5 @@
 # Options, compiler cache, warnings and sanitizers. Included once from the top level.
-option(FUSEBOX_JOINED "Compile several sources of a folder at a time: a third of the time from scratch" ON)
+option(FUSEBOX_JOINED "Compile several sources of a folder at a time, which is quicker from scratch" ON)
 option(FUSEBOX_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)
 set(FUSEBOX_SANITIZE "" CACHE STRING "Sanitizers to build with, for example address,undefined")
 set(FUSEBOX_PYTHON "${CMAKE_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH

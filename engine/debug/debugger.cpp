@@ -55,11 +55,6 @@ std::shared_ptr<Socket> Debugger::connection() {
   return socket_;
 }
 
-void Debugger::connect(std::shared_ptr<Socket> socket) {
-  std::lock_guard lock(socketMutex_);
-  socket_ = std::move(socket);
-}
-
 Result<void> Debugger::attach(const std::string& path, const std::string& token, Controls controls) {
   if (isAttached()) return fail(ErrorCode::InvalidArgument, "a debugger is attached already");
   auto socket = std::make_shared<Socket>();
@@ -80,8 +75,8 @@ Result<void> Debugger::attach(const std::string& path, const std::string& token,
   if (textField(hello, "type") != "hello" || hello.value("protocol", json(0)) != control::kProtocol)
     return fail(ErrorCode::TooNew, "the debugger speaks another version of the control protocol", path);
   {
-    std::lock_guard lock(mutex_);
-    connect(socket);
+    std::scoped_lock lock(mutex_, socketMutex_);
+    socket_ = socket;
     controls_ = std::move(controls);
     attached_ = true;
     breakpoints_.clear();

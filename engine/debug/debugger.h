@@ -81,7 +81,6 @@ class Debugger {
   Json status() const;  ///< under mutex_
   static void inChild();
   std::shared_ptr<Socket> connection();
-  void connect(std::shared_ptr<Socket> socket);
 
   /// Of the latest attachment. A reader's thread holds its own, so that one that ends late does no harm to the next.
   std::shared_ptr<Socket> socket_;

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "engine/trace/break_error.h"

@@ -14,6 +14,8 @@ namespace fusebox::views {
 
 /// A time with nine digits behind the second: "338.100123 ms".
 QString preciseTime(int64_t ns);
+/// A length of time, rounded as in tables: "338 ms".
+QString durationText(int64_t ns);
 
 /// Lanes over time. W/S and the wheel zoom, A/D and dragging pan, Shift+drag measures, F fits, Left and Right go from bar to
 /// bar, Up and Down scroll, O opens and closes lanes, P pins them above the others, G closes their group. Lanes of a process or device are a group under a

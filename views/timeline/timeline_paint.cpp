@@ -11,8 +11,6 @@
 namespace fusebox::views {
 namespace {
 
-QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
-
 /// Labels of the ruler: all in one unit, with as many decimals as the step needs.
 QString rulerLabel(double ns, double step, bool relative) {
   const double units[] = {1, 1e3, 1e6, 1e9};
@@ -34,6 +32,8 @@ double rulerBase(double from, double step) {
 
 }  // namespace
 
+QString durationText(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
+
 QString preciseTime(int64_t ns) {
   const auto value = static_cast<double>(ns);
   if (ns < 1'000'000) return QString::number(value / 1e3, 'f', 3) + QStringLiteral(" µs");
@@ -43,29 +43,29 @@ QString preciseTime(int64_t ns) {
 
 QString TimelineCanvas::describe(const Hit& hit) const {
   if (const NamedSpan* span = spanOf(hit)) {
-    QString text = str(span->name) + QLatin1Char('\n') + duration(span->endNs - span->startNs);
+    QString text = str(span->name) + QLatin1Char('\n') + durationText(span->endNs - span->startNs);
     if (!span->detail.empty()) text += QLatin1Char('\n') + str(span->detail);
     return text;
   }
   if (const query::SampleStep* sample = sampleOf(hit)) {
     const query::SampledMetric& metric = outline_.lanes[static_cast<size_t>(hit.lane)].sampled;
     const auto value = [&](double v) { return str(query::counterText(metric.unit, v)); };
-    const QString text = tr("%1\n%2, at %3").arg(str(metric.title), value(sample->mean), duration(sample->startNs - outline_.range.startNs));
-    if (sample->count == 1) return text + tr("\nsampled over %1").arg(duration(sample->endNs - sample->startNs));
+    const QString text = tr("%1\n%2, at %3").arg(str(metric.title), value(sample->mean), durationText(sample->startNs - outline_.range.startNs));
+    if (sample->count == 1) return text + tr("\nsampled over %1").arg(durationText(sample->endNs - sample->startNs));
     return text + tr("\n%1 samples over %2, from %3 to %4")
-                      .arg(str(formatCount(sample->count)), duration(sample->endNs - sample->startNs), value(sample->least), value(sample->most));
+                      .arg(str(formatCount(sample->count)), durationText(sample->endNs - sample->startNs), value(sample->least), value(sample->most));
   }
   const query::Bar* bar = barOf(hit);
   if (!bar) return {};
   const auto kernel = outline_.names.find(ownerOf(hit));
   const QString name = kernel == outline_.names.end() ? str(outline_.lanes[static_cast<size_t>(hit.lane)].name) : str(kernel->second);
   if (bar->count == 1) {
-    return tr("%1\n%2, at %3").arg(name, duration(bar->endNs - bar->startNs), duration(bar->startNs - outline_.range.startNs));
+    return tr("%1\n%2, at %3").arg(name, durationText(bar->endNs - bar->startNs), durationText(bar->startNs - outline_.range.startNs));
   }
   return tr("%1 events in %2\nbusy %3 (%4)\nlongest %5: %6")
-      .arg(str(formatCount(bar->count)), duration(bar->endNs - bar->startNs), duration(bar->busyNs),
+      .arg(str(formatCount(bar->count)), durationText(bar->endNs - bar->startNs), durationText(bar->busyNs),
            str(formatShare(static_cast<double>(bar->busyNs), static_cast<double>(bar->endNs - bar->startNs))),
-           duration(bar->maxDurNs), name);
+           durationText(bar->maxDurNs), name);
 }
 
 Picture TimelineCanvas::picture() const {
@@ -173,7 +173,7 @@ void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
   const double base = rulerBase(static_cast<double>(from_) - origin, step);
   // In the corner: from where ticks count, or how much is shown.
   painter.drawText(QRectF(8, 0, labelWidth() - 12, rulerHeight()), Qt::AlignVCenter | Qt::AlignLeft,
-                   base > 0 ? tr("from %1").arg(rulerLabel(base, step * 1000, false)) : tr("%1 shown").arg(duration(to_ - from_)));
+                   base > 0 ? tr("from %1").arg(rulerLabel(base, step * 1000, false)) : tr("%1 shown").arg(durationText(to_ - from_)));
   painter.save();
   painter.setClipRect(QRectF(labelWidth(), 0, columns(), area.height()));
   for (double at = std::floor((static_cast<double>(from_) - origin) / step) * step; at + origin < static_cast<double>(to_); at += step) {

@@ -15,11 +15,6 @@
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
-namespace {
-
-QString durationText(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
-
-}  // namespace
 
 TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(new TimelineCanvas) {
   auto* bar = new QToolBar;

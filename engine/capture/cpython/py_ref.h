@@ -28,6 +28,9 @@ class PyRef {
   PyObject* o_ = nullptr;
 };
 
+/// Interned attribute name; lives as long as the process.
+PyObject* internedName(const char* text);
+
 inline PyRef none() { return PyRef::borrow(Py_None); }
 /// True or False; below zero, as CPython's functions say that an exception is set, null.
 inline PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }

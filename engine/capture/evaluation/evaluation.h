@@ -554,8 +554,6 @@ class Evaluation final : public Operations {
   std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;
 };
 
-/// Interned attribute name; lives as long as the process.
-PyObject* internedName(const char* text);
 /// Rules by name, resolved once a process: by PyMethodDef of C functions and methods, by object for everything else.
 CallRule ruleOf(PyObject* callable);
 /// What kinds of C callables of torch are called on stand-ins without a rule of their own.

@@ -15,6 +15,13 @@ enum class Flow : uint8_t {
   Unsupported ///< no handler
 };
 
+/// Pushes what an instruction made; null: it raised.
+inline Flow pushed(Frame& frame, PyRef value) {
+  if (!value) return Flow::Error;
+  frame.push(std::move(value));
+  return Flow::Next;
+}
+
 using Handler = Flow (*)(Operations& ops, Frame& frame, const Instruction& instruction);
 /// The handler of a kind, or null.
 Handler handlerOf(Op op);

@@ -8,10 +8,8 @@ namespace fusebox::capture {
 namespace {
 
 Flow pushed(Operations& ops, Frame& f, PyRef value) {
-  if (!value) return Flow::Error;
-  ops.adopt(value.get());
-  f.push(std::move(value));
-  return Flow::Next;
+  if (value) ops.adopt(value.get());
+  return pushed(f, std::move(value));
 }
 
 Flow buildTuple(Operations& ops, Frame& f, const Instruction& i) {

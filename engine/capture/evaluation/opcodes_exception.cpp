@@ -90,11 +90,9 @@ Flow loadAssertionError(Operations&, Frame& f, const Instruction&) {
   return Flow::Next;
 }
 
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
-
 Flow beforeWith(Operations& ops, Frame& f, const Instruction&) {
-  static PyObject* const kEnter = interned("__enter__");
-  static PyObject* const kExit = interned("__exit__");
+  static PyObject* const kEnter = internedName("__enter__");
+  static PyObject* const kExit = internedName("__exit__");
   PyRef manager = f.peek(1);
   PyRef enter = ops.getSpecial(manager.get(), kEnter);
   PyRef exit = enter ? ops.getSpecial(manager.get(), kExit) : PyRef();

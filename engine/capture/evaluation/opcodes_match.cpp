@@ -5,8 +5,6 @@ namespace fusebox::capture {
 
 namespace {
 
-PyObject* internedName(const char* text) { return PyUnicode_InternFromString(text); }
-
 /// A function of the builtins module.
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
@@ -15,12 +13,6 @@ int isInstance(Operations& ops, PyObject* object, PyObject* type) {
   PyObject* args[] = {object, type};
   PyRef answer = ops.call(kIsInstance, args, 2, nullptr);
   return answer ? ops.truth(answer.get()) : -1;
-}
-
-Flow pushedMatch(Frame& f, PyRef value) {
-  if (!value) return Flow::Error;
-  f.push(std::move(value));
-  return Flow::Next;
 }
 
 template <unsigned long kFlag>
@@ -48,11 +40,11 @@ Flow matchKeys(Operations& ops, Frame& f, const Instruction&) {
     PyObject* args[] = {key, missing.get()};
     PyRef value = ops.call(get.get(), args, 2, nullptr);
     if (!value) return Flow::Error;
-    if (value.get() == missing.get()) return pushedMatch(f, PyRef::borrow(Py_None));
+    if (value.get() == missing.get()) return pushed(f, PyRef::borrow(Py_None));
     PyTuple_SET_ITEM(values.get(), i, value.release());
   }
   ops.adopt(values.get());
-  return pushedMatch(f, std::move(values));
+  return pushed(f, std::move(values));
 }
 
 /// The attributes that a class pattern looks at.
@@ -121,11 +113,11 @@ Flow matchClass(Operations& ops, Frame& f, const Instruction& i) {
   if (status > 0 && i.arg > 0) status = pattern.positional(i.arg);
   for (Py_ssize_t k = 0; status > 0 && k < PyTuple_GET_SIZE(names.get()); ++k) status = pattern.attribute(PyTuple_GET_ITEM(names.get(), k));
   if (status < 0) return Flow::Error;
-  if (status == 0) return pushedMatch(f, PyRef::borrow(Py_None));
+  if (status == 0) return pushed(f, PyRef::borrow(Py_None));
   PyRef values = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(pattern.found.size())));
   for (size_t k = 0; k < pattern.found.size(); ++k) PyTuple_SET_ITEM(values.get(), static_cast<Py_ssize_t>(k), pattern.found[k].release());
   ops.adopt(values.get());
-  return pushedMatch(f, std::move(values));
+  return pushed(f, std::move(values));
 }
 
 /// except*: [exception, type] -> [rest, matching part or None]
@@ -156,7 +148,7 @@ Flow checkGroupMatch(Operations& ops, Frame& f, const Instruction&) {
   }
   if (match.get() != Py_None) PyErr_SetHandledException(match.get());
   f.peek(1) = std::move(rest);
-  return pushedMatch(f, std::move(match));
+  return pushed(f, std::move(match));
 }
 
 /// The end of except*: [exception, list of raised] -> [what to raise, or None]. 3.11 keeps the function for it to itself.
@@ -167,7 +159,7 @@ Flow callIntrinsic2(Operations&, Frame& f, const Instruction& i) {
   PyObject* original = i.arg == kPrepareReraise ? f.peek(2).get() : nullptr;
   if (original && PyExceptionInstance_Check(original) && PyRef::steal(PyException_GetTraceback(original))) {
     PyRef raised = f.pop(), group = f.pop();
-    return pushedMatch(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(group.get(), raised.get())));
+    return pushed(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(group.get(), raised.get())));
   }
 #endif
   (void)f, (void)i;
@@ -176,7 +168,7 @@ Flow callIntrinsic2(Operations&, Frame& f, const Instruction& i) {
 
 Flow loadBuildClass(Operations& ops, Frame& f, const Instruction&) {
   static PyObject* const kBuildClass = internedName("__build_class__");
-  return pushedMatch(f, ops.loadGlobal(f, kBuildClass));
+  return pushed(f, ops.loadGlobal(f, kBuildClass));
 }
 
 constexpr HandlerRow kMatchRows[] = {

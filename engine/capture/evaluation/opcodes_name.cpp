@@ -5,15 +5,9 @@ namespace fusebox::capture {
 
 namespace {
 
-Flow pushedName(Frame& f, PyRef value) {
-  if (!value) return Flow::Error;
-  f.push(std::move(value));
-  return Flow::Next;
-}
-
 Flow loadGlobal(Operations& ops, Frame& f, const Instruction& i) {
   if (i.arg & 1) f.push(PyRef());
-  return pushedName(f, ops.loadGlobal(f, f.name(i.arg >> 1)));
+  return pushed(f, ops.loadGlobal(f, f.name(i.arg >> 1)));
 }
 
 Flow storeGlobal(Operations& ops, Frame& f, const Instruction& i) {
@@ -103,7 +97,7 @@ Flow loadAttr(Operations& ops, Frame& f, const Instruction& i) {
 #endif
   PyRef object = f.pop(), value = ops.getAttr(object.get(), name);
   if (!value) tellAttribute(object.get(), name);
-  return pushedName(f, std::move(value));
+  return pushed(f, std::move(value));
 }
 
 Flow storeAttr(Operations& ops, Frame& f, const Instruction& i) {
@@ -125,17 +119,17 @@ Flow loadSuperAttr(Operations& ops, Frame& f, const Instruction& i) {
   f.push(std::move(super));
   if (i.arg & 1) return loadMethodOf(ops, f, f.name(i.arg >> 2));
   PyRef object = f.pop();
-  return pushedName(f, ops.getAttr(object.get(), f.name(i.arg >> 2)));
+  return pushed(f, ops.getAttr(object.get(), f.name(i.arg >> 2)));
 }
 
 Flow importName(Operations& ops, Frame& f, const Instruction& i) {
   PyRef fromList = f.pop(), level = f.pop();
-  return pushedName(f, ops.importName(f, f.name(i.arg), fromList.get(), level.get()));
+  return pushed(f, ops.importName(f, f.name(i.arg), fromList.get(), level.get()));
 }
 
 Flow importFrom(Operations& ops, Frame& f, const Instruction& i) {
   PyRef module = f.peek(1);
-  return pushedName(f, ops.importFrom(module.get(), f.name(i.arg)));
+  return pushed(f, ops.importFrom(module.get(), f.name(i.arg)));
 }
 
 constexpr HandlerRow kNameRows[] = {

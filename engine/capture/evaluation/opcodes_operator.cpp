@@ -4,12 +4,6 @@ namespace fusebox::capture {
 
 namespace {
 
-Flow pushedResult(Frame& f, PyRef value) {
-  if (!value) return Flow::Error;
-  f.push(std::move(value));
-  return Flow::Next;
-}
-
 Flow pushBool(Frame& f, int value) {
   if (value < 0) return Flow::Error;
   f.push(PyRef::borrow(value ? Py_True : Py_False));
@@ -18,7 +12,7 @@ Flow pushBool(Frame& f, int value) {
 
 Flow binarySubscr(Operations& ops, Frame& f, const Instruction&) {
   PyRef key = f.pop(), object = f.pop();
-  return pushedResult(f, ops.getItem(object.get(), key.get()));
+  return pushed(f, ops.getItem(object.get(), key.get()));
 }
 
 Flow storeSubscr(Operations& ops, Frame& f, const Instruction&) {
@@ -34,7 +28,7 @@ Flow deleteSubscr(Operations& ops, Frame& f, const Instruction&) {
 Flow binarySlice(Operations& ops, Frame& f, const Instruction&) {
   PyRef stop = f.pop(), start = f.pop(), object = f.pop();
   PyRef slice = PyRef::steal(PySlice_New(start.get(), stop.get(), nullptr));
-  return pushedResult(f, ops.getItem(object.get(), slice.get()));
+  return pushed(f, ops.getItem(object.get(), slice.get()));
 }
 
 Flow storeSlice(Operations& ops, Frame& f, const Instruction&) {
@@ -45,21 +39,21 @@ Flow storeSlice(Operations& ops, Frame& f, const Instruction&) {
 
 Flow unary(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  if (i.op == Op::UNARY_NOT) return pushedResult(f, ops.opposite(value.get()));
-  return pushedResult(f, ops.unary(i.op, value.get()));
+  if (i.op == Op::UNARY_NOT) return pushed(f, ops.opposite(value.get()));
+  return pushed(f, ops.unary(i.op, value.get()));
 }
 
 Flow binaryOp(Operations& ops, Frame& f, const Instruction& i) {
   PyRef b = f.pop(), a = f.pop();
-  return pushedResult(f, ops.binary(i.arg, a.get(), b.get()));
+  return pushed(f, ops.binary(i.arg, a.get(), b.get()));
 }
 
 Flow compareOp(Operations& ops, Frame& f, const Instruction& i) {
   PyRef b = f.pop(), a = f.pop();
 #if PY_VERSION_HEX >= 0x030C0000
-  return pushedResult(f, ops.compare(i.arg >> 4, a.get(), b.get()));
+  return pushed(f, ops.compare(i.arg >> 4, a.get(), b.get()));
 #else
-  return pushedResult(f, ops.compare(i.arg, a.get(), b.get()));
+  return pushed(f, ops.compare(i.arg, a.get(), b.get()));
 #endif
 }
 
@@ -76,7 +70,7 @@ Flow containsOp(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow getLen(Operations& ops, Frame& f, const Instruction&) {
   const Py_ssize_t n = ops.length(f.peek(1).get());
-  return n < 0 ? Flow::Error : pushedResult(f, PyRef::steal(PyLong_FromSsize_t(n)));
+  return n < 0 ? Flow::Error : pushed(f, PyRef::steal(PyLong_FromSsize_t(n)));
 }
 
 constexpr HandlerRow kOperatorRows[] = {

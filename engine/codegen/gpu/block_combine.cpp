@@ -7,15 +7,6 @@ using cpu::ReductionEmitter;
 using llvm::Type;
 using llvm::Value;
 
-namespace {
-
-constexpr int kWarp = 32;
-constexpr unsigned kShared = 3;  // address space
-
-Type* memoryType(Type* type) { return type->isIntegerTy(1) ? Type::getInt8Ty(type->getContext()) : type; }
-
-}  // namespace
-
 Value* BlockCombiner::thread() const {
   return l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
 }

@@ -7,6 +7,9 @@
 
 namespace fusebox::codegen::gpu {
 
+/// What a value of the type is stored as: a byte for a bit.
+inline llvm::Type* memoryType(llvm::Type* type) { return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type; }
+
 /// Joins the reduction states of the threads that share a point, so that each has the whole. Every thread of the block
 /// must get there. Neighbouring threads exchange registers; others meet in shared memory, which no two combinations
 /// share; blocks of a cluster read each other's.

@@ -5,12 +5,6 @@ namespace fusebox::codegen::gpu {
 using cpu::ReductionEmitter;
 using llvm::Value;
 
-namespace {
-
-constexpr int kScanWarp = 32;
-
-}  // namespace
-
 BlockCombiner::State BlockCombiner::choose(Value* condition, const State& a, const State& b) {
   State out;
   for (size_t c = 0; c < a.size(); ++c) out.push_back(l_.ir.CreateSelect(condition, a[c], b[c]));
@@ -21,7 +15,7 @@ BlockCombiner::State BlockCombiner::choose(Value* condition, const State& a, con
 BlockCombiner::Prefix BlockCombiner::prefixOfLanes(const ReductionEmitter& emitter, const State& state, int width) {
   auto& ir = l_.ir;
   auto u32 = [&](int v) { return ir.getInt32(static_cast<uint32_t>(v)); };
-  Value* lane = ir.CreateAnd(thread(), u32(kScanWarp - 1));
+  Value* lane = ir.CreateAnd(thread(), u32(kWarp - 1));
   Value* number = ir.CreateAnd(lane, u32(width - 1));
   State sum = state;
   for (int distance = 1; distance < width; distance *= 2) {
@@ -35,13 +29,13 @@ BlockCombiner::Prefix BlockCombiner::prefixOfLanes(const ReductionEmitter& emitt
 
 BlockCombiner::Prefix BlockCombiner::prefix(const ReductionEmitter& emitter, const State& state) {
   if (map_.inner == 1) return {emitter.identity(1), state};
-  if (map_.inner <= kScanWarp) return prefixOfLanes(emitter, state, map_.inner);
+  if (map_.inner <= kWarp) return prefixOfLanes(emitter, state, map_.inner);
   auto& ir = l_.ir;
   auto u32 = [&](int v) { return ir.getInt32(static_cast<uint32_t>(v)); };
-  const int warps = map_.inner / kScanWarp;
-  const Prefix mine = prefixOfLanes(emitter, state, kScanWarp);
+  const int warps = map_.inner / kWarp;
+  const Prefix mine = prefixOfLanes(emitter, state, kWarp);
   Value* warp = ir.CreateLShr(thread(), u32(5));
-  Value* lane = ir.CreateAnd(thread(), u32(kScanWarp - 1));
+  Value* lane = ir.CreateAnd(thread(), u32(kWarp - 1));
   std::vector<llvm::GlobalVariable*> arrays;
   for (Value* v : state) arrays.push_back(shared(v->getType(), int64_t{map_.points} * warps));
   for (size_t c = 0; c < state.size(); ++c) put(arrays[c], warp, mine.all[c]);  // every lane has the same

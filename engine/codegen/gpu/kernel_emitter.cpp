@@ -20,7 +20,6 @@ using llvm::Value;
 
 namespace {
 
-constexpr unsigned kGlobal = 1, kSharedSpace = 3;  // address spaces
 
 std::unordered_set<inductor::BufferId> writtenBuffers(const inductor::Kernel& k) {
   std::unordered_set<inductor::BufferId> written;
@@ -289,7 +288,7 @@ void KernelEmitter::bindScratch() {
     auto* type = llvm::ArrayType::get(ir_.getInt8Ty(), static_cast<uint64_t>(plan_.sharedBytes));
     block =
         new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
-                                 "scratch", nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+                                 "scratch", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
     block->setAlignment(llvm::Align(16));
   }
   const int64_t pointsHere = int64_t{map.vectorsPerBlock()} * map.vector;

@@ -6,20 +6,10 @@ using inductor::SymExpr;
 using llvm::BasicBlock;
 using llvm::Value;
 
-namespace {
-
-constexpr uint64_t kStateBytes = 8;
-
-llvm::Type* storedType(llvm::Type* type) {
-  return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type;
-}
-
-}  // namespace
-
 Value* KernelEmitter::stateAddress(const SymExpr& place, llvm::Type*, Value* chunk, int neighbour) {
   Value* index = ir_.CreateAdd(point_, ir_.getInt64(static_cast<uint64_t>(neighbour)));
   if (chunk) index = ir_.CreateAdd(index, ir_.CreateMul(chunk, scalar(plan_.points())));
-  Value* offset = ir_.CreateAdd(scalar(place), ir_.CreateMul(index, ir_.getInt64(kStateBytes)));
+  Value* offset = ir_.CreateAdd(scalar(place), ir_.CreateMul(index, ir_.getInt64(static_cast<uint64_t>(kStateBytes))));
   return ir_.CreateGEP(ir_.getInt8Ty(), work_, offset);
 }
 
@@ -40,7 +30,7 @@ void KernelEmitter::storeStates(int section, const States& states, Value* chunk)
         const StatePlace& place = plan_.states[static_cast<size_t>(section)][r][c];
         Value* v = states[r][n][c];
         Value* address = stateAddress(chunk ? place.partial : place.final, v->getType(), chunk, static_cast<int>(n));
-        ir_.CreateStore(ir_.CreateZExtOrBitCast(v, storedType(v->getType())), address);
+        ir_.CreateStore(ir_.CreateZExtOrBitCast(v, memoryType(v->getType())), address);
       }
   if (!done) return;
   ir_.CreateBr(done);
@@ -54,7 +44,7 @@ cpu::ReductionState KernelEmitter::loadState(int section, size_t reduction, Valu
   for (size_t c = 0; c < types.size(); ++c) {
     const StatePlace& place = plan_.states[static_cast<size_t>(section)][reduction][c];
     Value* v =
-        ir_.CreateLoad(storedType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
+        ir_.CreateLoad(memoryType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
     state.push_back(types[c]->isIntegerTy(1) ? ir_.CreateTrunc(v, types[c]) : v);
   }
   return state;

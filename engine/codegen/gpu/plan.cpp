@@ -25,8 +25,6 @@ using inductor::SymExpr;
 namespace {
 
 constexpr int64_t kSharedScratch = 20 * 1024;  // bytes of Scratch buffers in shared memory
-constexpr int64_t kScanStateBytes = 8;
-
 
 /// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what
 /// follows it.
@@ -74,7 +72,7 @@ void placeStates(Plan& plan) {
       if (st.kind != Statement::Kind::Reduce) continue;
       auto& components = reductions.emplace_back();
       for (size_t c = 0; c < inductor::componentCount(st.reduce); ++c) {
-        const SymExpr bytes = points * SymExpr(kScanStateBytes);
+        const SymExpr bytes = points * SymExpr(kStateBytes);
         const SymExpr partial = place(bytes * plan.chunks(static_cast<int>(s)));
         components.push_back({partial, place(bytes)});
       }

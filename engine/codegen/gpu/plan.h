@@ -11,6 +11,8 @@
 
 namespace fusebox::codegen::gpu {
 
+inline constexpr int64_t kStateBytes = 8;  ///< in working memory, of one number of a divided reduction's state
+
 /// How the threads of a block are laid over outer points and over the inner work of one point. Thread numbers run along
 /// the points first if `pointsFast`, else along the inner work.
 struct Mapping {

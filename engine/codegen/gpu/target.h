@@ -4,6 +4,9 @@
 
 namespace fusebox::codegen::gpu {
 
+inline constexpr int kWarp = 32;                      ///< threads
+inline constexpr unsigned kGlobal = 1, kShared = 3;  ///< address spaces
+
 /// What code is generated for.
 struct GpuTarget {
   int capability = 90;        ///< compute capability times ten: 90 for Hopper

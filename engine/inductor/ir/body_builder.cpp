@@ -188,7 +188,7 @@ ValueId BodyBuilder::emit(Op op, DType type, std::initializer_list<ValueId> args
 }
 
 ValueId BodyBuilder::rebuild(Value v) {
-  const Formula within(*this, v.origin < 0 ? std::vector<graph::NodeId>() : std::vector{v.origin});
+  const Formula within(*this, v.origin);
   if (v.op == Op::Cast) return cast(v.args[0], v.type);
   ValueId folded = -1;
   if (v.args[2] >= 0) folded = fold(v.op, v.type, {v.args[0], v.args[1], v.args[2]});

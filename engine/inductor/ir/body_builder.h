@@ -67,11 +67,11 @@ class BodyBuilder {
   ValueId recall(const void* key, const std::vector<SymExpr>& index) const;
   void remember(const void* key, const std::vector<SymExpr>& index, ValueId v);
 
-  /// While it lives, values that are made are a part of the formula of the node that comes last in `nodes`, if there is any.
+  /// While it lives, values that are made are a part of the formula of `node`; -1 leaves them where they were.
   class Formula {
    public:
-    Formula(BodyBuilder& builder, const std::vector<graph::NodeId>& nodes) : builder_(builder), outer_(builder.node_) {
-      if (!nodes.empty()) builder.node_ = nodes.back();
+    Formula(BodyBuilder& builder, graph::NodeId node) : builder_(builder), outer_(builder.node_) {
+      if (node >= 0) builder.node_ = node;
     }
     ~Formula() { builder_.node_ = outer_; }
     Formula(const Formula&) = delete;

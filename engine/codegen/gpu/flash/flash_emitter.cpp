@@ -13,8 +13,7 @@ using inductor::SymExpr;
 
 namespace {
 
-constexpr unsigned kGlobal = 1, kShared = 3;  // address spaces
-constexpr int kPiece = 8;                     // elements of 16 bytes
+constexpr int kPiece = 8;  // elements of 16 bytes
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include <limits>
+#include <numbers>
 
 #include "engine/codegen/gpu/flash/flash_emitter.h"
 
@@ -6,12 +7,6 @@
 namespace fusebox::codegen::gpu {
 using inductor::Axis;
 using inductor::SymExpr;
-
-namespace {
-
-constexpr double kLog2OfE = 1.4426950408889634;
-
-}  // namespace
 
 /// Of the four lanes that share a row.
 FlashEmitter::Value FlashEmitter::overQuad(Value v, bool isMaximum) {
@@ -145,8 +140,8 @@ void FlashEmitter::walk() {
     top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, maxima[r], overQuad(top, true));
     // Of a row that has seen nothing but -inf, anything finite will do.
     Value isEmpty = ir_.CreateFCmpOEQ(top, infinity);
-    Value shift = ir_.CreateFNeg(ir_.CreateFMul(ir_.CreateSelect(isEmpty, zero, top), real(kLog2OfE)));
-    const auto power = [&](Value v) { return core_.exp2(lanes_.fma(v, real(kLog2OfE), shift)); };
+    Value shift = ir_.CreateFNeg(ir_.CreateFMul(ir_.CreateSelect(isEmpty, zero, top), real(std::numbers::log2e)));
+    const auto power = [&](Value v) { return core_.exp2(lanes_.fma(v, real(std::numbers::log2e), shift)); };
     Value faded = power(maxima[r]), total = ir_.CreateFMul(totals[r], faded);
     for (size_t n = 0; n < blocks; ++n)
       for (size_t half = 0; half < 2; ++half) {
@@ -234,7 +229,7 @@ void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const 
       const inductor::Statement& sum = section_.body[3];
       Value isFirst = ir_.CreateICmpEQ(quad, number(0));
       when(rows_[r].isInside ? ir_.CreateAnd(isFirst, rows_[r].isInside) : isFirst, [&] {
-        Value logarithm = ir_.CreateFMul(core_.log2(total), real(1 / kLog2OfE));
+        Value logarithm = ir_.CreateFMul(core_.log2(total), real(1 / std::numbers::log2e));
         Value address =
             ir_.CreateGEP(ir_.getFloatTy(), scope_.buffers.at(sum.buffer).base, addressOf(sum.index, rows_[r].symbols));
         ir_.CreateAlignedStore(ir_.CreateFAdd(maxima[r], logarithm), address, llvm::Align(4));

@@ -1,17 +1,12 @@
 #include "engine/codegen/gpu/flash/gradient_emitter.h"
 
 #include <limits>
+#include <numbers>
 
 namespace fusebox::codegen::gpu {
 using inductor::Op;
 using inductor::Symbol;
 using inductor::ValueId;
-
-namespace {
-
-constexpr double kLog2E = 1.4426950408889634;
-
-}  // namespace
 
 GradientEmitter::GradientEmitter(const inductor::Kernel& kernel, const GradientPlan& plan, llvm::Module& module,
                                  const cpu::TargetTraits& traits, const std::string& name, bool aligned)
@@ -189,7 +184,7 @@ std::vector<GradientEmitter::Tile> GradientEmitter::weigh(const Tile& scores, co
     return (reduction == section_.body[0].reduction ? scores : weights)[row / 2][n][2 * (row % 2) + half];
   };
   body.quickValue = exponential();
-  if (body.quickValue >= 0) body.quickExp = [&](Value v) { return core_.exp2(ir_.CreateFMul(v, real(kLog2E))); };
+  if (body.quickValue >= 0) body.quickExp = [&](Value v) { return core_.exp2(ir_.CreateFMul(v, real(std::numbers::log2e))); };
   std::vector<Tile> made(gradients_.size(), scores);
   for (int group = 0; group < set.unroll; ++group)
     for (int neighbour = 0; neighbour < set.vector; ++neighbour) {

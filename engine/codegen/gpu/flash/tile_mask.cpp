@@ -142,7 +142,7 @@ Value* TileMask::extreme(Value* v, llvm::Intrinsic::ID which) {
 std::optional<TileMask::Range> TileMask::rangeOfLoad(ValueId id) {
   auto& ir = l_.ir;
   if (const auto known = prepared_.find(id); known != prepared_.end()) return known->second;
-  constexpr int kWarp = 32, kMost = 8 * kWarp;
+  constexpr int kMost = 8 * kWarp;
   const inductor::Value& v = at(id);
   const auto side = sideOf(v);
   if (!side) return std::nullopt;
