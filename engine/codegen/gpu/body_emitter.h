@@ -97,6 +97,7 @@ class BodyEmitter {
   llvm::Value* emitOne(const inductor::Value& v, int group, int neighbour);
   /// The least and the greatest that an integer can be, where that is known.
   std::optional<std::pair<int64_t, int64_t>> boundsOf(inductor::ValueId id) const;
+  llvm::Value* quickFloat(llvm::Value* small);
   llvm::Value* emitDivision(const inductor::Value& v, int group, int neighbour);
   llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
   llvm::Value* activeAnywhere();

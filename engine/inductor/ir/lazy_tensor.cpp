@@ -31,7 +31,7 @@ ValueId LazyTensor::load(BodyBuilder& b, const IndexList& index) const {
   if (b.isReadOnly()) return b.load(0, s.meta.dtype, 0);
   if (ValueId known = b.recall(&s, *at); known >= 0) return known;
   const ValueId v = [&] {
-    const BodyBuilder::Formula within(b, s.origins.empty() ? -1 : s.origins.back());
+    const BodyBuilder::Formula within(b, s.node());
     return s.compute(b, *at);
   }();
   b.addOrigins(s.origins);

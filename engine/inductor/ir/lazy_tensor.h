@@ -28,6 +28,7 @@ struct Storage {
   bool relaid = false;     ///< lies otherwise than the trace saw, because an extern call is faster so
   std::vector<BufferId> reads;          ///< buffers the formula reads, distinct
   std::vector<graph::NodeId> origins;   ///< nodes that this formula itself stands for
+  graph::NodeId node() const { return origins.empty() ? -1 : origins.back(); }  ///< the last of them, or -1
 
   bool isReal() const { return buffer >= 0; }
 };

@@ -305,7 +305,7 @@ void Lowering::realise(const LazyTensor& t) {
   // Where there is no element there is nothing to read either.
   bool empty = graph::product(s.meta.sizes) == SymExpr(0);
   const ValueId v = [&] {
-    const BodyBuilder::Formula within(b, s.origins);
+    const BodyBuilder::Formula within(b, s.node());
     return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
   }();
   b.addOrigins(s.origins);
