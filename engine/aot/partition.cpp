@@ -38,6 +38,12 @@ int64_t bytesOf(const graph::OutputMeta& meta, const JointGraph& joint) {
   return std::max<int64_t>(1, elements * graph::elementSize(meta.tensor.dtype));
 }
 
+/// Whether a generated loop makes the value, or nobody does.
+bool isInLoop(const JointGraph& joint, const Node& node) {
+  if (node.kind != NodeKind::Call || kindOf(node.op).isView) return true;
+  return joint.isGenerated && joint.isGenerated(node);
+}
+
 /// Which values of the forward graph lie in memory whatever is kept: what operators outside of generated loops make or read, and what is
 /// read again behind such an operator, in another loop than the one that made it.
 class InMemory {
@@ -51,12 +57,12 @@ class InMemory {
       if (node.isBackward) continue;
       auto& mine = stage[static_cast<size_t>(node.id)];
       graph::Graph::forEachValue(node.args, [&](ValueRef v) { mine = std::max(mine, stage[static_cast<size_t>(v.node)]); });
-      mine += !isInLoop(node);
+      mine += !isInLoop(joint_, node);
     }
     for (size_t i = nodes.size(); i-- > 0;) {
       auto& node = nodes[i];
       if (node.isBackward || node.kind != NodeKind::Call || !(live[i] || keepForward(joint_, node))) continue;
-      yes_[i] = yes_[i] || !isInLoop(node);
+      yes_[i] = yes_[i] || !isInLoop(joint_, node);
       const bool throughView = yes_[i] && kindOf(node.op).isView;
       graph::Graph::forEachValue(node.args, [&](ValueRef v) {
         live[static_cast<size_t>(v.node)] = true;
@@ -67,18 +73,14 @@ class InMemory {
   bool operator()(ValueRef v) const { return yes_[static_cast<size_t>(v.node)]; }
 
  private:
-  bool isInLoop(const Node& node) const {
-    if (node.kind != NodeKind::Call || kindOf(node.op).isView) return true;
-    return joint_.isGenerated && joint_.isGenerated(node);
-  }
-
   const JointGraph& joint_;
   const graph::Graph& graph_;
   std::vector<bool> yes_;
 };
 
 /// Chooses what to keep. Every forward value is split into an entry and an exit joined by an edge as dear as keeping it; a value that
-/// cannot be computed again hangs on the source, a value that backward reads hangs on the sink.
+/// cannot be computed again hangs on the source, a value that backward reads hangs on the sink. A value that a product of backward
+/// reads is written to memory where it is computed again (a weight in another type): an edge from the source as dear as that.
 class SavedChoice {
  public:
   explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph), inMemory_(joint) {
@@ -101,6 +103,7 @@ class SavedChoice {
         cut.addEdge(source, entry, MinCut::kInfinite);
         continue;
       }
+      if (isWrittenAgain(v)) cut.addEdge(source, entry, bytesOf(graph_.meta(v), joint_) * 3 / 2);  // written, and read: half as dear as kept
       graph::Graph::forEachValue(graph_.node(v.node).args, [&](ValueRef from) {
         if (auto it = position_.find(from); it != position_.end())
           cut.addEdge(2 * it->second + 1, entry, MinCut::kInfinite);
@@ -134,6 +137,13 @@ class SavedChoice {
     if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
     return kind.isView || (kind.isCheap && !crossesDevices(v));
   }
+  /// Whether it is written to memory where it is computed again. What was only widened is multiplied as it was.
+  bool isWrittenAgain(ValueRef v) const {
+    if (!writtenAgain_.count(v)) return false;
+    const Node& node = graph_.node(v.node);
+    const auto* source = node.op == "aten::_to_copy" ? node.args[0].as<ValueRef>() : nullptr;
+    return !source || graph::elementSize(graph_.meta(*source).tensor.dtype) >= graph::elementSize(graph_.meta(v).tensor.dtype);
+  }
   /// A copy between devices costs more than what it is kept in, and waits for both.
   bool crossesDevices(ValueRef v) const {
     auto& made = graph_.meta(v).tensor;
@@ -156,14 +166,7 @@ class SavedChoice {
   }
 
   void noteReadRoots() {
-    for (auto v : readByBackward_) {
-      while (graph_.node(v.node).kind == NodeKind::Call && kindOf(graph_.node(v.node).op).isView && !graph_.node(v.node).args.empty()) {
-        auto* base = graph_.node(v.node).args[0].as<ValueRef>();
-        if (!base) break;
-        v = *base;
-      }
-      readRoots_.insert(v);
-    }
+    for (auto v : readByBackward_) readRoots_.insert(storageRoot(graph_, v));
   }
 
   // Backward nodes that lead to a gradient.
@@ -174,7 +177,12 @@ class SavedChoice {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       auto& node = graph_.nodes()[i];
       if (node.kind == NodeKind::Call && keepBackward(node)) needed_[i] = true;
-      if (needed_[i]) graph::Graph::forEachValue(node.args, [&](ValueRef v) { visitBackwardRead(v); });
+      if (!needed_[i]) continue;
+      const bool readsMemory = joint_.isGenerated && !isInLoop(joint_, node);
+      graph::Graph::forEachValue(node.args, [&](ValueRef v) {
+        visitBackwardRead(v);
+        if (readsMemory) writtenAgain_.insert(storageRoot(graph_, v));
+      });
     }
   }
   void visitBackwardRead(ValueRef v) {
@@ -205,6 +213,7 @@ class SavedChoice {
   std::set<ValueRef> results_;
   std::vector<bool> needed_;
   std::set<ValueRef> readByBackward_;
+  std::set<ValueRef> writtenAgain_;  ///< what backward has in memory, even if it computes it again
   std::set<ValueRef> readRoots_;  ///< what these are, or are views of: eager's formulas read it
   std::map<ValueRef, int> position_;
   std::vector<ValueRef> order_;

@@ -165,6 +165,12 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
   for (ValueId a : v.args)
     if (a >= 0) args.push_back(value(a, group, neighbour));
   const DType operand = v.args[0] >= 0 ? section_.values[static_cast<size_t>(v.args[0])].type : v.type;
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(l_.ir);
+  if (contracts && (v.op == Op::Add || v.op == Op::Sub || v.op == Op::Mul)) {
+    llvm::FastMathFlags flags = l_.ir.getFastMathFlags();
+    flags.setAllowContract();
+    l_.ir.setFastMathFlags(flags);
+  }
   Value* result = cpu::emitOperation(l_, v.op, v.type, operand, args);
   if (!result) throw std::runtime_error(std::string(name(v.op)) + " on " + std::string(graph::name(v.type)));
   return result;

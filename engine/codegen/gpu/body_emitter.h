@@ -77,6 +77,7 @@ class BodyEmitter {
   std::function<llvm::Value*(int reduction, int group, int neighbour)> onReduced;  ///< Instances::ownReduced
   std::function<llvm::Value*(llvm::Value*)> quickExp;  ///< gives the exponential `quickValue`, where it is set
   inductor::ValueId quickValue = -1;
+  bool contracts = false;             ///< a product and a sum behind it are rounded once, where nobody compares bits with eager's
 
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();

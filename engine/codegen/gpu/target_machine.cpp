@@ -30,6 +30,16 @@ void initialiseTarget() {
 
 }  // namespace
 
+int GpuTarget::sharedMemory() const {
+  // CUDA C++ programming guide, table of technical specifications by compute capability.
+  constexpr int kKiB = 1024;
+  if (capability < 75) return 96 * kKiB;
+  if (capability < 80) return 64 * kKiB;
+  if (capability == 80 || capability == 87) return 164 * kKiB;
+  if (capability < 90 || capability >= 120) return 100 * kKiB;
+  return 228 * kKiB;
+}
+
 std::string GpuTarget::ptxArchitecture() const {
   int best = kOldestCapability;
   for (int a : kArchitectures)

@@ -47,31 +47,74 @@ bool isReplacedWhole(const Graph& graph, const Node& n) {
   return source && graph.meta(*source).kind == OutputMeta::Kind::Tensor && graph.meta(*source).tensor.sizes == made.tensor.sizes;
 }
 
+class Noops {
+ public:
+  explicit Noops(const Graph& graph) : graph_(graph), visible_(reachesOutputByViews(graph)), standsFor_(graph.nodes().size()) {}
+
+  /// The operand that the node hands on; nothing where it does anything else.
+  std::optional<graph::ValueRef> handedOn(const Node& n) const {
+    if (n.kind != graph::NodeKind::Call || n.outputs.size() != 1 || n.args.empty() || n.outputs[0].kind != OutputMeta::Kind::Tensor ||
+        !n.args[0].as<graph::ValueRef>())
+      return std::nullopt;
+    const bool replaced = isReplacedWhole(graph_, n);
+    const graph::ValueRef source = *n.args[replaced ? 1 : 0].as<graph::ValueRef>();
+    const bool isSame = (isView(n) && !graph::factsOf(n).reinterprets) || ((replaced || isCopy(n) || isNeutralArithmetic(n)) && mayBe(n, source));
+    const OutputMeta& m = graph_.meta(source);
+    if (!isSame || m.kind != OutputMeta::Kind::Tensor || !sameLayout(m.tensor, n.outputs[0].tensor)) return std::nullopt;
+    return source;
+  }
+
+  void remove(const Node& n, graph::ValueRef source) {
+    standsFor_[static_cast<size_t>(n.id)] = source;
+    if (isVisible(n)) visible_[static_cast<size_t>(memoryOf(source).node)] = true;
+  }
+
+ private:
+  bool isVisible(const Node& n) const { return visible_[static_cast<size_t>(n.id)]; }
+
+  /// The value in whose memory this one lies, with what was removed so far.
+  graph::ValueRef memoryOf(graph::ValueRef v) const {
+    for (;;) {
+      const Node& n = graph_.node(v.node);
+      if (const auto& other = standsFor_[static_cast<size_t>(n.id)]) {
+        v = *other;
+        continue;
+      }
+      const graph::ValueRef* base = n.kind == graph::NodeKind::Call && isView(n) && !n.args.empty() ? n.args[0].as<graph::ValueRef>() : nullptr;
+      if (!base) return v;
+      v = *base;
+    }
+  }
+
+  /// Whether the result may be its operand's memory. What is handed out has to be memory of its own, all of it, which nobody else gets.
+  bool mayBe(const Node& n, graph::ValueRef source) const {
+    if (!isVisible(n)) return true;
+    const graph::ValueRef memory = memoryOf(source);
+    const Node& maker = graph_.node(memory.node);
+    return maker.kind == graph::NodeKind::Call && !isView(maker) && !isVisible(maker) &&
+           graph_.meta(memory).tensor.numel() == graph_.meta(source).tensor.numel();
+  }
+
+  const Graph& graph_;
+  std::vector<bool> visible_;
+  std::vector<std::optional<graph::ValueRef>> standsFor_;  ///< of a node that was removed
+};
+
 }  // namespace
 
 PassResult removeNoops(const Graph& graph) {
-  std::vector<bool> visible = reachesOutputByViews(graph);
+  Noops noops(graph);
   GraphCopy copy(graph);
   int removed = 0;
   for (const Node& n : graph.nodes()) {
-    bool candidate = n.kind == graph::NodeKind::Call && n.outputs.size() == 1 && !n.args.empty() &&
-                     n.outputs[0].kind == OutputMeta::Kind::Tensor && n.args[0].as<graph::ValueRef>();
-    if (candidate) {
-      const bool replaced = isReplacedWhole(graph, n);
-      graph::ValueRef source = *n.args[replaced ? 1 : 0].as<graph::ValueRef>();
-      const Node& maker = graph.node(source.node);
-      // Then the source becomes what is handed out: it has to be a value of its own, which nobody else gets.
-      const bool free = !visible[static_cast<size_t>(n.id)] || (maker.kind == graph::NodeKind::Call && !isView(maker) && !visible[static_cast<size_t>(maker.id)]);
-      bool keepsValue = (isView(n) && !graph::factsOf(n).reinterprets) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n))) || (replaced && free);
-      const OutputMeta& m = graph.meta(source);
-      if (keepsValue && m.kind == OutputMeta::Kind::Tensor && sameLayout(m.tensor, n.outputs[0].tensor)) {
-        copy.replace(n, {copy.mapped(source)});
-        if (replaced && visible[static_cast<size_t>(n.id)]) visible[static_cast<size_t>(maker.id)] = true;
-        removed++;
-        continue;
-      }
+    const auto source = noops.handedOn(n);
+    if (!source) {
+      copy.keep(n);
+      continue;
     }
-    copy.keep(n);
+    copy.replace(n, {copy.mapped(*source)});
+    noops.remove(n, *source);
+    removed++;
   }
   if (removed == 0) return {};
   PassResult out;

@@ -254,7 +254,7 @@ std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::loadQuery(int step, 
 }
 
 /// query @ key of a tile: [tile of rows][8 columns].
-std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::vector<std::vector<Words>>& query) {
+std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::vector<std::vector<Words>>& query, Value stage) {
   const int pairs = plan_.columnsOfTile / 16, steps = plan_.widthInMemory() / 16;
   Value zero = real(0);
   std::vector<std::vector<Words>> sums(
@@ -265,6 +265,7 @@ std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::
       ir_.CreateAdd(ir_.CreateAnd(lane_, number(7)), ir_.CreateMul(ir_.CreateLShr(lane_, number(4)), number(8)));
   Value base = ir_.CreateAdd(ir_.CreateMul(row, number(plan_.widthPitch())),
                              ir_.CreateMul(ir_.CreateAnd(ir_.CreateLShr(lane_, number(3)), number(1)), number(16)));
+  base = ir_.CreateAdd(base, stage);
   for (int k = 0; k < steps; ++k) {
     const auto here = plan_.queryInRegisters ? std::vector<std::vector<Words>>() : loadQuery(k, 1);
     for (int n = 0; n < pairs; ++n) {
@@ -282,20 +283,19 @@ std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::
   return sums;
 }
 
-/// sums += weights @ value of a tile; `weights` of 16 columns each, as the first operand of a product.
-void FlashEmitter::accumulate(const std::vector<std::vector<Words>>& weights, std::vector<std::vector<Words>>& sums) {
-  const int steps = plan_.columnsOfTile / 16, pairs = plan_.depthInMemory() / 16;
+void FlashEmitter::accumulate(int step, const std::vector<Words>& weights, std::vector<std::vector<Words>>& sums,
+                              Value stage) {
   Value base = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAnd(lane_, number(15)), number(plan_.depthPitch())),
                              ir_.CreateMul(ir_.CreateLShr(lane_, number(4)), number(16)));
-  for (int k = 0; k < steps; ++k)
-    for (int n = 0; n < pairs; ++n) {
-      const Words b = core_.loadMatrices(shared(plan_.valuesAt() + k * 16 * plan_.depthPitch() + 32 * n, base), true);
-      for (size_t i = 0; i < sums.size(); ++i)
-        for (size_t half = 0; half < 2; ++half) {
-          Words& c = sums[i][2 * static_cast<size_t>(n) + half];
-          c = core_.multiply(weights[i][static_cast<size_t>(k)], b[2 * half], b[2 * half + 1], c);
-        }
-    }
+  base = ir_.CreateAdd(base, stage);
+  for (int n = 0; n < plan_.depthInMemory() / 16; ++n) {
+    const Words b = core_.loadMatrices(shared(plan_.valuesAt() + step * 16 * plan_.depthPitch() + 32 * n, base), true);
+    for (size_t i = 0; i < sums.size(); ++i)
+      for (size_t half = 0; half < 2; ++half) {
+        Words& c = sums[i][2 * static_cast<size_t>(n) + half];
+        c = core_.multiply(weights[i], b[2 * half], b[2 * half + 1], c);
+      }
+  }
 }
 
 void FlashEmitter::score(std::vector<std::vector<Words>>& products, Value first) {
@@ -326,6 +326,7 @@ void FlashEmitter::score(std::vector<std::vector<Words>>& products, Value first)
   };
   const std::vector<std::vector<Words>> made = products;
   BodyEmitter body(lanes_, scope_, section_, set);
+  body.contracts = true;
   const auto placeOf = [&](int group, int neighbour) {
     const int each = inPairs ? 1 : 2, half = inPairs ? neighbour : group % 2;
     return std::array<int, 3>{group / each / blocks, group / each % blocks, half};

@@ -70,8 +70,9 @@ class FlashEmitter {
   void copyPiece(const Operand& operand, Value first, int64_t limit, int count, int extent, int perRow, int pitch,
                  int place, bool isQuery, Value shift, Value piece);
   Value shared(int place, Value offset);
-  std::vector<std::vector<Words>> products(const std::vector<std::vector<Words>>& query);
-  void accumulate(const std::vector<std::vector<Words>>& weights, std::vector<std::vector<Words>>& sums);
+  std::vector<std::vector<Words>> products(const std::vector<std::vector<Words>>& query, Value stage);
+  /// Adds to the sums what the step's 16 columns have; `weights`: as the first operand of a product, of each tile of rows.
+  void accumulate(int step, const std::vector<Words>& weights, std::vector<std::vector<Words>>& sums, Value stage);
   std::vector<std::vector<Words>> loadQuery(int step, int steps);
   /// The scores of the thread's elements in the columns from `first` on: what the kernel's section makes of the
   /// products.
@@ -86,8 +87,10 @@ class FlashEmitter {
   /// Looks for the mask in a score, and at what the block owns.
   void findMask(inductor::ValueId score, TileMask::Ranges own);
   void walk();
+  /// Whether a score is so far above what its row's are compared with that its weight would leave float32 (1 bit, of all lanes).
+  Value isAbove(const std::vector<Value>& tops, const std::vector<Value>& references);
   void storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& weights,
-                 const std::vector<Value>& maxima);
+                 const std::vector<Value>& references);
   void when(Value condition, const std::function<void()>& work);
   Value overQuad(Value v, bool isMaximum);
 

@@ -54,11 +54,13 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   plan.isBf16 = type == graph::DType::BFloat16;
   if ((!plan.isBf16 && type != graph::DType::Float16) || typeOf(0, 1) != type || typeOf(1, 1) != type)
     return fail(ErrorCode::Unsupported, "attention of types that tensor cores do not multiply", kernel.name);
+  constexpr int kReserved = 1024;  // bytes of shared memory that each block takes besides, at most; two blocks find room
   // Registers of a thread: 32 rows a warp take half as many reads of keys and values from shared memory as 16.
   const int widest = std::max(plan.widthInMemory(), plan.depthInMemory());
   plan.rowTiles = widest <= 128 && plan.rows > 64 ? 2 : 1;
   plan.queryInRegisters = plan.rowTiles * plan.widthInMemory() <= 128;
   plan.columnsOfTile = widest <= 128 ? 64 : 32;
+  while (plan.columnsOfTile > 16 && 2 * (plan.sharedBytes() + kReserved) > target.sharedMemory()) plan.columnsOfTile /= 2;
   // A block walks over all columns alone: a few rows of many leave most of the device idle, which products do not.
   constexpr int64_t kFewRows = 16, kManyTiles = 32;
   if (plan.rows <= kFewRows && plan.places < target.multiprocessors && plan.columnTiles() > kManyTiles)

@@ -9,8 +9,8 @@
 namespace fusebox::codegen::gpu {
 
 /// How an attention kernel (inductor::Attention) is carried out: a block takes a tile of rows of one place and walks
-/// over the columns, a tile at a time, whose keys and values lie in shared memory meanwhile. Scores, their running
-/// maximum and sum, and the result stay in registers.
+/// over the columns, a tile at a time, whose keys and values lie in shared memory meanwhile, beside those of the next one.
+/// Scores, what they are compared with and their sum, and the result stay in registers.
 struct FlashPlan {
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;
   static constexpr int kOldest = 80;  ///< compute capability with the instructions that are used
@@ -30,9 +30,11 @@ struct FlashPlan {
   /// Bytes from row to row in shared memory: 16 more than the row has, so that eight rows lie in different banks.
   int widthPitch() const { return 2 * widthInMemory() + 16; }
   int depthPitch() const { return 2 * depthInMemory() + 16; }
+  /// Of the first of two stages.
   int keysAt() const { return rowsOfTile() * widthPitch(); }
   int valuesAt() const { return keysAt() + columnsOfTile * widthPitch(); }
-  int sharedBytes() const { return valuesAt() + columnsOfTile * depthPitch(); }
+  int stageBytes() const { return columnsOfTile * (widthPitch() + depthPitch()); }  ///< of a tile's keys and values
+  int sharedBytes() const { return keysAt() + 2 * stageBytes(); }
   std::string str() const;
 };
 

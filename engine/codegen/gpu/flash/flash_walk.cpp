@@ -74,18 +74,25 @@ FlashEmitter::Value FlashEmitter::nextTile(Value first, int count, int64_t limit
   return at;
 }
 
+FlashEmitter::Value FlashEmitter::isAbove(const std::vector<Value>& tops, const std::vector<Value>& references) {
+  constexpr double kRoom = 8 / std::numbers::log2e;  // weights up to 2^8: far from the end of 16-bit numbers too
+  Value above = nullptr;
+  for (size_t r = 0; r < tops.size(); ++r) {
+    Value own = ir_.CreateFCmpOGT(tops[r], ir_.CreateFAdd(references[r], real(kRoom)));
+    above = above ? ir_.CreateOr(above, own) : own;
+  }
+  return ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {number(-1), above});
+}
+
 void FlashEmitter::walk() {
   const auto rowTiles = static_cast<size_t>(plan_.rowTiles);
   const size_t blocks = static_cast<size_t>(plan_.columnsOfTile) / 8,
                deep = static_cast<size_t>(plan_.depthInMemory()) / 8;
-  const auto copyKeys = [&](Value first) {
+  const auto copyColumns = [&](Value first, Value stage) {
     copyTile(key_, first, plan_.columns, plan_.columnsOfTile, plan_.width, plan_.widthInMemory(), plan_.widthPitch(),
-             plan_.keysAt(), false);
-    core_.commit();
-  };
-  const auto copyValues = [&](Value first) {
+             plan_.keysAt(), false, stage);
     copyTile(value_, first, plan_.columns, plan_.columnsOfTile, plan_.depth, plan_.depthInMemory(), plan_.depthPitch(),
-             plan_.valuesAt(), false);
+             plan_.valuesAt(), false, stage);
     core_.commit();
   };
   copyTile(query_, firstRow_, plan_.rows, plan_.rowsOfTile(), plan_.width, plan_.widthInMemory(), plan_.widthPitch(), 0,
@@ -93,7 +100,7 @@ void FlashEmitter::walk() {
   findMask(section_.body[1].inputs[0], rowRanges(firstRow_, plan_.rowsOfTile()));
   Value start = nextTile(number(0));
   Value isNone = ir_.CreateICmpUGE(start, number(plan_.columns));
-  copyKeys(ir_.CreateSelect(isNone, number(0), start));
+  copyColumns(ir_.CreateSelect(isNone, number(0), start), number(0));
   std::vector<std::vector<Words>> query;
   if (plan_.queryInRegisters) {
     core_.waitFor(0);
@@ -101,103 +108,124 @@ void FlashEmitter::walk() {
     query = loadQuery(0, plan_.widthInMemory() / 16);
   }
 
-  // The loop's values: where it is, and of each row its maximum, its sum of weights (of this lane's columns) and the
-  // weighted values.
+  // The loop's values: where it is, where the tile lies in shared memory, and of each row what its scores are compared
+  // with, its sum of weights (of this lane's columns) and the weighted values.
   auto& context = ir_.getContext();
   llvm::BasicBlock* before = ir_.GetInsertBlock();
-  auto* loop = llvm::BasicBlock::Create(context, "columns", function_);
-  auto* after = llvm::BasicBlock::Create(context, "after", function_);
+  const auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, function_); };
+  auto *loop = block("columns"), *more = block("more"), *work = block("work"), *fade = block("fade"),
+       *weigh = block("weigh"), *after = block("after");
   ir_.CreateCondBr(isNone, after, loop);
   ir_.SetInsertPoint(loop);
   std::vector<llvm::PHINode*> phis;
-  const auto carried = [&](llvm::Type* type, Value start) {
-    llvm::PHINode* phi = ir_.CreatePHI(type, 2);
+  const auto carried = [&](Value start) {
+    llvm::PHINode* phi = ir_.CreatePHI(start->getType(), 2);
     phi->addIncoming(start, before);
     phis.push_back(phi);
     return phi;
   };
   Value infinity = real(-std::numeric_limits<double>::infinity()), zero = real(0);
-  Value first = carried(ir_.getInt32Ty(), start);
-  std::vector<Value> maxima, totals;
-  for (size_t r = 0; r < rows_.size(); ++r) maxima.push_back(carried(ir_.getFloatTy(), infinity));
-  for (size_t r = 0; r < rows_.size(); ++r) totals.push_back(carried(ir_.getFloatTy(), zero));
+  Value first = carried(start), stage = carried(number(0));
+  std::vector<Value> references, totals;
+  for (size_t r = 0; r < rows_.size(); ++r) references.push_back(carried(infinity));
+  for (size_t r = 0; r < rows_.size(); ++r) totals.push_back(carried(zero));
   std::vector<std::vector<Words>> sums(rowTiles, std::vector<Words>(deep));
   for (auto& row : sums)
     for (Words& words : row)
-      for (Value& v : words) v = carried(ir_.getFloatTy(), zero);
+      for (Value& v : words) v = carried(zero);
 
+  Value next = nextTile(ir_.CreateAdd(first, number(plan_.columnsOfTile)));
+  Value isLast = ir_.CreateICmpUGE(next, number(plan_.columns));
+  Value otherStage = ir_.CreateSub(number(plan_.stageBytes()), stage);
   core_.waitFor(0);
-  core_.barrier();  // the keys are there, and everybody is done with the last values
-  copyValues(first);
-  std::vector<std::vector<Words>> scores = products(query);
+  core_.barrier();  // the tile is there, and everybody is done with the one before, whose place the next one takes
+  ir_.CreateCondBr(isLast, work, more);
+  ir_.SetInsertPoint(more);
+  copyColumns(next, otherStage);
+  ir_.CreateBr(work);
+  ir_.SetInsertPoint(work);
+  std::vector<std::vector<Words>> scores = products(query, stage);
   score(scores, first);
+  const auto element = [&](size_t r, size_t n, size_t half) -> Value& { return scores[r / 2][n][2 * (r % 2) + half]; };
+  std::vector<Value> tops;
   for (size_t r = 0; r < rows_.size(); ++r) {
-    const auto element = [&](size_t n, size_t half) -> Value& { return scores[r / 2][n][2 * (r % 2) + half]; };
-    Value top = element(0, 0);
+    Value top = element(r, 0, 0);
     for (size_t n = 0; n < blocks; ++n)
       for (size_t half = 0; half < 2; ++half)
-        if (n + half > 0) top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, top, element(n, half));
-    top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, maxima[r], overQuad(top, true));
-    // Of a row that has seen nothing but -inf, anything finite will do.
-    Value isEmpty = ir_.CreateFCmpOEQ(top, infinity);
-    Value shift = ir_.CreateFNeg(ir_.CreateFMul(ir_.CreateSelect(isEmpty, zero, top), real(std::numbers::log2e)));
-    const auto power = [&](Value v) { return core_.exp2(lanes_.fma(v, real(std::numbers::log2e), shift)); };
-    Value faded = power(maxima[r]), total = ir_.CreateFMul(totals[r], faded);
-    for (size_t n = 0; n < blocks; ++n)
-      for (size_t half = 0; half < 2; ++half) {
-        Value& v = element(n, half);
-        v = power(v);
-        total = ir_.CreateFAdd(total, v);
-      }
+        if (n + half > 0) top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, top, element(r, n, half));
+    tops.push_back(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, references[r], overQuad(top, true)));
+  }
+  // Of a row that has seen nothing but -inf, anything finite will do.
+  const auto shiftOf = [&](Value reference) {
+    Value isEmpty = ir_.CreateFCmpOEQ(reference, infinity);
+    return ir_.CreateFNeg(ir_.CreateFMul(ir_.CreateSelect(isEmpty, zero, reference), real(std::numbers::log2e)));
+  };
+  const auto power = [&](Value v, Value shift) { return core_.exp2(lanes_.fma(v, real(std::numbers::log2e), shift)); };
+
+  // Scores are compared with an older maximum as long as weights stay small: few tiles fade what there is.
+  llvm::BasicBlock* scored = ir_.GetInsertBlock();
+  ir_.CreateCondBr(isAbove(tops, references), fade, weigh);
+  ir_.SetInsertPoint(fade);
+  std::vector<Value> faded;
+  for (size_t r = 0; r < rows_.size(); ++r) faded.push_back(power(references[r], shiftOf(tops[r])));
+  std::vector<std::pair<Value*, Value>> renewed;  // what changes, and to what
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    renewed.emplace_back(&references[r], tops[r]);
+    renewed.emplace_back(&totals[r], ir_.CreateFMul(totals[r], faded[r]));
     for (size_t n = 0; n < deep; ++n)
       for (size_t half = 0; half < 2; ++half) {
         Value& v = sums[r / 2][n][2 * (r % 2) + half];
-        v = ir_.CreateFMul(v, faded);
+        renewed.emplace_back(&v, ir_.CreateFMul(v, faded[r]));
       }
-    maxima[r] = top;
-    totals[r] = total;
   }
-  std::vector<std::vector<Words>> weights(rowTiles);
-  for (size_t i = 0; i < rowTiles; ++i)
-    for (size_t n = 0; n < blocks; n += 2) {
-      const Words &left = scores[i][n], &right = scores[i][n + 1];
-      weights[i].push_back({core_.pack(left[0], left[1]), core_.pack(left[2], left[3]), core_.pack(right[0], right[1]),
-                            core_.pack(right[2], right[3])});
-    }
-  Value next = nextTile(ir_.CreateAdd(first, number(plan_.columnsOfTile)));
-  Value isLast = ir_.CreateICmpUGE(next, number(plan_.columns));
-  core_.waitFor(0);
-  core_.barrier();  // the values are there, and everybody is done with the keys
-  auto* more = llvm::BasicBlock::Create(context, "more", function_);
-  auto* weigh = llvm::BasicBlock::Create(context, "weigh", function_);
-  ir_.CreateCondBr(isLast, weigh, more);
-  ir_.SetInsertPoint(more);
-  copyKeys(next);
   ir_.CreateBr(weigh);
   ir_.SetInsertPoint(weigh);
-  accumulate(weights, sums);
-  std::vector<Value> results{next};
-  results.insert(results.end(), maxima.begin(), maxima.end());
+  for (auto& [value, made] : renewed) {
+    llvm::PHINode* phi = ir_.CreatePHI(made->getType(), 2);
+    phi->addIncoming(*value, scored);
+    phi->addIncoming(made, fade);
+    *value = phi;
+  }
+  std::vector<Value> shifts;
+  for (Value reference : references) shifts.push_back(shiftOf(reference));
+  // Column by column, so that products of the first go on beside exponentials of the next.
+  for (size_t n = 0; n < blocks; n += 2) {
+    for (size_t r = 0; r < rows_.size(); ++r)
+      for (size_t at = n; at < n + 2; ++at)
+        for (size_t half = 0; half < 2; ++half) {
+          Value& v = element(r, at, half);
+          v = power(v, shifts[r]);
+          totals[r] = ir_.CreateFAdd(totals[r], v);
+        }
+    std::vector<Words> weights;
+    for (size_t i = 0; i < rowTiles; ++i) {
+      const Words &left = scores[i][n], &right = scores[i][n + 1];
+      weights.push_back({core_.pack(left[0], left[1]), core_.pack(left[2], left[3]), core_.pack(right[0], right[1]),
+                         core_.pack(right[2], right[3])});
+    }
+    accumulate(static_cast<int>(n) / 2, weights, sums, stage);
+  }
+  std::vector<Value> results{next, otherStage};
+  results.insert(results.end(), references.begin(), references.end());
   results.insert(results.end(), totals.begin(), totals.end());
   for (auto& row : sums)
     for (Words& words : row) results.insert(results.end(), words.begin(), words.end());
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(results[i], weigh);
   ir_.CreateCondBr(isLast, after, loop);
-  llvm::BasicBlock* end = weigh;
   ir_.SetInsertPoint(after);
   const auto leave = [&](Value result, Value none) {
     llvm::PHINode* phi = ir_.CreatePHI(ir_.getFloatTy(), 2);
     phi->addIncoming(none, before);
-    phi->addIncoming(result, end);
+    phi->addIncoming(result, weigh);
     return phi;
   };
   for (auto& row : sums)
     for (Words& words : row)
       for (Value& v : words) v = leave(v, zero);
   for (Value& v : totals) v = leave(v, zero);
-  for (Value& v : maxima) v = leave(v, infinity);
+  for (Value& v : references) v = leave(v, infinity);
   core_.waitFor(0);  // a block does not end while something is on its way
-  storeRows(sums, totals, maxima);
+  storeRows(sums, totals, references);
 }
 
 /// Emits `work` for threads for which `condition` holds; null: all.
@@ -213,7 +241,7 @@ void FlashEmitter::when(Value condition, const std::function<void()>& work) {
 }
 
 void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& totals,
-                             const std::vector<Value>& maxima) {
+                             const std::vector<Value>& references) {
   const inductor::Statement& store = section_.body[2];
   const BufferSlot& slot = scope_.buffers.at(store.buffer);
   const int64_t fast = store.index.strideOf(how_.depth.symbol).value();
@@ -232,7 +260,7 @@ void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const 
         Value logarithm = ir_.CreateFMul(core_.log2(total), real(1 / std::numbers::log2e));
         Value address =
             ir_.CreateGEP(ir_.getFloatTy(), scope_.buffers.at(sum.buffer).base, addressOf(sum.index, rows_[r].symbols));
-        ir_.CreateAlignedStore(ir_.CreateFAdd(maxima[r], logarithm), address, llvm::Align(4));
+        ir_.CreateAlignedStore(ir_.CreateFAdd(references[r], logarithm), address, llvm::Align(4));
       });
     }
     when(rows_[r].isInside, [&] {

@@ -179,6 +179,7 @@ std::vector<GradientEmitter::Tile> GradientEmitter::weigh(const Tile& scores, co
                                  static_cast<size_t>(half)};
   };
   BodyEmitter body(lanes_, scope_, section_, set);
+  body.contracts = true;
   body.onReduced = [&](int reduction, int group, int neighbour) {
     const auto [row, n, half] = placeOf(group, neighbour);
     return (reduction == section_.body[0].reduction ? scores : weights)[row / 2][n][2 * (row % 2) + half];
