@@ -589,8 +589,20 @@ def sums_are_kept_rather_than_added_up_again():
     assert "saved_add" in backward and "saved_mm" not in backward, backward
 
 
+def weights_in_another_type_are_kept_rather_than_made_again():
+    def narrowed(x, *weights):
+        for w in weights:
+            x = x @ w.bfloat16()
+        return x
+    narrow = [torch.randn(5, 8, dtype=torch.bfloat16, requires_grad=True), *(G(8, 8) for _ in range(3))]
+    backward = probe.trace(lambda *a: [narrowed(*a)], narrow).backward
+    assert backward.count("saved__to_copy") >= 3, backward
+    backward = probe.trace(lambda x, w: [x.float() @ w], narrow[:2]).backward
+    assert "saved__to_copy" not in backward, backward  # what is only wider is multiplied as it was
+
+
 PROGRAMS.update({f.__name__: f for f in (
-    same_argument_twice, sums_are_kept_rather_than_added_up_again, other_strides_of_the_incoming_gradient, undefined_gradients, backward_twice, second_derivatives,
+    same_argument_twice, weights_in_another_type_are_kept_rather_than_made_again, sums_are_kept_rather_than_added_up_again, other_strides_of_the_incoming_gradient, undefined_gradients, backward_twice, second_derivatives,
     second_derivatives_without_a_formula_are_refused,
     stale_saved_input_is_noticed, stale_saved_output_is_noticed, overlapping_written_inputs_are_refused,
     gradient_accumulates_without_aliasing)})

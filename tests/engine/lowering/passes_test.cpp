@@ -35,6 +35,31 @@ class PassesTest : public QObject {
     QCOMPARE(count(optimised(m.returning({c})), "aten::sin"), 1);
     QCOMPARE(count(optimised(m.returning({a, b})), "aten::sin"), 2);
   }
+  void aCopyOfAComputedResultIsTheResult() {
+    const auto copies = [](bool ofInput, bool ofPart, int results, bool alsoMade, bool twice) {
+      GraphMaker m;
+      const ValueRef x = m.input(tensor({4}));
+      const ValueRef made = ofInput ? x : m.call("aten::sin", {x}, tensor({4}));
+      OutputMeta seenMeta = tensor({ofPart ? int64_t{2} : int64_t{4}});
+      const ValueRef seen = ofPart ? m.call("aten::slice.Tensor", {made, int64_t{0}, int64_t{0}, int64_t{2}, int64_t{1}}, seenMeta)
+                                   : m.call("aten::view", {made, ArgumentList{int64_t{4}}}, seenMeta);
+      ArgumentList out;
+      for (int i = 0; i < results; ++i) {
+        ValueRef copy = m.call("aten::clone", {seen, {}}, seenMeta);
+        if (twice) copy = m.call("aten::clone", {copy, {}}, seenMeta);
+        out.push_back(copy);
+      }
+      if (alsoMade) out.push_back(made);
+      return count(optimised(m.returning(std::move(out))), "aten::clone");
+    };
+    QCOMPARE(copies(false, false, 1, false, false), 0);
+    QCOMPARE(copies(false, false, 1, false, true), 0);
+    QCOMPARE(copies(false, false, 2, false, false), 1);  // each result has memory of its own
+    QCOMPARE(copies(false, false, 1, true, false), 1);
+    QCOMPARE(copies(false, true, 1, false, false), 1);  // it would keep what it is a part of
+    QCOMPARE(copies(true, false, 1, false, false), 1);
+    QCOMPARE(copies(true, false, 1, false, true), 1);
+  }
   void randomNodesNeitherMergeNorDie() {
     GraphMaker m;
     ValueRef x = m.input(tensor({4}));
