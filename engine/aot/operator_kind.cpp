@@ -10,7 +10,7 @@
 namespace fusebox::aot {
 namespace {
 
-// Pointwise, but a polynomial or a division an element: keeping the result is cheaper than computing it again.
+// OperatorKind::isHeavy
 const std::unordered_set<std::string_view> kHeavyPointwise{
     "aten::exp",     "aten::expm1",   "aten::log",        "aten::log1p",   "aten::log2",  "aten::log10", "aten::sin",   "aten::cos",
     "aten::tan",     "aten::sinh",    "aten::cosh",       "aten::tanh",    "aten::asin",  "aten::acos",  "aten::atan",  "aten::atan2",
@@ -26,7 +26,8 @@ OperatorKind makeKind(const std::string& op) {
   kind.isCopy = op == "aten::clone";
   kind.isFactory = facts.factory && !ordered;
   const bool pointwise = facts.pointwise || op == "aten::_to_copy" || op == "aten::where.self";
-  kind.isCheap = pointwise && !ordered && !kHeavyPointwise.count(op);
+  kind.isHeavy = pointwise && !ordered && kHeavyPointwise.count(op);
+  kind.isCheap = pointwise && !ordered && !kind.isHeavy;
   return kind;
 }
 

@@ -8,6 +8,7 @@ namespace fusebox::aot {
 struct OperatorKind {
   bool isView = false;        ///< result shares its first argument's memory
   bool isCheap = false;       ///< worth computing again in backward rather than keeping: light pointwise arithmetic
+  bool isHeavy = false;       ///< pointwise, but a polynomial or a division an element: so only where memory is what takes the time
   bool isCopy = false;        ///< the same elements in memory of their own
   bool isFactory = false;     ///< no tensor arguments, and the same result each time
 };

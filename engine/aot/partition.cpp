@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -79,8 +80,9 @@ class InMemory {
 };
 
 /// Chooses what to keep. Every forward value is split into an entry and an exit joined by an edge as dear as keeping it; a value that
-/// cannot be computed again hangs on the source, a value that backward reads hangs on the sink. A value that a product of backward
-/// reads is written to memory where it is computed again (a weight in another type): an edge from the source as dear as that.
+/// cannot be computed again hangs on the source, a value that backward reads hangs on the sink. Some values are written to memory where
+/// they are computed again: what a product of backward reads (a weight in another type), and what is made of several values and read
+/// here and there (the sums of residual connections). An edge from the source is as dear as that.
 class SavedChoice {
  public:
   explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph), inMemory_(joint) {
@@ -88,6 +90,7 @@ class SavedChoice {
     findBackwardNodes();
     noteReadRoots();
     gather();
+    findSpans();
   }
 
   std::vector<ValueRef> choose() {
@@ -135,12 +138,18 @@ class SavedChoice {
     if (node.kind != NodeKind::Call || graph::isOrdered(node)) return false;
     auto& kind = kindOf(node.op);
     if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
-    return kind.isView || (kind.isCheap && !crossesDevices(v));
+    const bool isCheap = kind.isCheap || (kind.isHeavy && graph_.meta(v).tensor.device.kind == graph::DeviceKind::Cuda);
+    return kind.isView || (isCheap && !crossesDevices(v));
   }
   /// Whether it is written to memory where it is computed again. What was only widened is multiplied as it was.
   bool isWrittenAgain(ValueRef v) const {
-    if (!writtenAgain_.count(v)) return false;
     const Node& node = graph_.node(v.node);
+    if (const Span& span = spans_[static_cast<size_t>(v.node)]; span.first < span.last) {
+      int large = 0;
+      graph::Graph::forEachValue(node.args, [&](ValueRef from) { large += 2 * bytesOf(graph_.meta(from), joint_) >= bytesOf(graph_.meta(v), joint_); });
+      if (large > 1) return true;
+    }
+    if (!writtenAgain_.count(v)) return false;
     const auto* source = node.op == "aten::_to_copy" ? node.args[0].as<ValueRef>() : nullptr;
     return !source || graph::elementSize(graph_.meta(*source).tensor.dtype) >= graph::elementSize(graph_.meta(v).tensor.dtype);
   }
@@ -207,9 +216,37 @@ class SavedChoice {
     }
   }
 
+  /// Between which operators of backward outside of loops a forward value is read, were nothing kept.
+  struct Span {
+    int first = std::numeric_limits<int>::max(), last = -1;
+    void widen(const Span& by) {
+      first = std::min(first, by.first);
+      last = std::max(last, by.last);
+    }
+  };
+  void findSpans() {
+    const auto& nodes = graph_.nodes();
+    spans_.resize(nodes.size());
+    std::vector<int> stage(nodes.size());  // operators outside of loops on the longest way to here
+    for (auto& node : nodes) {
+      if (!node.isBackward) continue;
+      auto& mine = stage[static_cast<size_t>(node.id)];
+      graph::Graph::forEachValue(node.args, [&](ValueRef v) { mine = std::max(mine, stage[static_cast<size_t>(v.node)]); });
+      mine += !isInLoop(joint_, node);
+    }
+    for (size_t i = nodes.size(); i-- > 0;) {
+      auto& node = nodes[i];
+      const bool reads = node.isBackward ? needed_[i] : position_.count({node.id, 0}) && recomputable({node.id, 0});
+      if (!reads) continue;
+      const Span own = node.isBackward ? Span{stage[i], stage[i]} : spans_[i];
+      graph::Graph::forEachValue(node.args, [&](ValueRef v) { spans_[static_cast<size_t>(v.node)].widen(own); });
+    }
+  }
+
   const JointGraph& joint_;
   const graph::Graph& graph_;
   const InMemory inMemory_;
+  std::vector<Span> spans_;  ///< by node
   std::set<ValueRef> results_;
   std::vector<bool> needed_;
   std::set<ValueRef> readByBackward_;
