@@ -4,16 +4,28 @@
 namespace fusebox::inductor {
 namespace {
 
-/// (input, p, train?) -> output, mask. Draws as eager does, so that the same seed gives the same mask.
+/// Truth values in the shape of `like`, each true with probability `p`; `mask`: how they lie, whatever its type. Draws as eager does,
+/// whatever the type that it draws.
+T drawnTruths(Rewriter& r, T like, double p, TensorMeta mask) {
+  mask.dtype = DType::Bool;
+  T blank = r.call("aten::empty_like", {like.v, DType::Bool, {}, {}, false, {}}, mask);
+  return r.call("aten::bernoulli.p", {blank.v, p, {}}, mask);
+}
+
+/// (self, p, generator): 0 and 1 as floats. What backward is given of them is then one byte each.
+void bernoulli(Rewriter& r) {
+  if (!graph::isFloatingPoint(r.outMeta(0).dtype) || !r.args().isNone(2)) throw NotLowered("numbers that are drawn as they are");
+  r.output(0, drawnTruths(r, r.in(0), r.args().number(1), r.outMeta(0)));
+}
+
+/// (input, p, train?) -> output, mask
 void nativeDropout(Rewriter& r) {
   NodeArgs args = r.args();
   const double p = args.number(1);
   const bool train = args.isNone(2) || args.boolean(2);
   if (!train || p == 0 || p == 1) throw NotLowered("dropout that keeps or drops everything");
   T x = r.in(0);
-  TensorMeta mask = r.outMeta(1);
-  T blank = r.call("aten::empty_like", {x.v, DType::Bool, {}, {}, false, {}}, mask);
-  T kept = r.call("aten::bernoulli.p", {blank.v, 1 - p, {}}, mask);
+  T kept = drawnTruths(r, x, 1 - p, r.outMeta(1));
   r.output(0, r.upcast(x) * kept * (1 / (1 - p)));
   r.output(1, kept);
 }
@@ -112,6 +124,7 @@ void aminmax(Rewriter& r) {
 
 void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::native_dropout", nativeDropout});
+  table.push_back({"aten::bernoulli.p", bernoulli, true});
   table.push_back({"aten::native_dropout_backward", nativeDropoutBackward});
   table.push_back({"aten::glu", glu});
   table.push_back({"aten::glu_backward", gluBackward});

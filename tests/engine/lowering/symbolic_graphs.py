@@ -261,7 +261,7 @@ PROGRAMS = {
     "tokens": lambda s: (Tokens(), (torch.randint(0, 50, (s, 12)),)),
     "lengths of tokens": lambda s: (Tokens(), (torch.randint(0, 50, (2, s)),)),
 }
-INFERENCE = {"variance"}  # whose gradients have constants of the size
+INFERENCE = {"variance", "conv net"}  # where captures with gradients have constants of the size
 LEAST = {"chosen": 3}
 CAPTURED = (12, 16, 22, 30)  # sizes that are captured; the hint is the second
 RUN = (2, 3, 5, 8, 12, 16, 17, 31, 64, 97)
