@@ -31,7 +31,7 @@ def captured(fn, inputs, train):
         if not train:
             inputs = [i.detach() for i in inputs]
         compiled = fusebox.compile(fn, dynamic=False, fullgraph=True)
-        with fusebox.record(session):
+        with fusebox.record(session), torch.set_grad_enabled(train):
             out = compiled(*inputs)
             if train:
                 out.float().sum().backward()
