@@ -1,7 +1,7 @@
 #define QT_NO_EMIT  // BodyBuilder has a function of that name
-#include <QElapsedTimer>
 #include <QTest>
 #include <cmath>
+#include <ctime>
 #include <map>
 
 #include "tests/engine/scheduler/lowered_maker.h"
