@@ -17,6 +17,8 @@ struct GpuTarget {
   bool hasClusters() const { return capability >= 90; }
   /// Whether one instruction adds 16 bytes of floats to memory, each atomically (PTX 8.1).
   bool hasVectorAtomics() const { return capability >= 90; }
+  /// Whether a warp group multiplies what lies in shared memory (wgmma), which later devices do in another way.
+  bool hasWarpGroups() const { return capability == 90; }
   /// Bytes of shared memory that a multiprocessor's blocks have together.
   int sharedMemory() const;
   /// The newest architecture that LLVM knows and the device runs, as in ".target sm_90". PTX runs on later ones too.

@@ -44,7 +44,7 @@ std::string GpuTarget::ptxArchitecture() const {
   int best = kOldestCapability;
   for (int a : kArchitectures)
     if (a <= capability) best = a;
-  return "sm_" + std::to_string(best);
+  return "sm_" + std::to_string(best) + (hasWarpGroups() ? "a" : "");
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const GpuTarget& target) {

@@ -73,7 +73,7 @@ Result<const CudaLinker*> CudaLinker::get() {
 }
 
 Result<std::string> CudaLinker::link(const std::string& ptx, int capability) const {
-  const std::string architecture = "-arch=sm_" + std::to_string(capability);
+  const std::string architecture = "-arch=sm_" + std::to_string(capability) + (capability == 90 ? "a" : "");  // with what only Hopper has
   const char* options[] = {architecture.c_str(), "-O3"};
   Handle handle = nullptr;
   if (int error = create_(&handle, 2, options))

@@ -14,6 +14,10 @@ using inductor::SymExpr;
 namespace {
 
 constexpr int kPiece = 8;  // elements of 16 bytes
+constexpr int kPiecesOfBlock = FlashPlan::kBlock / kPiece;
+
+/// Of a block of so many rows, in groups.
+constexpr int blockBytes(int rows) { return rows * 2 * FlashPlan::kBlock; }
 
 }  // namespace
 
@@ -70,7 +74,7 @@ void FlashEmitter::makeFunction(const std::string& name) {
   memory_ = new llvm::GlobalVariable(module_, llvm::ArrayType::get(ir_.getInt8Ty(), 0), false,
                                      llvm::GlobalValue::ExternalLinkage, nullptr, "tiles", nullptr,
                                      llvm::GlobalValue::NotThreadLocal, kShared);
-  memory_->setAlignment(llvm::Align(16));
+  memory_->setAlignment(llvm::Align(plan_.inGroups ? 1024 : 16));
 }
 
 void FlashEmitter::bindArguments(bool aligned) {
@@ -152,8 +156,9 @@ void FlashEmitter::bindBlock() {
   firstRow_ = ir_.CreateMul(tile, number(plan_.rowsOfTile()));
   for (int i = 0; i < 2 * plan_.rowTiles; ++i) {
     Row row;
-    Value within = ir_.CreateAdd(ir_.CreateMul(warp_, number(16 * plan_.rowTiles)), ir_.CreateLShr(lane_, number(2)));
-    row.number = ir_.CreateAdd(firstRow_, ir_.CreateAdd(within, number(8 * i)));
+    const int ofWarp = plan_.inGroups ? 16 : 16 * plan_.rowTiles, ofTile = plan_.inGroups ? 16 * FlashPlan::kWarps : 16;
+    Value within = ir_.CreateAdd(ir_.CreateMul(warp_, number(ofWarp)), ir_.CreateLShr(lane_, number(2)));
+    row.number = ir_.CreateAdd(firstRow_, ir_.CreateAdd(within, number(ofTile * (i / 2) + 8 * (i % 2))));
     if (plan_.rows % plan_.rowsOfTile() != 0) {
       row.isInside = ir_.CreateICmpULT(row.number, number(plan_.rows));
       row.number = ir_.CreateSelect(row.isInside, row.number, number(plan_.rows - 1));
@@ -216,8 +221,13 @@ void FlashEmitter::copyPiece(const Operand& operand, Value first, int64_t limit,
   Value offset = addressOf(operand.index, symbols);
   offset = ir_.CreateAdd(offset, ir_.CreateMul(wide(part), ir_.getInt64(static_cast<uint64_t>(kPiece * operand.fast))));
   Value address = ir_.CreateGEP(ir_.getInt16Ty(), operand.slot->base, offset);
-  Value to = shared(place, ir_.CreateAdd(ir_.CreateMul(row, number(pitch)),
-                                         ir_.CreateMul(ir_.CreateURem(piece, number(perRow)), number(2 * kPiece))));
+  Value column = ir_.CreateURem(piece, number(perRow)), at = ir_.CreateMul(row, number(pitch));
+  if (plan_.inGroups) {
+    Value block = ir_.CreateUDiv(column, number(kPiecesOfBlock));
+    at = ir_.CreateAdd(ir_.CreateMul(block, number(blockBytes(count))), ir_.CreateMul(row, number(2 * FlashPlan::kBlock)));
+    column = ir_.CreateXor(ir_.CreateURem(column, number(kPiecesOfBlock)), ir_.CreateAnd(row, number(kPiecesOfBlock - 1)));
+  }
+  Value to = shared(place, ir_.CreateAdd(at, ir_.CreateMul(column, number(2 * kPiece))));
   if (shift) to = ir_.CreateAdd(to, shift);
   if (operand.inPieces) {
     core_.copy(to, ir_.CreatePtrToInt(address, ir_.getInt64Ty()),
@@ -253,8 +263,56 @@ std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::loadQuery(int step, 
   return made;
 }
 
+std::vector<FlashEmitter::Value> FlashEmitter::asValues(const std::vector<Words>& words) {
+  std::vector<Value> made;
+  for (const Words& w : words) made.insert(made.end(), w.begin(), w.end());
+  return made;
+}
+
+std::vector<FlashEmitter::Words> FlashEmitter::asWords(const std::vector<Value>& values) {
+  std::vector<Words> made(values.size() / 4);
+  for (size_t i = 0; i < values.size(); ++i) made[i / 4][i % 4] = values[i];
+  return made;
+}
+
+void FlashEmitter::finishGroup(std::vector<std::vector<Words>>& sums) {
+  std::vector<Value> all;
+  for (const auto& row : sums) {
+    const std::vector<Value> own = asValues(row);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  core_.finishGroup(all);
+  const auto each = static_cast<std::ptrdiff_t>(all.size() / sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) * each;
+    sums[i] = asWords({begin, begin + each});
+  }
+}
+
+std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::productsInGroup(Value stage) {
+  constexpr int kSteps = FlashPlan::kBlock / 16;  // of a block
+  std::vector<std::vector<Words>> made;
+  core_.beginGroup();
+  for (int i = 0; i < plan_.rowTiles; ++i) {
+    std::vector<Value> sums;
+    for (int k = 0; k < plan_.width / 16; ++k) {
+      const auto place = [&](int first, int rows) {
+        return first + k / kSteps * blockBytes(rows) + k % kSteps * 2 * 16;
+      };
+      Value query = core_.descriptor(shared(place(i * blockBytes(16 * FlashPlan::kWarps), plan_.rowsOfTile()), number(0)), 16);
+      Value key = core_.descriptor(shared(place(plan_.keysAt(), plan_.columnsOfTile), stage), 16);
+      sums = core_.multiplyInGroup({query}, key, false, sums, plan_.columnsOfTile);
+    }
+    made.push_back(asWords(sums));
+  }
+  core_.commitGroup();
+  finishGroup(made);
+  return made;
+}
+
 /// query @ key of a tile: [tile of rows][8 columns].
 std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::vector<std::vector<Words>>& query, Value stage) {
+  if (plan_.inGroups) return productsInGroup(stage);
   const int pairs = plan_.columnsOfTile / 16, steps = plan_.widthInMemory() / 16;
   Value zero = real(0);
   std::vector<std::vector<Words>> sums(
@@ -285,6 +343,17 @@ std::vector<std::vector<FlashEmitter::Words>> FlashEmitter::products(const std::
 
 void FlashEmitter::accumulate(int step, const std::vector<Words>& weights, std::vector<std::vector<Words>>& sums,
                               Value stage) {
+  if (plan_.inGroups) {
+    const int block = blockBytes(plan_.columnsOfTile);
+    Value values = core_.descriptor(shared(plan_.valuesAt() + step * blockBytes(16), stage), block);
+    core_.beginGroup();
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const std::vector<Value> a(weights[i].begin(), weights[i].end());
+      sums[i] = asWords(core_.multiplyInGroup(a, values, true, asValues(sums[i]), plan_.depth));
+    }
+    core_.commitGroup();
+    return;
+  }
   Value base = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAnd(lane_, number(15)), number(plan_.depthPitch())),
                              ir_.CreateMul(ir_.CreateLShr(lane_, number(4)), number(16)));
   base = ir_.CreateAdd(base, stage);

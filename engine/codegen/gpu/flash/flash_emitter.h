@@ -73,6 +73,11 @@ class FlashEmitter {
   std::vector<std::vector<Words>> products(const std::vector<std::vector<Words>>& query, Value stage);
   /// Adds to the sums what the step's 16 columns have; `weights`: as the first operand of a product, of each tile of rows.
   void accumulate(int step, const std::vector<Words>& weights, std::vector<std::vector<Words>>& sums, Value stage);
+  static std::vector<Value> asValues(const std::vector<Words>& words);
+  static std::vector<Words> asWords(const std::vector<Value>& values);
+  std::vector<std::vector<Words>> productsInGroup(Value stage);
+  /// Waits for what a warp group makes of the sums.
+  void finishGroup(std::vector<std::vector<Words>>& sums);
   std::vector<std::vector<Words>> loadQuery(int step, int steps);
   /// The scores of the thread's elements in the columns from `first` on: what the kernel's section makes of the
   /// products.

@@ -17,9 +17,9 @@ const inductor::Value& loadBehind(const inductor::Section& section, inductor::Va
 std::string FlashPlan::str() const {
   return fmt::format(
       "attention: {} places of {} x {}, width {}, depth {}\n  a block: {} rows of a place, {} a warp, columns by {}, "
-      "{} bytes of shared memory{}\n",
+      "{} bytes of shared memory{}{}\n",
       places, rows, columns, width, depth, rowsOfTile(), 16 * rowTiles, columnsOfTile, sharedBytes(),
-      queryInRegisters ? ", the query in registers" : "");
+      queryInRegisters ? ", the query in registers" : "", inGroups ? ", products of a warp group" : "");
 }
 
 Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
@@ -58,7 +58,9 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   // Registers of a thread: 32 rows a warp take half as many reads of keys and values from shared memory as 16.
   const int widest = std::max(plan.widthInMemory(), plan.depthInMemory());
   plan.rowTiles = widest <= 128 && plan.rows > 64 ? 2 : 1;
-  plan.queryInRegisters = plan.rowTiles * plan.widthInMemory() <= 128;
+  const auto isOfBlocks = [](int extent) { return extent == FlashPlan::kBlock || extent == 2 * FlashPlan::kBlock; };
+  plan.inGroups = target.hasWarpGroups() && plan.rowTiles == 2 && isOfBlocks(plan.width) && isOfBlocks(plan.depth);
+  plan.queryInRegisters = !plan.inGroups && plan.rowTiles * plan.widthInMemory() <= 128;
   plan.columnsOfTile = widest <= 128 ? 64 : 32;
   while (plan.columnsOfTile > 16 && 2 * (plan.sharedBytes() + kReserved) > target.sharedMemory()) plan.columnsOfTile /= 2;
   // A block walks over all columns alone: a few rows of many leave most of the device idle, which products do not.

@@ -138,6 +138,7 @@ void FlashEmitter::walk() {
   Value isLast = ir_.CreateICmpUGE(next, number(plan_.columns));
   Value otherStage = ir_.CreateSub(number(plan_.stageBytes()), stage);
   core_.waitFor(0);
+  if (plan_.inGroups) core_.showToGroups();
   core_.barrier();  // the tile is there, and everybody is done with the one before, whose place the next one takes
   ir_.CreateCondBr(isLast, work, more);
   ir_.SetInsertPoint(more);
@@ -205,6 +206,7 @@ void FlashEmitter::walk() {
     }
     accumulate(static_cast<int>(n) / 2, weights, sums, stage);
   }
+  if (plan_.inGroups) finishGroup(sums);
   std::vector<Value> results{next, otherStage};
   results.insert(results.end(), references.begin(), references.end());
   results.insert(results.end(), totals.begin(), totals.end());

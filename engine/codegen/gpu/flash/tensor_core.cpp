@@ -45,6 +45,63 @@ std::array<Value*, 4> TensorCore::multiply(const std::array<Value*, 4>& a, Value
   return out;
 }
 
+Value* TensorCore::descriptor(Value* address, int block) {
+  // Bits 0-13: address / 16; 16-29: from block to block; 32-45: from eight rows to the next eight; 62-63: swizzled by 128 bytes.
+  constexpr uint64_t kEightRows = 1024 / 16, kSwizzled = uint64_t{1} << 62;
+  const uint64_t layout = (static_cast<uint64_t>(block / 16) << 16) | (kEightRows << 32) | kSwizzled;
+  Value* start = ir_.CreateAnd(ir_.CreateLShr(address, 4), ir_.getInt32(0x3FFF));
+  return ir_.CreateOr(ir_.CreateZExt(start, ir_.getInt64Ty()), ir_.getInt64(layout));
+}
+
+std::vector<Value*> TensorCore::multiplyInGroup(const std::vector<Value*>& a, Value* b, bool transposed, const std::vector<Value*>& c,
+                                                int columns) {
+  const auto count = static_cast<size_t>(columns) / 2;
+  const std::string type = isBf16_ ? "bf16" : "f16";
+  const bool inRegisters = a.size() > 1;
+  std::string constraints, sums;
+  std::vector<llvm::Type*> types(count, ir_.getFloatTy());
+  for (size_t i = 0; i < count; ++i) {
+    constraints += i ? ",=f" : "=f";
+    sums += (i ? ", $" : "$") + std::to_string(i);
+  }
+  std::vector<Value*> operands = c;
+  for (size_t i = 0; i < c.size(); ++i) constraints += "," + std::to_string(i);
+  std::string first;
+  for (Value* v : a) {
+    first += (first.empty() ? "$" : ", $") + std::to_string(count + operands.size());
+    constraints += inRegisters ? ",r" : ",l";
+    operands.push_back(v);
+  }
+  if (inRegisters) first = "{" + first + "}";
+  const std::string second = "$" + std::to_string(count + operands.size());
+  constraints += ",l";
+  operands.push_back(b);
+  const std::string text = "{ .reg .pred p; setp.ne.b32 p, " + std::string(c.empty() ? "0" : "1") + ", 0; wgmma.mma_async.sync.aligned.m64n" +
+                           std::to_string(columns) + "k16.f32." + type + "." + type + " {" + sums + "}, " + first + ", " + second + ", p, 1, 1" +
+                           (inRegisters ? "" : ", 0") + (transposed ? ", 1" : ", 0") + "; }";
+  Value* all = assemble(llvm::StructType::get(ir_.getContext(), types), text, constraints, operands, true);
+  std::vector<Value*> made;
+  for (unsigned i = 0; i < count; ++i) made.push_back(ir_.CreateExtractValue(all, i));
+  return made;
+}
+
+void TensorCore::beginGroup() { assemble(ir_.getVoidTy(), "wgmma.fence.sync.aligned;", "", {}, true); }
+void TensorCore::commitGroup() { assemble(ir_.getVoidTy(), "wgmma.commit_group.sync.aligned;", "", {}, true); }
+
+void TensorCore::finishGroup(std::vector<Value*>& values) {
+  std::string constraints;
+  std::vector<llvm::Type*> types;
+  for (Value* v : values) {
+    constraints += types.empty() ? "=f" : ",=f";
+    types.push_back(v->getType());
+  }
+  for (size_t i = 0; i < values.size(); ++i) constraints += "," + std::to_string(i);
+  Value* all = assemble(llvm::StructType::get(ir_.getContext(), types), "wgmma.wait_group.sync.aligned 0;", constraints, values, true);
+  for (unsigned i = 0; i < values.size(); ++i) values[i] = ir_.CreateExtractValue(all, i);
+}
+
+void TensorCore::showToGroups() { assemble(ir_.getVoidTy(), "fence.proxy.async.shared::cta;", "", {}, true); }
+
 Value* TensorCore::pack(Value* low, Value* high) {
   return assemble(ir_.getInt32Ty(), std::string("cvt.rn.") + (isBf16_ ? "bf16x2" : "f16x2") + ".f32 $0, $1, $2;",
                   "=r,f,f", {high, low}, false);

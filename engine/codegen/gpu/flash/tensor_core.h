@@ -22,6 +22,21 @@ class TensorCore {
   /// behind them, lane / 4 + 8.
   std::array<llvm::Value*, 4> multiply(const std::array<llvm::Value*, 4>& a, llvm::Value* b0, llvm::Value* b1,
                                        const std::array<llvm::Value*, 4>& c);
+  /// What a warp group multiplies: where an operand lies in shared memory (i32, from a multiple of 1024 on), in blocks of 64
+  /// elements a row that are `block` bytes apart, swizzled.
+  llvm::Value* descriptor(llvm::Value* address, int block);
+  /// c + a b of 64x16 times 16xN by the four warps of a group (PTX ISA, wgmma.mma_async, m64nNk16), of which nobody may
+  /// read or write anything before finishGroup(). `c`: N / 2 floats of a lane, those of multiply() for each 8 columns; empty: 0.
+  /// `a`: a descriptor, or the words that multiply() takes. `b`: rows of 16 columns each if `transposed`, else columns of them.
+  std::vector<llvm::Value*> multiplyInGroup(const std::vector<llvm::Value*>& a, llvm::Value* b, bool transposed,
+                                            const std::vector<llvm::Value*>& c, int columns);
+  /// Before the first multiplyInGroup() that reads registers or shared memory written since.
+  void beginGroup();
+  void commitGroup();
+  /// Until every product is done; `values`: what they made, which is theirs from here on.
+  void finishGroup(std::vector<llvm::Value*>& values);
+  /// So that warp groups see what this thread has written to shared memory.
+  void showToGroups();
   /// Two floats rounded to 16 bits in an i32, `low` in the lower half.
   llvm::Value* pack(llvm::Value* low, llvm::Value* high);
   /// 2 to the power of x; subnormal results are 0.
