@@ -1,7 +1,7 @@
 #include "engine/aot/gradient_graph.h"
 
 #include <algorithm>
-#include <set>
+#include <cstdint>
 
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/operator_kind.h"
@@ -66,21 +66,28 @@ Graph gradientGraph(const AotModule& module, Gradients which) {
 
 std::vector<std::vector<int32_t>> placeholdersRead(const Graph& graph, size_t first) {
   const auto start = static_cast<int32_t>(first);
-  std::vector<std::set<int32_t>> reads(graph.nodes().size());
+  int32_t count = 0;
+  for (auto& node : graph.nodes())
+    if (node.kind == NodeKind::Placeholder) count = std::max(count, node.index - start + 1);
+  // A set of bits for each node: deep models have a hundred such placeholders and ten thousand nodes.
+  const auto words = static_cast<size_t>(count + 63) / 64;
+  std::vector<uint64_t> reads(graph.nodes().size() * words);
+  const auto of = [&](graph::NodeId id) { return reads.data() + static_cast<size_t>(id) * words; };
   for (auto& node : graph.nodes()) {
-    auto& mine = reads[static_cast<size_t>(node.id)];
-    if (node.kind == NodeKind::Placeholder && node.index >= start) mine.insert(node.index - start);
+    uint64_t* mine = of(node.id);
+    if (node.kind == NodeKind::Placeholder && node.index >= start) mine[(node.index - start) / 64] |= uint64_t{1} << ((node.index - start) % 64);
     if (node.kind == NodeKind::Call)
       Graph::forEachValue(node.args, [&](ValueRef v) {
-        auto& from = reads[static_cast<size_t>(v.node)];
-        mine.insert(from.begin(), from.end());
+        const uint64_t* from = of(v.node);
+        for (size_t w = 0; w < words; ++w) mine[w] |= from[w];
       });
   }
   std::vector<std::vector<int32_t>> made;
   for (auto& result : graph.output()->args) {
-    auto* value = result.as<ValueRef>();
-    auto from = value ? reads[static_cast<size_t>(value->node)] : std::set<int32_t>();
-    made.emplace_back(from.begin(), from.end());
+    auto& read = made.emplace_back();
+    if (auto* value = result.as<ValueRef>())
+      for (int32_t i = 0; i < count; ++i)
+        if (of(value->node)[i / 64] >> (i % 64) & 1) read.push_back(i);
   }
   return made;
 }

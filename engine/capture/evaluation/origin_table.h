@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Origin {
 /// All objects with a known origin, by address. The GIL must be held.
 class OriginTable {
  public:
+  using Origins = std::pmr::unordered_map<PyObject*, Origin>;
+
   Origin* find(PyObject* object) {
     auto it = byAddress_.find(object);
     return it == byAddress_.end() ? nullptr : &it->second;
@@ -37,10 +40,11 @@ class OriginTable {
     o.source = source;
     return o;
   }
-  const std::unordered_map<PyObject*, Origin>& all() const { return byAddress_; }
+  const Origins& all() const { return byAddress_; }
 
  private:
-  std::unordered_map<PyObject*, Origin> byAddress_;
+  std::pmr::monotonic_buffer_resource memory_{1 << 14};  ///< nothing is taken out before the capture ends
+  Origins byAddress_{&memory_};
 };
 
 }  // namespace fusebox::capture
