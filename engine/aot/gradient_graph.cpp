@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/operator_kind.h"
@@ -25,6 +26,39 @@ std::vector<bool> leadingToGradients(const AotModule& module) {
   for (size_t i = nodes.size(); i-- > 0;)
     if (needed[i] && nodes[i].kind != NodeKind::Output) Graph::forEachValue(nodes[i].args, need);
   return needed;
+}
+
+/// Values that a walk upwards ends at, with their numbers; -1: of no interest.
+using Ends = std::map<ValueRef, int32_t>;
+
+/// For every result, the numbers (below `count`) of the ends that it is computed from. A set of bits for each node: deep models have hundreds of
+/// ends and ten thousand nodes.
+std::vector<std::vector<int32_t>> endsRead(const Graph& graph, const Ends& ends, int32_t count, const std::vector<std::optional<ValueRef>>& results) {
+  const auto words = static_cast<size_t>(count + 63) / 64;
+  std::vector<uint64_t> reads((graph.nodes().size() + 1) * words);
+  std::vector<bool> hasEnd(graph.nodes().size());
+  for (auto& [value, number] : ends) hasEnd[static_cast<size_t>(value.node)] = true;
+  const auto add = [&](ValueRef v, uint64_t* to) {
+    const auto end = hasEnd[static_cast<size_t>(v.node)] ? ends.find(v) : ends.end();
+    if (end == ends.end()) {
+      const uint64_t* from = reads.data() + static_cast<size_t>(v.node) * words;
+      for (size_t w = 0; w < words; ++w) to[w] |= from[w];
+    } else if (end->second >= 0) {
+      to[end->second / 64] |= uint64_t{1} << (end->second % 64);
+    }
+  };
+  for (auto& node : graph.nodes())
+    if (node.kind == NodeKind::Call) Graph::forEachValue(node.args, [&](ValueRef v) { add(v, reads.data() + static_cast<size_t>(node.id) * words); });
+  std::vector<std::vector<int32_t>> made;
+  for (auto& result : results) {
+    uint64_t* mine = reads.data() + graph.nodes().size() * words;
+    std::fill_n(mine, words, 0);
+    if (result) add(*result, mine);
+    auto& numbers = made.emplace_back();
+    for (int32_t i = 0; i < count; ++i)
+      if (mine[i / 64] >> (i % 64) & 1) numbers.push_back(i);
+  }
+  return made;
 }
 
 }  // namespace
@@ -66,30 +100,19 @@ Graph gradientGraph(const AotModule& module, Gradients which) {
 
 std::vector<std::vector<int32_t>> placeholdersRead(const Graph& graph, size_t first) {
   const auto start = static_cast<int32_t>(first);
+  Ends ends;
   int32_t count = 0;
-  for (auto& node : graph.nodes())
-    if (node.kind == NodeKind::Placeholder) count = std::max(count, node.index - start + 1);
-  // A set of bits for each node: deep models have a hundred such placeholders and ten thousand nodes.
-  const auto words = static_cast<size_t>(count + 63) / 64;
-  std::vector<uint64_t> reads(graph.nodes().size() * words);
-  const auto of = [&](graph::NodeId id) { return reads.data() + static_cast<size_t>(id) * words; };
   for (auto& node : graph.nodes()) {
-    uint64_t* mine = of(node.id);
-    if (node.kind == NodeKind::Placeholder && node.index >= start) mine[(node.index - start) / 64] |= uint64_t{1} << ((node.index - start) % 64);
-    if (node.kind == NodeKind::Call)
-      Graph::forEachValue(node.args, [&](ValueRef v) {
-        const uint64_t* from = of(v.node);
-        for (size_t w = 0; w < words; ++w) mine[w] |= from[w];
-      });
+    if (node.kind != NodeKind::Placeholder || node.index < start) continue;
+    ends[{node.id, 0}] = node.index - start;
+    count = std::max(count, node.index - start + 1);
   }
-  std::vector<std::vector<int32_t>> made;
+  std::vector<std::optional<ValueRef>> results;
   for (auto& result : graph.output()->args) {
-    auto& read = made.emplace_back();
-    if (auto* value = result.as<ValueRef>())
-      for (int32_t i = 0; i < count; ++i)
-        if (of(value->node)[i / 64] >> (i % 64) & 1) read.push_back(i);
+    auto* value = result.as<ValueRef>();
+    results.push_back(value ? std::optional(*value) : std::nullopt);
   }
-  return made;
+  return endsRead(graph, ends, count, results);
 }
 
 void finishInnerResults(AotModule& module) {
@@ -108,7 +131,12 @@ void finishInnerResults(AotModule& module) {
   std::reverse(kept.begin(), kept.end());
   all = std::move(kept);
   if (all.empty()) return;
-  auto reads = placeholdersRead(gradientGraph(module, Gradients::OfInnerResults), module.saved.size());
+  // What placeholdersRead() says of gradientGraph(module, Gradients::OfInnerResults), which nobody may ever want.
+  Ends ends;
+  for (auto& saved : module.saved) ends[saved.joint] = -1;
+  const auto given = givenGradients(module, Gradients::OfInnerResults);
+  for (size_t i = 0; i < given.size(); ++i) ends[given[i]] = static_cast<int32_t>(i);
+  auto reads = endsRead(module.joint, ends, static_cast<int32_t>(given.size()), computedGradients(module, Gradients::OfInnerResults));
   for (size_t i = 0; i < all.size(); ++i) all[i].from = std::move(reads[i]);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +27,6 @@ struct Origin {
 /// All objects with a known origin, by address. The GIL must be held.
 class OriginTable {
  public:
-  using Origins = std::pmr::unordered_map<PyObject*, Origin>;
-
   Origin* find(PyObject* object) {
     auto it = byAddress_.find(object);
     return it == byAddress_.end() ? nullptr : &it->second;
@@ -40,11 +37,10 @@ class OriginTable {
     o.source = source;
     return o;
   }
-  const Origins& all() const { return byAddress_; }
+  const std::unordered_map<PyObject*, Origin>& all() const { return byAddress_; }
 
  private:
-  std::pmr::monotonic_buffer_resource memory_{1 << 14};  ///< nothing is taken out before the capture ends
-  Origins byAddress_{&memory_};
+  std::unordered_map<PyObject*, Origin> byAddress_;
 };
 
 }  // namespace fusebox::capture
