@@ -57,9 +57,11 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
     TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
     form.executor = std::make_shared<const Executor>(std::move(*made));
   };
-  if (!pass.isWhole()) compiled(graphOfPass(gradientGraph(*module, which), saved, pass));
-  else if (which == Gradients::OfInputs) compiled(*module->backward);
-  else compiled(gradientGraph(*module, which));
+  graph::Graph apart;
+  if (which != Gradients::OfInputs) apart = gradientGraph(*module, which);
+  const graph::Graph& whole = which == Gradients::OfInputs ? *module->backward : apart;
+  if (pass.isWhole()) compiled(whole);
+  else compiled(graphOfPass(whole, saved, pass));
   return form;
 }
 

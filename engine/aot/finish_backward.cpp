@@ -228,14 +228,16 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
     module_.forward = std::move(parts.forward);
     module_.backward = std::move(parts.backward);
     module_.forwardResults = parts.forwardResults;
+    std::multimap<graph::ValueRef, int32_t> resultsByRoot;
+    for (size_t i = 0; i < joint.results.size(); ++i) resultsByRoot.emplace(storageRoot(graph, joint.results[i]), static_cast<int32_t>(i));
     for (auto& s : parts.saved) {
       SavedPlan plan;
       plan.kind = s.isInput ? SavedPlan::Kind::Input : SavedPlan::Kind::Result;
       plan.index = s.index;
       plan.joint = s.joint;
-      auto root = storageRoot(graph, s.joint);
-      for (size_t i = 0; !s.isInput && i < joint.results.size(); ++i)
-        if (static_cast<int32_t>(i) != s.index && storageRoot(graph, joint.results[i]) == root) plan.aliasedResult = static_cast<int32_t>(i);
+      const auto [first, end] = resultsByRoot.equal_range(storageRoot(graph, s.joint));
+      for (auto known = first; !s.isInput && known != end; ++known)
+        if (known->second != s.index) plan.aliasedResult = known->second;
       module_.saved.push_back(plan);
     }
     module_.backward->name = "backward";

@@ -1,7 +1,8 @@
 #include "engine/aot/gradient_graph.h"
 
 #include <algorithm>
-#include <set>
+#include <cstdint>
+#include <map>
 
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/operator_kind.h"
@@ -25,6 +26,39 @@ std::vector<bool> leadingToGradients(const AotModule& module) {
   for (size_t i = nodes.size(); i-- > 0;)
     if (needed[i] && nodes[i].kind != NodeKind::Output) Graph::forEachValue(nodes[i].args, need);
   return needed;
+}
+
+/// Values that a walk upwards ends at, with their numbers; -1: of no interest.
+using Ends = std::map<ValueRef, int32_t>;
+
+/// For every result, the numbers (below `count`) of the ends that it is computed from. A set of bits for each node: deep models have hundreds of
+/// ends and ten thousand nodes.
+std::vector<std::vector<int32_t>> endsRead(const Graph& graph, const Ends& ends, int32_t count, const std::vector<std::optional<ValueRef>>& results) {
+  const auto words = static_cast<size_t>(count + 63) / 64;
+  std::vector<uint64_t> reads((graph.nodes().size() + 1) * words);
+  std::vector<bool> hasEnd(graph.nodes().size());
+  for (auto& [value, number] : ends) hasEnd[static_cast<size_t>(value.node)] = true;
+  const auto add = [&](ValueRef v, uint64_t* to) {
+    const auto end = hasEnd[static_cast<size_t>(v.node)] ? ends.find(v) : ends.end();
+    if (end == ends.end()) {
+      const uint64_t* from = reads.data() + static_cast<size_t>(v.node) * words;
+      for (size_t w = 0; w < words; ++w) to[w] |= from[w];
+    } else if (end->second >= 0) {
+      to[end->second / 64] |= uint64_t{1} << (end->second % 64);
+    }
+  };
+  for (auto& node : graph.nodes())
+    if (node.kind == NodeKind::Call) Graph::forEachValue(node.args, [&](ValueRef v) { add(v, reads.data() + static_cast<size_t>(node.id) * words); });
+  std::vector<std::vector<int32_t>> made;
+  for (auto& result : results) {
+    uint64_t* mine = reads.data() + graph.nodes().size() * words;
+    std::fill_n(mine, words, 0);
+    if (result) add(*result, mine);
+    auto& numbers = made.emplace_back();
+    for (int32_t i = 0; i < count; ++i)
+      if (mine[i / 64] >> (i % 64) & 1) numbers.push_back(i);
+  }
+  return made;
 }
 
 }  // namespace
@@ -66,23 +100,19 @@ Graph gradientGraph(const AotModule& module, Gradients which) {
 
 std::vector<std::vector<int32_t>> placeholdersRead(const Graph& graph, size_t first) {
   const auto start = static_cast<int32_t>(first);
-  std::vector<std::set<int32_t>> reads(graph.nodes().size());
+  Ends ends;
+  int32_t count = 0;
   for (auto& node : graph.nodes()) {
-    auto& mine = reads[static_cast<size_t>(node.id)];
-    if (node.kind == NodeKind::Placeholder && node.index >= start) mine.insert(node.index - start);
-    if (node.kind == NodeKind::Call)
-      Graph::forEachValue(node.args, [&](ValueRef v) {
-        auto& from = reads[static_cast<size_t>(v.node)];
-        mine.insert(from.begin(), from.end());
-      });
+    if (node.kind != NodeKind::Placeholder || node.index < start) continue;
+    ends[{node.id, 0}] = node.index - start;
+    count = std::max(count, node.index - start + 1);
   }
-  std::vector<std::vector<int32_t>> made;
+  std::vector<std::optional<ValueRef>> results;
   for (auto& result : graph.output()->args) {
     auto* value = result.as<ValueRef>();
-    auto from = value ? reads[static_cast<size_t>(value->node)] : std::set<int32_t>();
-    made.emplace_back(from.begin(), from.end());
+    results.push_back(value ? std::optional(*value) : std::nullopt);
   }
-  return made;
+  return endsRead(graph, ends, count, results);
 }
 
 void finishInnerResults(AotModule& module) {
@@ -101,7 +131,12 @@ void finishInnerResults(AotModule& module) {
   std::reverse(kept.begin(), kept.end());
   all = std::move(kept);
   if (all.empty()) return;
-  auto reads = placeholdersRead(gradientGraph(module, Gradients::OfInnerResults), module.saved.size());
+  // What placeholdersRead() says of gradientGraph(module, Gradients::OfInnerResults), which nobody may ever want.
+  Ends ends;
+  for (auto& saved : module.saved) ends[saved.joint] = -1;
+  const auto given = givenGradients(module, Gradients::OfInnerResults);
+  for (size_t i = 0; i < given.size(); ++i) ends[given[i]] = static_cast<int32_t>(i);
+  auto reads = endsRead(module.joint, ends, static_cast<int32_t>(given.size()), computedGradients(module, Gradients::OfInnerResults));
   for (size_t i = 0; i < all.size(); ++i) all[i].from = std::move(reads[i]);
 }
 

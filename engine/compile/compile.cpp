@@ -252,6 +252,9 @@ Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inducto
   }
 }
 
+/// A traced graph: what runs it operator by operator, and what writes the cache, need it after it has been compiled.
+using SharedGraph = std::shared_ptr<const graph::Graph>;
+
 /// What the caller of a graph makes of its inputs and results.
 struct Interface {
   size_t firstSaved = std::numeric_limits<size_t>::max();  ///< LowerOptions::firstSaved
@@ -323,12 +326,13 @@ std::shared_ptr<CompiledRegion> finished(std::shared_ptr<CompiledRegion> region,
 }
 
 /// The whole of TorchInductor's role, on one screen.
-Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+Result<std::shared_ptr<CompiledRegion>> compileGraph(const SharedGraph& shared, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
+  const graph::Graph& traced = *shared;
   std::optional<GraphCaching> caching;
   if (interface.isCached)
-    caching.emplace(traced, keyFacts(direction, options, interface), options.stored ? std::string() : whyNoCache(options),
+    caching.emplace(shared, keyFacts(direction, options, interface), options.stored ? std::string() : whyNoCache(options),
                     options.caches.isShared.value_or(cache::wantsRemoteCache()), options.compile, options.name, options.stored);
   if (auto kept = caching ? caching->load(constants) : nullptr) return finished(std::move(kept), options, source, interface);
   if (options.stored && options.stored->isComplete()) return fail(ErrorCode::NotFound, caching ? caching->whyMissed() : "the file has no code for it");
@@ -386,11 +390,11 @@ void layAsPredicted(const graph::Graph& traced, const graph::SymbolValues& symbo
 }
 
 /// Operator by operator: slower, never different.
-aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const std::vector<graph::Symbol>& symbols) {
+aot::Executor eagerExecutor(const SharedGraph& traced, const std::vector<at::Tensor>& constants, const std::vector<graph::Symbol>& symbols) {
   return [traced, constants, symbols](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
-    auto results = runtime::runEager(traced, inputs, constants, {}, {symbols, symbolValues});
+    auto results = runtime::runEager(*traced, inputs, constants, {}, {symbols, symbolValues});
     TORCH_CHECK(results.has_value(), "fusebox cannot run a traced graph: ", results.error().text());
-    layAsPredicted(traced, {symbols, symbolValues}, *results);
+    layAsPredicted(*traced, {symbols, symbolValues}, *results);
     return std::move(*results);
   };
 }
@@ -448,7 +452,7 @@ aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region) {
 }
 
 /// The autograd engine hands errors to the program itself, so that errors of the compiler end here.
-aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const SharedGraph& traced, const std::vector<at::Tensor>& constants,
                                const std::vector<graph::Symbol>& symbols, const std::string& name) {
   return [region, name, eager = eagerExecutor(traced, constants, symbols)](c10::ArrayRef<at::Tensor> inputs,
                                                                            std::span<const int64_t> symbolValues) {
@@ -493,7 +497,7 @@ aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool is
 }
 
 /// `made` receives the compiled region, if there is one.
-aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
+aot::Executor plainExecutor(const SharedGraph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                             const CompileOptions& options, const record::GraphSnapshot& source, const Interface& interface,
                             std::shared_ptr<CompiledRegion>* made) {
   if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants, interface.symbols);
@@ -508,7 +512,7 @@ aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Te
   return isBackward ? backwardExecutor(*region, traced, constants, interface.symbols, options.name) : forwardExecutor(*region);
 }
 
-aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
+aot::Executor makeExecutor(const SharedGraph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                            const CompileOptions& options, const record::GraphSnapshot& source,
                            const Interface& interface = {}, std::shared_ptr<CompiledRegion>* made = nullptr) {
   aot::Executor run = plainExecutor(traced, constants, direction, options, source, interface, made);
@@ -577,14 +581,14 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
   const char* direction = module->backward ? "forward" : "inference";
   aot::ForwardExecutor forward;
   if (module->dataSizes.empty())
-    forward = makeExecutor(module->forward, module->constants, direction, options, traced.forward,
+    forward = makeExecutor(SharedGraph(module, &module->forward), module->constants, direction, options, traced.forward,
                            {firstSaved(*module), inputWrites(*module), module->symbols, true}, &region);
   else
     forward = withLayouts(module, stagedExecutor(module, [&](const graph::Graph& graph, const std::vector<graph::Symbol>& symbols, size_t part, size_t parts) {
       CompileOptions how = options;
       how.name = fmt::format("{} (part {} of {})", options.name, part, parts);
       // What an earlier part wrote into an input could not be taken back where a later one finds that the data do not fit.
-      return makeExecutor(graph, module->constants, direction, how, traced.forward, {.writes = {}, .symbols = symbols, .isCached = true});
+      return makeExecutor(std::make_shared<const graph::Graph>(graph), module->constants, direction, how, traced.forward, {.writes = {}, .symbols = symbols, .isCached = true});
     }, options.compile));
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
@@ -600,7 +604,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
       backward.compile = recorder->beginCompile(std::move(row));
     }
     const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
-    aot::Executor executor = makeExecutor(inductor::withSavedLayouts(gradients, laid), m.constants, "backward", backward,
+    aot::Executor executor = makeExecutor(std::make_shared<const graph::Graph>(inductor::withSavedLayouts(gradients, laid)), m.constants, "backward", backward,
                                           isRecorded ? traced.backward : record::GraphSnapshot{}, {.writes = {}, .symbols = m.symbols, .isCached = true});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
@@ -611,7 +615,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
 Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source) {
-  return compileGraph(traced, constants, direction, options, source);
+  return compileGraph(std::make_shared<const graph::Graph>(traced), constants, direction, options, source);
 }
 
 namespace {

@@ -15,9 +15,9 @@ namespace fusebox {
 using codegen::cpu::CompiledKernel;
 using record::Recorder;
 
-GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
+GraphCaching::GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
                            std::string name, std::shared_ptr<StoredGraphs> stored)
-    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile), stored_(std::move(stored)) {
+    : traced_(std::move(traced)), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile), stored_(std::move(stored)) {
   if (!whyNot_.empty()) return;
   auto jit = processJit();
   if (!jit) {
@@ -25,7 +25,7 @@ GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std:
     return;
   }
   try {
-    auto key = graphKey(traced, facts_, (*jit)->target(), whyNot_);
+    auto key = graphKey(*traced_, facts_, (*jit)->target(), whyNot_);
     if (whyNot_.empty()) key_ = std::move(key);
   } catch (const std::exception& error) {  // symbols named twice, and the like
     whyNot_ = error.what();
@@ -69,7 +69,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
                  (header.optimised ? "" : " with code of the first tier"),
              header.compileNs - (nowNs() - start));
       if (!header.optimised && !stored_)
-        GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols, isShared_});
+        GraphCache::instance().keep({*key_, name_, header.compileNs, region, traced_, facts_.symbols, isShared_});
       return region;
     }
     if (!stored_) GraphCache::instance().drop(*key_, why);
@@ -117,14 +117,13 @@ std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, cons
       why = text;
       return nullptr;
     }
-  kept.program.name = traced_.name;
+  kept.program.name = traced_->name;
   auto program = runtime::CompiledGraph::create(std::move(kept.program), std::move(code), constants, {}, std::move(gpu));
   if (!program) {
     why = program.error().text();
     return nullptr;
   }
-  copy_ = std::make_shared<const graph::Graph>(traced_);
-  auto read = [bytes = std::move(kept.forms), traced = copy_, graph = std::weak_ptr(*program),
+  auto read = [bytes = std::move(kept.forms), traced = traced_, graph = std::weak_ptr(*program),
                symbols = facts_.symbols]() -> Result<GraphForms> {
     const auto compiled = graph.lock();
     if (!compiled) return fail(ErrorCode::NotFound, "the program is gone");
@@ -136,8 +135,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, cons
 
 void GraphCaching::keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs) {
   if (!key_) return;
-  if (!copy_) copy_ = std::make_shared<const graph::Graph>(traced_);
-  GraphCache::Pending made{*key_, name_, compileNs, std::move(region), copy_, facts_.symbols, isShared_};
+  GraphCache::Pending made{*key_, name_, compileNs, std::move(region), traced_, facts_.symbols, isShared_};
   if (stored_) return stored_->collect(std::move(made));
   GraphCache::instance().keep(std::move(made));
   record("store", {});

@@ -17,9 +17,9 @@ namespace fusebox {
 /// What one compilation has to do with the compiled-graph cache, and says of it in the session.
 class GraphCaching {
  public:
-  /// `traced` must live until load() has returned. `whyNot`: why the cache is not to be used, if it is not.
+  /// `whyNot`: why the cache is not to be used, if it is not.
   /// `isShared`: by Redis too. `stored`: takes the place of folder and Redis.
-  GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
+  GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
                std::string name, std::shared_ptr<StoredGraphs> stored = nullptr);
 
   /// The compiled graph of an entry, with its code linked; null where it has to be compiled.
@@ -35,14 +35,13 @@ class GraphCaching {
                                        std::string& why);
   void record(const char* outcome, std::string reason, int64_t savedNs = 0) const;
 
-  const graph::Graph& traced_;
+  std::shared_ptr<const graph::Graph> traced_;
   GraphKeyFacts facts_;
   std::string whyNot_, name_, whyMissed_;
   bool isShared_ = false;
   record::Id compile_ = 0;
   std::shared_ptr<StoredGraphs> stored_;
   std::optional<cache::CacheKey> key_;
-  std::shared_ptr<const graph::Graph> copy_;  ///< of the traced graph, for what outlives this
 };
 
 }  // namespace fusebox

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace fusebox::graph {
@@ -16,14 +17,25 @@ std::string shortName(std::string_view op) {
   return out.empty() ? "node" : out;
 }
 
+namespace {
+
+/// Whether a name was made of another by a suffix. Such names are not written down: all up to a name's last suffix are taken.
+bool isMade(const std::string& name, const std::unordered_map<std::string, int32_t>& lastSuffixes) {
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits < 2 || digits == name.size() || name[digits - 1] != '_' || name[digits] == '0' || name.size() - digits > 9) return false;
+  const auto of = lastSuffixes.find(name.substr(0, digits - 1));
+  return of != lastSuffixes.end() && std::stoi(name.substr(digits)) <= of->second;
+}
+
+}  // namespace
+
 std::string Graph::uniqueName(const std::string& base) {
   auto [it, fresh] = names_.try_emplace(base, 0);
-  if (fresh) return base;
-  int32_t& suffix = it->second;  // unlike `it`, it survives what is inserted
+  if (fresh && !isMade(base, names_)) return base;
   std::string candidate;
   do {
-    candidate = base + "_" + std::to_string(++suffix);
-  } while (!names_.try_emplace(candidate, 0).second);
+    candidate = base + "_" + std::to_string(++it->second);
+  } while (names_.count(candidate));
   return candidate;
 }
 
@@ -37,8 +49,8 @@ NodeId Graph::append(Node node, const std::string& baseName) {
 NodeId Graph::addPlaceholder(std::string name, OutputMeta meta, Provenance origin) {
   Node node;
   node.kind = NodeKind::Placeholder;
-  const bool follows = !nodes_.empty() && nodes_.back().kind == NodeKind::Placeholder;
-  node.index = follows ? nodes_.back().index + 1 : static_cast<int32_t>(placeholders().size());
+  const auto last = std::find_if(nodes_.rbegin(), nodes_.rend(), [](const Node& n) { return n.kind == NodeKind::Placeholder; });
+  node.index = last == nodes_.rend() ? 0 : last->index + 1;
   node.outputs.push_back(std::move(meta));
   node.origin = std::move(origin);
   return append(std::move(node), name);

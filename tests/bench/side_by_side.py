@@ -10,6 +10,7 @@ stock / Fusebox: above 1, Fusebox is faster.
 import argparse
 import copy
 import datetime
+import gc
 import json
 import math
 import os
@@ -90,6 +91,7 @@ def cold_child(name, case, engine):
     step = make_step(name, case, engine)
     if engine == "stock":
         import torch._dynamo  # noqa: F401  (stock's own import is not charged)
+    gc.collect()  # what imports left would be collected in some first calls, by chance, and in others not
     times = []
     for _ in range(1 if engine == "stock" else 4):
         start = time.perf_counter()
@@ -160,14 +162,18 @@ def depth(rounds):
     rows = []
     for case in ("inference-float32", "training-float32"):
         found = {4: [], 48: []}
-        for _ in range(rounds):
-            for layers, times in found.items():
-                env = dict(os.environ, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")
-                run = subprocess.run([sys.executable, __file__, "--child", f"layers-{layers}", case, "fusebox"], env=env, text=True, capture_output=True, timeout=900)
-                answer = json.loads(run.stdout.strip().splitlines()[-1])
-                times.append(answer["seconds"] - answer["step"])
-        row = {"case": case, **{str(layers): statistics.median(times) for layers, times in found.items()}}
-        row["ratio"] = row["48"] / row["4"]
+        row = {"case": case}
+        try:
+            for _ in range(rounds):
+                for layers, times in found.items():
+                    env = dict(os.environ, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")
+                    run = subprocess.run([sys.executable, __file__, "--child", f"layers-{layers}", case, "fusebox"], env=env, text=True, capture_output=True, timeout=900)
+                    answer = json.loads(run.stdout.strip().splitlines()[-1])
+                    times.append(answer["seconds"] - answer["step"])
+            row.update({str(layers): statistics.median(times) for layers, times in found.items()})
+            row["ratio"] = row["48"] / row["4"]
+        except (IndexError, ValueError):
+            row["error"] = run.stderr.strip().splitlines()[-1:] or [str(run.returncode)]
         rows.append(row)
         print("depth", row, flush=True)
     return rows

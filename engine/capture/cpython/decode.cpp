@@ -147,6 +147,14 @@ const HandlerRange* DecodedCode::handlerOf(int index) const {
   return nullptr;
 }
 
+int DecodedCode::lineOf(int index) const {
+  constexpr int32_t kUnasked = -2;  // -1: the instruction has no line
+  if (lines_.empty()) lines_.assign(instructions.size(), kUnasked);
+  int32_t& line = lines_[static_cast<size_t>(index)];
+  if (line == kUnasked) line = PyCode_Addr2Line(code, instructions[static_cast<size_t>(index)].offset * 2);
+  return line;
+}
+
 namespace {
 
 void freeDecoded(void* decoded) { delete static_cast<std::shared_ptr<const DecodedCode>*>(decoded); }

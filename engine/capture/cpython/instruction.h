@@ -70,7 +70,11 @@ struct DecodedCode {
 
   /// The innermost handler of an instruction, or null.
   const HandlerRange* handlerOf(int index) const;
-  int lineOf(int index) const { return PyCode_Addr2Line(code, instructions[static_cast<size_t>(index)].offset * 2); }
+  /// CPython walks over the table of lines for every question, so answers are kept. The GIL must be held.
+  int lineOf(int index) const;
+
+ private:
+  mutable std::vector<int32_t> lines_;  ///< by instruction; -2 where nobody asked yet
 };
 
 /// Decodes (or finds) a code object. The GIL must be held. The result is of use as long as the code lives.

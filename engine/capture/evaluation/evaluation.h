@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -551,7 +552,8 @@ class Evaluation final : public Operations {
   void refuseMoving(PyObject* container);
   std::shared_ptr<IteratorPool> iterators_ = std::make_shared<IteratorPool>();
   std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first
-  std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;
+  /// Places of the program by the frames that are there, innermost first: code and instruction.
+  std::map<std::vector<std::pair<PyObject*, int>>, std::shared_ptr<const std::vector<graph::SourceLine>>> stacks_;
 };
 
 /// Rules by name, resolved once a process: by PyMethodDef of C functions and methods, by object for everything else.

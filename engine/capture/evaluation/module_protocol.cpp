@@ -104,10 +104,17 @@ std::string Evaluation::modulePath(PyObject* module) {
 
 graph::Provenance Evaluation::provenance() {
   graph::Provenance origin;
-  std::vector<graph::SourceLine> lines;
-  for (const Place& p : stackPlaces()) lines.push_back({p.file, p.line, p.function});
-  if (!lastStack_ || *lastStack_ != lines) lastStack_ = std::make_shared<const std::vector<graph::SourceLine>>(std::move(lines));
-  origin.stack = lastStack_;
+  std::vector<std::pair<PyObject*, int>> frames;
+  for (const Frame* f = frame_; f; f = f->caller) frames.emplace_back(reinterpret_cast<PyObject*>(f->code()), f->pc);
+  // Layers of one kind come by the same instructions: their stacks are one.
+  auto& stack = stacks_[frames];
+  if (!stack) {
+    std::vector<graph::SourceLine> lines;
+    for (const Place& p : stackPlaces()) lines.push_back({p.file, p.line, p.function});
+    stack = std::make_shared<const std::vector<graph::SourceLine>>(std::move(lines));
+    for (const auto& [code, pc] : frames) keepAlive_.push_back(PyRef::borrow(code));
+  }
+  origin.stack = stack;
   if (!modules_.empty()) origin.modulePath = modulePath(modules_.back());
   return origin;
 }

@@ -57,6 +57,8 @@ std::string pinnedText(PyObject* object) {
 }  // namespace
 
 std::string Source::str() const {
+  // An entry of an instance dict reads better as the attribute that it is. (Asked before the dict's own text is made, which costs as much again.)
+  if (kind == Kind::DictItem && base->kind == Kind::InstanceDict && PyUnicode_CheckExact(key.get())) return base->base->str() + "." + utf8(key.get());
   const std::string of = base ? base->str() : "";
   switch (kind) {
     case Kind::Local: return key ? "L['" + utf8(key.get()) + "']" : "L[" + std::to_string(index) + "]";
@@ -64,10 +66,7 @@ std::string Source::str() const {
     case Kind::Pinned: return index == 0 ? "G" : pinnedText(key.get());
     case Kind::CellContents: return of + ".cell_contents";
     case Kind::InstanceDict: return of + ".__dict__";
-    case Kind::DictItem:
-      // An entry of an instance dict reads better as the attribute that it is.
-      if (base->kind == Kind::InstanceDict && PyUnicode_CheckExact(key.get())) return base->base->str() + "." + utf8(key.get());
-      return of + "[" + keyText(key.get()) + "]";
+    case Kind::DictItem: return of + "[" + keyText(key.get()) + "]";
     case Kind::DictKey: return "list(" + of + ")[" + std::to_string(index) + "]";
     case Kind::SequenceItem: return of + "[" + std::to_string(index) + "]";
     case Kind::SlotAttr:

@@ -196,8 +196,9 @@ bool GuardSet::addKind(GuardKind kind, const Source* source, PyObject* expected,
   g.source = source;
   g.expected = PyRef::borrow(expected);
   g.number = number;
-  g.place = place;
-  return add(std::move(g));
+  if (!add(std::move(g))) return false;
+  guards_.back().place = place;  // most are there already, and need no copy of it
+  return true;
 }
 
 }  // namespace fusebox::capture

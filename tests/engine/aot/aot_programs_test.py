@@ -71,6 +71,15 @@ def same_result_twice(x):
     return y, y, x
 
 
+@program(lambda: G(4), lambda: G(4))
+def more_results_than_bits_in_a_word(x, y):
+    results = []
+    for i in range(70):
+        x = torch.tanh(x * 1.1)
+        results.append(x if i % 3 else x * y)
+    return (*results, y.sin())
+
+
 @program(lambda: X(3, 4), lambda: X(3, 4))
 def swap_inputs(x, y):
     t = x.clone()

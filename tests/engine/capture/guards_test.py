@@ -347,6 +347,23 @@ def test_outputs_and_references():
     expect(p.outputs()[0] is model[0].weight, "outputs follow the change")
 
 
+def test_deep_sources_are_named():
+    """The work grows with the depth, not with its power."""
+    depth, path = 40, [0]
+    h = Holder(size=3)
+    for _ in range(depth):
+        h = Holder(inner=h)
+        path += [("dict",), ("item", "inner")]
+    p = probe(("CONSTANT_MATCH", path + [("dict",), ("item", "size")], 3))
+    accepts(p, h, "deep")
+    last = h
+    for _ in range(depth):
+        last = last.inner
+    last.size = 4
+    rejects(p, h, "deep", "4")
+    expect(p.explain([h])[0].endswith(".inner" * depth + ".size"), "the whole path is named")
+
+
 def test_duplicates_are_dropped():
     p = _engine.GuardProbe()
     expect(p.add("TYPE_MATCH", [0], int), "first")

@@ -1,5 +1,10 @@
 #include <QtTest>
 
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
 #include "engine/graph/base64.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/serialize.h"
@@ -57,6 +62,33 @@ class GraphTest : public QObject {
     QCOMPARE(g.node(a).name, std::string("relu"));
     QCOMPARE(g.node(b).name, std::string("relu_1"));
     QCOMPARE(g.node(c).name, std::string("relu_1_1"));
+  }
+  /// Beside a set of all names: what is written down of them is less.
+  void namesAreThoseOfASet() {
+    Graph g;
+    std::set<std::string> taken;
+    std::map<std::string, int> last;
+    uint32_t random = 7;
+    const char* const bases[] = {"a", "a_1", "a_2", "a_01", "a_1_1", "a_", "a_x", "_1", "1", "b", "b_3", "a_1_1_1", "a_99999999999"};
+    for (int i = 0; i < 4000; ++i) {
+      random = random * 1664525u + 1013904223u;
+      const std::string base = bases[(random >> 16) % std::size(bases)];
+      std::string expected = base;
+      while (!taken.insert(expected).second) expected = base + "_" + std::to_string(++last[base]);
+      QCOMPARE(g.node(g.addConstant(base, i, tensor({1}))).name, expected);
+    }
+  }
+  /// Parameters are met one by one between the operators that read them.
+  void placeholdersBetweenCallsCostNoWalk() {
+    Graph g;
+    QElapsedTimer timer;
+    timer.start();
+    for (int i = 0; i < 100000; ++i) {
+      const NodeId x = g.addPlaceholder("p" + std::to_string(i), tensor({2}));
+      QCOMPARE(g.node(x).index, i);
+      g.addCall("aten::relu", {ValueRef{x}}, {tensor({2})});
+    }
+    QVERIFY2(timer.elapsed() < 3000, qPrintable(QString::number(timer.elapsed()) + " ms"));
   }
   void verifyAcceptsAndRefuses() {
     Graph g;

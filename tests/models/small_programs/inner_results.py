@@ -29,6 +29,26 @@ def grad_of_one_result_by_another(compile):
 
 
 @script
+def more_results_than_bits_in_a_word(compile):
+    @compile
+    def f(x, y):
+        results = []
+        for i in range(70):
+            x = torch.tanh(x * 1.1)
+            results.append(x if i % 3 else x * y)
+        return (*results, y.sin())
+
+    seen = []
+    for chosen in ([0], [69], [70], [65, 66], [5, 64, 70], range(71)):
+        x, y = rows(4), rows(4)
+        results = f(x, y)
+        results[64].retain_grad()
+        sum(results[i].sum() for i in chosen).backward()
+        seen += [x.grad, y.grad, results[64].grad]
+    return seen
+
+
+@script
 def retain_grad_of_a_result(compile):
     f, w, v = features_and_score(compile)
     x = rows()
