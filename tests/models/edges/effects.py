@@ -501,3 +501,51 @@ def an_exception_that_a_caller_handles(compile, engine):
         except error:
             out.append(f(x))
     return out + [f(x)]
+
+
+@edge
+def warnings_of_torch_come_as_in_eager(compile, engine):
+    """At the program's line: what is said in every call, by bindings and by operators, and what is said once in a process."""
+    double = torch.tensor([2.0])
+
+    def every(x):
+        copy = torch.tensor(x)
+        return copy + x.new_tensor(x)
+
+    def seldom(x):
+        return x.T.sum() + torch.range(0, 1)[0]
+
+    def extern(x):
+        y = x + 1
+        return torch.cholesky(y @ y.t()) + 1
+
+    def grad(x):
+        y = x * 2
+        return y.grad is None
+
+    class Crossed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.cross(x, torch.tensor(x))
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    def quiet(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.tensor(x) + 1
+
+    out = []
+    given = ((every, torch.ones(2)), (seldom, torch.ones(2, 3, 4)), (extern, torch.eye(2)), (grad, torch.ones(2, requires_grad=True)), (quiet, double),
+             (lambda x: Crossed.apply(x) * 2, torch.ones(3, 3, requires_grad=True)), (lambda x: torch.nn.functional.mse_loss(x, x * 2, size_average=False), torch.ones(2)))
+    for action in ("always", "default", "ignore", "error"):
+        for f, x in given:
+            c = compile(f)
+            for _ in range(3):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter(action)
+                    result = raised(c, x)
+                out.append((action, result, [(w.category.__name__, str(w.message).split("(Triggered")[0], w.lineno, w.filename == __file__) for w in caught]))
+    return out
