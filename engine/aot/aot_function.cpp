@@ -26,6 +26,7 @@ namespace {
 at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
                     const graph::SymbolValues& symbols) {
   auto from = plan.detached ? base.detach() : base;
+  const at::AutoGradMode mode(c10::InferenceMode::is_enabled() ? c10::GradMode::is_enabled() : !plan.unrecorded);
   if (!plan.views.empty()) {
     at::functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
     at::Tensor view = at::functionalization::impl::apply_view_meta_sequence(from, plan.views);
@@ -36,6 +37,41 @@ at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph:
               "Fusebox: a result is a view of other elements, of a tensor whose sizes change");
   auto offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
   return from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+}
+
+/// A result that was computed by itself, where eager's is a part of something: it begins as far from its storage's start.
+at::Tensor movedTo(int64_t offset, const at::Tensor& result) {
+  int64_t reach = result.numel() > 0;
+  for (int64_t d = 0; d < result.dim() && reach > 0; ++d) reach += (result.size(d) - 1) * result.stride(d);
+  const at::Tensor memory = at::empty({offset + reach}, result.options());
+  memory.narrow(0, offset, reach).copy_(result.as_strided({reach}, {1}, result.storage_offset()));
+  return memory.as_strided(result.sizes(), result.strides(), offset);
+}
+
+/// A result that writes are refused to, as to a view that a function of the program made.
+at::Tensor refusingWrites(const at::Tensor& result) {
+  const at::AutoGradMode mode(true);
+  at::Tensor view = result.view_as(result);
+  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
+  return view;
+}
+
+bool isZero(const graph::SymExpr& e) { return e.isConstant() && e.constant() == 0; }
+
+/// What backward keeps stays where it is: writes to a result that shares its memory must be noticed there.
+void moveResults(const AotModule& module, const graph::SymbolValues& symbols, std::vector<at::Tensor>& results) {
+  for (const OutputPlan& plan : module.outputs) {
+    if (plan.kind != OutputPlan::Kind::Graph || plan.index < 0 || isZero(plan.meta.storageOffset)) continue;
+    at::Tensor& result = results[plan.index];
+    const int64_t offset = symbols(plan.meta.storageOffset);
+    if (!result.defined() || !result.has_storage() || result.storage_offset() == offset) continue;
+    const bool isKept = std::any_of(module.saved.begin(), module.saved.end(), [&](const SavedPlan& saved) {
+      return saved.kind == SavedPlan::Kind::Result && results[saved.index].has_storage() && results[saved.index].storage().is_alias_of(result.storage());
+    });
+    if (isKept) continue;
+    const ExecutorScope scope;
+    result = movedTo(offset, result);
+  }
 }
 
 /// Whether the compiled graph has written the new data into the input itself.
@@ -226,6 +262,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   }
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
   const graph::SymbolValues symbols(module.symbols, symbolValues);
+  moveResults(module, symbols, results);
 
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
@@ -243,7 +280,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
     using Kind = OutputPlan::Kind;
     switch (plan.kind) {
       case Kind::Graph:
-        outputs.push_back(plan.index < 0 ? at::Tensor() : results[plan.index]);
+        outputs.push_back(plan.index < 0 ? at::Tensor() : plan.byFunction ? refusingWrites(results[plan.index]) : results[plan.index]);
         if (plan.versions > 0 && !module.backward && outputs.back().defined() && !outputs.back().is_inference()) {
           c10::VariableVersion counter = outputs.back().unsafeGetTensorImpl()->version_counter();
           counter.set_version(plan.versions);

@@ -46,10 +46,19 @@ bool isCopiedExpanded(const at::Tensor& t) {
   return graph.node(root.node).kind == graph::NodeKind::Constant || graph.meta(root).tensor.dtype != graph.meta(traced->value()).tensor.dtype;
 }
 
-/// Autograd refuses writes of what an operator gave with others (split, unbind), which a tensor knows that is a view.
-bool refusesWrites(const at::Tensor& t) {
+using torch::autograd::CreationMeta;
+
+CreationMeta creationOf(const at::Tensor& t) {
   auto* view = torch::autograd::impl::get_view_autograd_meta(t);
-  return t.requires_grad() && view && view->has_bw_view() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
+  return view && view->has_bw_view() ? view->get_creation_meta() : CreationMeta::DEFAULT;
+}
+
+/// Autograd refuses writes of what an operator gave with others (split, unbind) and of what is made under no_grad, which a tensor knows that
+/// is a view. The latter matters where the region leaves no_grad behind.
+bool refusesWrites(const at::Tensor& t) {
+  const CreationMeta creation = creationOf(t);
+  if (creation == CreationMeta::NO_GRAD_MODE && c10::GradMode::is_enabled()) return true;
+  return t.requires_grad() && creation != CreationMeta::DEFAULT;
 }
 
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
@@ -116,7 +125,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     plan.meta.requiresGrad = output.requires_grad();
     return plan;
   }
-  if (output.requires_grad() && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
+  const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
+  if (output.requires_grad() && !isUnrecorded && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
   valueOf(output);  // applies pending writes before geometry is read
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
@@ -129,9 +139,11 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     if (refusesWrites(output))
       if (auto member = planGroupMember(output, ownStorageOf(output))) return member;
   }
+  if (output.requires_grad() && isUnrecorded) return refuse("is a view without a history of memory that requires a gradient");
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
+  plan.byFunction = output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION;
   if (!output.requires_grad() && !output.is_inference()) plan.versions = static_cast<uint32_t>(output._version());
   return plan;
 }
@@ -141,6 +153,7 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
   plan.detached = baseRequiresGrad && !output.requires_grad();
+  plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.

@@ -268,6 +268,7 @@ class Writer {
 
   /// Attributes and elements that are set or deleted, of arguments or of what has a name.
   void addEffect(const SideEffect& effect) {
+    if (effect.kind == SideEffect::Kind::AskCache) return;  // the answer is part of the function
     if (!isStorable(effect.kind) || !effect.target) refuse(effectText(effect));
     ownPlaces_ = true;
     EffectForm form{effect.kind, recipe(*effect.target), effect.key ? recipe(*effect.key) : kNone, effect.value ? recipe(*effect.value) : kNone, effect.number};
@@ -528,7 +529,8 @@ ProgramForm programOf(const Entry& entry, size_t arguments) {
   const Segment& segment = entry.segment;
   const GuardSet& set = entry.guards->guards();
   if (segment.exit != Segment::Exit::Return || !segment.result || segment.modes.apply || !entry.function) refuse("the program is no single graph of operators");
-  if (!segment.effects.empty()) refuse(effectText(segment.effects.front()));
+  for (const SideEffect& effect : segment.effects)
+    if (effect.kind != SideEffect::Kind::AskCache) refuse(effectText(effect));
   if (!set.shapes().computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + set.shapes().computed.front().text);
   const auto argumentAt = [&](const Source* s) {
     const bool is = s->kind == Source::Kind::SequenceItem && s->base->kind == Source::Kind::Local && s->base->index == 0;

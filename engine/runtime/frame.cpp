@@ -13,6 +13,7 @@
 #include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/launch_stop.h"
 #include "engine/runtime/parallel.h"
+#include "engine/runtime/running_call.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::runtime {
@@ -273,6 +274,7 @@ void Frame::callExtern(const ExternPlan& plan) {
   if (keeps) capture_->keepMemory(true);
   {
     const c10::AutoGradMode mode(call.withGrad);
+    const RunningCall running(call.handle);
     if (!call.isNoted || !answerFromReplay(call.handle, &stack_)) call.handle.callBoxed(stack_);
     if (call.isNoted) noteEffect(call.handle, stack_);
   }

@@ -7,6 +7,7 @@
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/running_call.h"
 #include "engine/runtime/symbol_binding.h"
 #include "engine/support/clock.h"
 
@@ -74,6 +75,7 @@ class Interpreter {
     c10::AutoGradMode mode(isDifferentiable_ ? c10::GradMode::is_enabled() && !node.noGrad : !node.noGrad && !node.isBackward);
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
+    const RunningCall running(*handle);
     if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);

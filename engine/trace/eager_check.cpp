@@ -34,12 +34,14 @@ struct Silent : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// Runs an operator for real, as eager does below autograd. What it says to people is not theirs to hear.
+/// Runs an operator for real, as eager does below autograd. What it says to people is not theirs to hear, and what it says once is kept for
+/// the program.
 void runForReal(const c10::OperatorHandle& op, Stack& stack) {
   // A tensor that is taken as a number has no value yet.
   for (IValue& value : stack)
     if (value.isSymFloat()) value = 1.0;
   Silent silent;
+  const c10::WarningUtils::WarnAlways notOnce;
   const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
   DispatchState state;
   state.exclude(traceKeys() | aboveTraceKeys());
@@ -107,7 +109,7 @@ std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts,
     runForReal(op, stack);
   } catch (const c10::Error& error) {
     std::string said = error.what_without_backtrace();
-    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype "})
+    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks"})
       if (said.find(words) != said.npos) return said;
   } catch (const std::exception&) {
     // nothing that the types alone decide

@@ -183,6 +183,10 @@ void Journal::putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int o
   log_.push_back({Kind::Call, 0, PyRef::borrow(callable), PyRef::borrow(args), PyRef::borrow(kwargs), nullptr, offset, observes});
 }
 
+void Journal::asked(PyObject* wrapper, PyObject* args, PyObject* kwargs) {
+  asked_.push_back({Kind::AskCache, 0, PyRef::borrow(wrapper), PyRef::borrow(args), PyRef::borrow(kwargs)});
+}
+
 bool Journal::wrote(PyObject* dict, PyObject* key) const {
   const Entry* e = find(dict);
   if (!e || !e->before) return false;
@@ -274,7 +278,7 @@ SideEffect Journal::effectOf(const Write& w, const std::function<RecipePtr(PyObj
   SideEffect effect;
   effect.kind = w.kind;
   effect.number = w.number;
-  if (w.kind == Kind::Call) {
+  if (w.kind == Kind::Call || w.kind == Kind::AskCache) {
     effect.value = plainRecipe(Recipe::Kind::Call, nullptr, nullptr);
     effect.value->children = {recipe(w.key.get()), recipe(w.value.get()), recipe(w.kwargs.get())};
     return effect;
@@ -295,6 +299,7 @@ SideEffect Journal::effectOf(const Write& w, const std::function<RecipePtr(PyObj
 
 std::vector<SideEffect> Journal::effects(const std::function<RecipePtr(PyObject*)>& recipe) const {
   std::vector<SideEffect> out;
+  for (const Write& w : asked_) out.push_back(effectOf(w, recipe));
   for (const Write& w : folded()) out.push_back(effectOf(w, recipe));
   return out;
 }

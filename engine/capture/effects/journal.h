@@ -50,6 +50,9 @@ class Journal {
   void advanced(PyObject* iterator, const Source* source);
   /// A call that is made after the graph, from the root frame's instruction at `offset`. `observes`: it may look at what was written.
   void putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int offset, bool observes);
+  /// A cached function was asked for what it remembers. Of no account for what else is written, and before all of it in effects(): a cache
+  /// that is asked after a call that is put off is a break.
+  void asked(PyObject* wrapper, PyObject* args, PyObject* kwargs);
 
   /// Whether this capture wrote or removed a key of a dict.
   bool wrote(PyObject* dict, PyObject* key) const;
@@ -90,7 +93,7 @@ class Journal {
 
   std::vector<Entry> entries_;
   std::unordered_map<PyObject*, size_t> byAddress_, slotsByAddress_;
-  std::vector<Write> log_;
+  std::vector<Write> log_, asked_;
   size_t calls_ = 0;
 };
 

@@ -243,6 +243,7 @@ void RecipeMaker::exception(Recipe& recipe, PyObject* object) {
   recipe.base = make(e->args);
   if (e->cause) recipe.slots.emplace_back(exceptionMember("__cause__"), make(e->cause));
   if (e->context) recipe.slots.emplace_back(exceptionMember("__context__"), make(e->context));
+  if (e->traceback) recipe.slots.emplace_back(exceptionMember("__traceback__"), make(e->traceback));
   // Setting the cause sets this as well.
   if (e->cause || e->suppress_context)
     recipe.slots.emplace_back(exceptionMember("__suppress_context__"), constant(e->suppress_context ? Py_True : Py_False));

@@ -380,7 +380,8 @@ bool Replay::apply(const SideEffect& effect) {
         if (PyErr_Occurred()) return false;
       }
       return true;
-    case Effect::Call: return true;  // building the value was the call
+    case Effect::Call:
+    case Effect::AskCache: return true;  // building the value was the call
   }
   return true;
 }

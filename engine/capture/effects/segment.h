@@ -73,6 +73,7 @@ struct SideEffect {
     SetCell,      ///< target cell's contents = value, or nothing
     Method,       ///< key(target, *value): a method of a builtin container that cannot raise
     AdvanceIterator, ///< next() on target `number` times
+    AskCache,     ///< value is a Call recipe: a cached function (functools.lru_cache) is asked for what it remembers, and counts it
     Call,         ///< value is a Call recipe: print, logging, warnings that were put off until after the graph, at instruction `number`
   } kind = Kind::SetAttr;
   RecipePtr target, key, value;

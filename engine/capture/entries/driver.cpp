@@ -7,6 +7,7 @@
 #include "engine/capture/entries/eager_look.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
+#include "engine/capture/entries/graph_warnings.h"
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
@@ -240,8 +241,10 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
     outer = std::exchange(record::Recorder::caller(), {entry.compile, entry.forward});
   }
   bool ok = true;
+  GraphWarnings warnings;
   try {
     Counted suspended(captureSuspended());
+    const c10::WarningUtils::WarningHandlerGuard heard(&warnings);
     GilRelease release;
     *outputs = entry.function->call(inputs, symbolValues);
   } catch (const aot::HookError& hook) {
@@ -273,6 +276,13 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
   if (recorder) {
     recorder->call(entry.compile, start, nowNs() - start);
     record::Recorder::caller() = outer;
+  }
+  // Where it is run again, the program's own operators warn.
+  if (ok && warnings.any() && !changesFilters(entry.segment)) {
+    const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
+    const graph::Graph& graph = entry.function->module().forward;
+    *propagate = !warnings.tell(graph, codeOf(frame_), place.line, globalsOf(frame_));
+    ok = !*propagate;
   }
   return ok;
 }

@@ -173,6 +173,7 @@ std::string effectText(const SideEffect& effect) {
     case Kind::SetCell: return "cell " + target + " = " + recipeText(effect.value);
     case Kind::Method: return target + "." + name() + "(...)";
     case Kind::AdvanceIterator: return "next(" + target + "), " + std::to_string(effect.number) + " times";
+    case Kind::AskCache: return "a cached function counts what it remembers";
     case Kind::Call: break;
   }
   const bool known = effect.value && !effect.value->children.empty();

@@ -1,6 +1,8 @@
 // Calls of functools.lru_cache wrappers.
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_warnings.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -21,17 +23,6 @@ class NotCompiling {
   }
 };
 
-/// What a wrapper refers to itself, as the garbage collector sees it.
-std::vector<PyObject*> referents(PyObject* object) {
-  std::vector<PyObject*> found;
-  if (Py_TYPE(object)->tp_traverse)
-    Py_TYPE(object)->tp_traverse(object, [](PyObject* part, void* data) {
-      static_cast<std::vector<PyObject*>*>(data)->push_back(part);
-      return 0;
-    }, &found);
-  return found;
-}
-
 /// CPython's link of a bounded cache.
 struct LinkObject {
   PyObject_HEAD
@@ -40,17 +31,56 @@ struct LinkObject {
   PyObject *key, *result;
 };
 
-/// Whether an entry of the cache holds `result`: itself, or in the link of a bounded cache.
-bool holds(PyObject* entry, PyObject* result) {
-  if (entry == result) return true;
-  return std::string_view(Py_TYPE(entry)->tp_name) == "functools._lru_list_elem" && reinterpret_cast<LinkObject*>(entry)->result == result;
+/// CPython's functools._lru_cache_wrapper.
+struct CacheObject {
+  LinkObject root;
+  void* call;
+  int isTyped;
+  PyObject* results;  ///< a dict: by key, the result or its link
+  Py_ssize_t hits;
+  PyObject* function;
+  Py_ssize_t most;  ///< negative: no bound
+  Py_ssize_t misses;
+  PyObject* keywordsMark;
+  PyTypeObject* linkType;
+  PyObject *infoType, *attributes, *weakReferences;
+};
+
+/// The wrapper as it lies in memory; null where it says of itself something else than what lies there.
+CacheObject* cacheOf(PyObject* wrapper) {
+  auto* cache = reinterpret_cast<CacheObject*>(wrapper);
+  if (Py_TYPE(wrapper)->tp_basicsize != sizeof(CacheObject) || !cache->results || !PyDict_CheckExact(cache->results)) return nullptr;
+  PyRef info = PyRef::steal(PyObject_CallMethod(wrapper, "cache_info", nullptr));  // hits, misses, most, size
+  const auto says = [&](Py_ssize_t i, Py_ssize_t number) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(info.get(), i)) == number; };
+  const bool fits = info && PyTuple_Check(info.get()) && PyTuple_GET_SIZE(info.get()) == 4 && says(0, cache->hits) && says(1, cache->misses) &&
+                    (PyTuple_GET_ITEM(info.get(), 2) == Py_None ? cache->most < 0 : says(2, cache->most)) && says(3, PyDict_GET_SIZE(cache->results));
+  PyErr_Clear();
+  return fits ? cache : nullptr;
 }
 
-/// `expected` is what placeOf() gave: asking again would give the same object.
+/// The key that the wrapper makes of the arguments: themselves, a mark, pairs of keywords, and all their types where it is typed; one int
+/// or str alone is its own key.
+PyRef keyOf(const CacheObject& cache, const CallArguments& a) {
+  if (!cache.isTyped && a.total() == 1 && a.positional == 1 && (PyUnicode_CheckExact(a.args[0]) || PyLong_CheckExact(a.args[0]))) return PyRef::borrow(a.args[0]);
+  std::vector<PyObject*> parts(a.args.begin(), a.args.begin() + a.positional);
+  if (a.keywords() > 0) parts.push_back(cache.keywordsMark);
+  for (size_t i = 0; i < a.keywords(); ++i) parts.insert(parts.end(), {a.keywordName(i), a.args[a.positional + i]});
+  for (size_t i = 0; cache.isTyped && i < a.total(); ++i) parts.push_back(reinterpret_cast<PyObject*>(Py_TYPE(a.args[i])));
+  PyRef key = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
+  for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(key.get(), static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
+  return key;
+}
+
+PyObject* resultOf(PyObject* entry) {
+  const bool isLink = entry && std::string_view(Py_TYPE(entry)->tp_name) == "functools._lru_list_elem";
+  return isLink ? reinterpret_cast<LinkObject*>(entry)->result : entry;
+}
+
+/// `expected`: the dict of a cache, a key, and what it remembered under it.
 bool stillCached(PyObject*, PyObject* expected) {
   PyObject* entry = PyDict_GetItemWithError(PyTuple_GET_ITEM(expected, 0), PyTuple_GET_ITEM(expected, 1));
   PyErr_Clear();
-  return entry && holds(entry, PyTuple_GET_ITEM(expected, 2));
+  return entry && resultOf(entry) == PyTuple_GET_ITEM(expected, 2);
 }
 
 /// Identity is equality for it, and its hash is its address.
@@ -58,73 +88,59 @@ bool comparesByIdentity(PyObject* o) {
   return Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash && Py_TYPE(o)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
 }
 
-bool startsWith(PyObject* key, const CallArguments& a) {
-  if (a.positional == 1 && key == a.args[0]) return true;
-  if (!PyTuple_Check(key)) return a.positional == 1 && PyObject_RichCompareBool(key, a.args[0], Py_EQ) == 1;
-  if (PyTuple_GET_SIZE(key) < static_cast<Py_ssize_t>(a.positional)) return false;
-  for (size_t i = 0; i < a.positional; ++i)
-    if (PyObject_RichCompareBool(PyTuple_GET_ITEM(key, static_cast<Py_ssize_t>(i)), a.args[i], Py_EQ) != 1) return PyErr_Clear(), false;
-  return true;
+/// What torch's own caches count is nobody's business.
+bool isOfTorch(const CacheObject& cache) {
+  PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
+  PyErr_Clear();
+  const std::string_view name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
+  return name.starts_with("torch.");
 }
 
-/// The cache of a wrapper and the key under which it remembers `result` for these arguments; null: it does not.
-PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
-  PyObject *key, *entry;
-  for (PyObject* cache : referents(wrapper))
-    for (Py_ssize_t at = 0; PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
-      if (holds(entry, result) && startsWith(key, a)) return PyRef::steal(PyTuple_Pack(3, cache, key, result));
-  return {};
-}
+/// What a cached function raised while capturing. It is not called again where the program calls it: the first real call with these arguments
+/// raises this.
+struct RaisedAhead {
+  PyRef wrapper, key, exception;
 
-bool isEqual(PyObject* a, PyObject* b) {
-  const int answer = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (answer < 0) PyErr_Clear();
-  return answer == 1;
-}
-
-/// Whether `key` is what the wrapper makes of the arguments: themselves, a mark, pairs of keywords, and all their types where it is typed;
-/// one int or str alone is its own key, which 1 and True do not share.
-bool isKeyOf(PyObject* key, const CallArguments& a) {
-  if (!startsWith(key, a)) return false;
-  const auto positional = static_cast<Py_ssize_t>(a.positional), keywords = static_cast<Py_ssize_t>(a.total()) - positional;
-  const bool isOwnKey = a.total() == 1 && keywords == 0 && (PyLong_CheckExact(a.args[0]) || PyUnicode_CheckExact(a.args[0]));
-  if (!PyTuple_Check(key)) return isOwnKey;
-  const Py_ssize_t size = positional + (keywords ? 2 * keywords + 1 : 0), given = PyTuple_GET_SIZE(key);
-  const bool isTyped = given == size + positional + keywords;
-  if (!isTyped && (given != size || isOwnKey)) return false;
-  for (Py_ssize_t i = 0; isTyped && i < positional + keywords; ++i)
-    if (PyTuple_GET_ITEM(key, size + i) != reinterpret_cast<PyObject*>(Py_TYPE(a.args[i]))) return false;
-  for (Py_ssize_t i = 0; i < keywords; ++i) {
-    PyObject* const* pair = &PyTuple_GET_ITEM(key, positional + 1 + 2 * i);
-    if (!isEqual(pair[0], PyTuple_GET_ITEM(a.kwNames, i)) || !isEqual(pair[1], a.args[positional + i])) return false;
+  bool isOf(PyObject* callable, PyObject* asked) const {
+    const int same = callable == wrapper.get() && asked ? PyObject_RichCompareBool(key.get(), asked, Py_EQ) : 0;
+    if (same < 0) PyErr_Clear();
+    return same == 1;
   }
-  return true;
+};
+
+RaisedAhead& raisedAhead() {
+  static thread_local auto* raised = new RaisedAhead;  // not destroyed: the thread may end after the interpreter
+  return *raised;
 }
 
-bool mayHold(PyObject* wrapper, const CallArguments& a) {
-  PyObject *key, *entry;
-  for (PyObject* cache : referents(wrapper))
-    for (Py_ssize_t at = 0; PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
-      if (isKeyOf(key, a)) return true;
-  return false;
-}
-
-/// Whether the call may make the cache forget a result, or will not be remembered: then it happens once, where the program makes
-/// it. Which result a full cache forgets next depends on every call, so these are real ones too.
-bool mayForget(PyObject* wrapper, const CallArguments& a) {
-  PyRef info = PyRef::steal(PyObject_CallMethod(wrapper, "cache_info", nullptr));  // hits, misses, maxsize, currsize
-  if (!info || !PyTuple_Check(info.get()) || PyTuple_GET_SIZE(info.get()) != 4) return PyErr_Clear(), false;
-  PyObject* most = PyTuple_GET_ITEM(info.get(), 2);
-  if (most == Py_None) return false;
-  const Py_ssize_t size = PyLong_AsSsize_t(most);
-  if (PyLong_AsSsize_t(PyTuple_GET_ITEM(info.get(), 3)) < size) return false;
-  return size != 1 || !mayHold(wrapper, a);
+/// The exception that is set.
+PyRef takeRaised() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return PyRef::steal(value);
 }
 
 }  // namespace
 
-/// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
-/// holds the answer. Whatever else may change what the function computes is the cache's to ignore, as in eager.
+bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
+  RaisedAhead& ahead = raisedAhead();
+  if (!ahead.wrapper || callable != ahead.wrapper.get()) return false;
+  const CacheObject* cache = cacheOf(callable);
+  if (!cache || !ahead.isOf(callable, keyOf(*cache, {args, positional, kwNames}).get())) return false;
+  const RaisedAhead taken = std::exchange(ahead, {});
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(taken.exception.get()));
+  PyErr_Restore(Py_NewRef(type), Py_NewRef(taken.exception.get()), PyException_GetTraceback(taken.exception.get()));
+  return true;
+}
+
+/// What the cache remembers is looked up as the program would find it here, with arguments that stay the same, and a guard asks whether it is
+/// still there; after the graph the cache is really asked, so that it counts the call and knows what was used last. What it does not
+/// remember yet is computed by a real call now, unless that would make it forget something: the program's own call then finds it, which is
+/// no hit. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   pin(wrapper, Why::Guarded);
@@ -140,23 +156,43 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   }
   if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
-  // What it writes would be taken for what the program wrote, and undone.
-  if ((!journal_.entries().empty() || trace_->wroteInputs()) && !mayHold(wrapper, a))
-    breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
-  if (mayForget(wrapper, a)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
-  PyRef result;
-  {
-    NotCompiling flag;
-    trace::NoTrace off;
-    result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+  CacheObject* cache = cacheOf(wrapper);
+  if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
+  const PyRef key = keyOf(*cache, a);
+  PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
+  if (!result && PyErr_Occurred()) return {};
+  if (!result) {
+    // What it writes would be taken for what the program wrote, and undone.
+    if (!journal_.entries().empty() || trace_->wroteInputs())
+      breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
+    if (cache->most >= 0 && PyDict_GET_SIZE(cache->results) >= cache->most)
+      breakHere("cached function", "functools.lru_cache holds as many results as it may");
+    if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
+    {
+      NotCompiling flag;
+      trace::NoTrace off;
+      const KeptWarnings::Pass heard;
+      result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+    }
+    if (!result) {
+      if (!PyErr_ExceptionMatches(PyExc_Exception)) return {};
+      raisedAhead() = {PyRef::borrow(wrapper), key, takeRaised()};
+      breakHere("cached function", "the function of functools.lru_cache raises");
+    }
+    if (resultOf(PyDict_GetItemWithError(cache->results, key.get())) != result.get()) {
+      PyErr_Clear();
+      breakHere("cached function", "functools.lru_cache does not keep the result of a call");
+    }
+    --cache->hits;
   }
-  if (!result) return {};
-  PyRef place = placeOf(wrapper, a, result.get());
-  if (!place) breakHere("cached function", "functools.lru_cache does not keep the result of a call");
+  const PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
+  if (!isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get());
   Guard remembered;
   remembered.kind = GuardKind::Custom;
   remembered.source = sources().pinned(wrapper);
-  remembered.expected = std::move(place);
+  remembered.expected = PyRef::steal(PyTuple_Pack(3, cache->results, key.get(), result.get()));
   remembered.predicate = stillCached;
   remembered.text = "remembered result";
   remembered.place = Evaluation::place();

@@ -1,6 +1,7 @@
 // Calls that are put off until after the graph, in their place among the effects.
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_warnings.h"
 
 namespace fusebox::capture {
 
@@ -46,6 +47,16 @@ bool Evaluation::insideTry() const {
   for (const Frame* f = frame_; f; f = f->caller)
     if (isCovered(*f->decoded, f->pc)) return true;
   return false;
+}
+
+bool Evaluation::callNow(PyObject* callable, const CallArguments& a) {
+  PyRef caller = callerAt(*frame_);
+  if (!caller) breakHere("side effect", "a call has a caller that cannot be made again");
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.total()))), none = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.total(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
+  const trace::NoTrace off;
+  const KeptWarnings::Pass heard;
+  return static_cast<bool>(PyRef::steal(PyObject_CallFunctionObjArgs(caller.get(), callable, args.get(), none.get(), nullptr)));
 }
 
 void Evaluation::deferCall(PyObject* callable, const CallArguments& a, bool observes) {

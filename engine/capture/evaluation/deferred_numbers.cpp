@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -185,6 +186,16 @@ PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
                      {.op = op, .left = PyRef::borrow(number), .depth = depth});
 }
 
+/// float() of a tensor that requires a gradient: torch says once what it thinks of that.
+static void warnOfHistory(Evaluation& e) {
+  static Once<PyObject*> leaf;
+  const auto read = [] {
+    const trace::NoTrace off;
+    return PyNumber_Float(leaf.get([] { return newTensorObject(at::zeros({}).requires_grad_(true)); }));
+  };
+  if (!PyRef::steal(e.heard({nullptr, 0, nullptr}, read))) PyErr_Clear();
+}
+
 PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   if (!isReadable(e, object)) return {};
   const at::Tensor& t = tensorOf(object);
@@ -193,6 +204,7 @@ PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   // int() of a float may raise.
   const bool fits = how == 'i' ? integer || isBool : real || integer || isBool;
   if (t.numel() != 1 || !fits) return {};
+  if (how == 'f' && t.requires_grad()) warnOfHistory(e);
   const at::ScalarType read = how == 'f' && !real ? at::kDouble : how == 'i' && isBool ? at::kLong : type;
   return newDeferred(pythonTypeOf(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
 }

@@ -342,6 +342,8 @@ class Evaluation final : public Operations {
   PyRef callRaw(PyObject* callable, const CallArguments& a);
   /// A result of C code: adopts what is new, gives BreakError its way.
   PyRef checked(PyObject* result);
+  /// What `call`, of torch with these arguments, gives for checked(); the program hears its warnings as eager says them (torch_warnings.cpp).
+  PyObject* heard(const CallArguments& a, const std::function<PyObject*()>& call);
   /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
   void noteLeaf(PyObject* tensor);
   /// The address of an object as id() gives it. Stand-ins and what this segment makes have others when it runs, so an address may only
@@ -356,6 +358,8 @@ class Evaluation final : public Operations {
   /// A call that is made for real after the graph has run, in its place among the effects (deferred_calls.cpp). `observes`: it may run
   /// code that looks at what was written.
   void deferCall(PyObject* callable, const CallArguments& a, bool observes);
+  /// The same call, made now, from a frame like the one that is evaluated. False: it raised.
+  bool callNow(PyObject* callable, const CallArguments& a);
   /// Whether an exception that is raised here reaches an except or finally clause of this segment.
   bool insideTry() const;
   /// An instance of a class with __del__ lives and dies in CPython alone.

@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/segment.h"
@@ -44,6 +45,7 @@ class RealOperations final : public Operations {
 
   PyRef call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) override {
     if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && positional == 0 && frame_) return superOf(*frame_);
+    if (raiseAhead(callable, args, positional, kwNames)) return {};
     return steal(PyObject_Vectorcall(callable, args, positional, kwNames));
   }
   PyRef callEx(PyObject* callable, PyObject* args, PyObject* kwargs) override {

@@ -204,8 +204,9 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
       if (dict) return dict;
     }
     const Source* source = sourceOf(object);
-    if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__") && lastRaise_ >= 0)
-      throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, lastRaise_};
+    if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__"))
+      if (const int64_t raised = raisedAt(object); raised >= 0)
+        throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, raised};
     PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
     if (functionModes_->wasAsked()) return functionModes_->answer(std::move(raw));
     throwIfBreak();

@@ -456,7 +456,9 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   const trace::DataUse use(isTorchBinding(callable) ? std::string_view() : builtinName(callable), trace::DataUse::Form::Call);
   NumpyWarnings warnings(*this);
   warnings.watch(args.data(), args.size());
-  PyRef result = original(checked(warnings.done(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames))));
+  const CallArguments given(args.data(), a.positional, a.kwNames);
+  const auto made = [&] { return PyObject_Vectorcall(callable, given.args, given.positional, given.kwNames); };
+  PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made())));
   scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;
 }

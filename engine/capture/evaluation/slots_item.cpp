@@ -95,7 +95,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
     TorchCalls::Scope scope(torchCalls_.get());
-    PyRef item = checked(PyObject_GetItem(object, index.get()));
+    PyRef item = checked(heard({&object, 1, nullptr}, [&] { return PyObject_GetItem(object, index.get()); }));
     scope.done("getitem", {object, index.get()}, item.get());
     return item;
   }

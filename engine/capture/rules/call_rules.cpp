@@ -128,7 +128,8 @@ bool isTorchBinding(PyObject* callable) {
 
 namespace {
 
-/// Whether a function may warn, by itself or in a function of its module that it names: a warning is said when the program runs.
+/// Whether a function may warn, by itself or in a function that it names, of its module or of one that it names too: a warning is said when
+/// the program runs.
 bool mayWarn(PyObject* function, int depth = 0) {
   static PyObject* const kWarnings = internedName("warnings");
   static std::unordered_map<PyObject*, bool> known;  // by code, which the functions of torch's modules keep alive
@@ -140,6 +141,9 @@ bool mayWarn(PyObject* function, int depth = 0) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     PyObject* value = name == kWarnings ? nullptr : PyDict_GetItem(globals, name);
     warns = name == kWarnings || (value && PyFunction_Check(value) && PyFunction_GET_GLOBALS(value) == globals && depth < 2 && mayWarn(value, depth + 1));
+    PyObject* other = !warns && value && PyModule_Check(value) && depth < 2 ? PyModule_GetDict(value) : nullptr;
+    for (Py_ssize_t k = 0; other && !warns && k < PyTuple_GET_SIZE(names); ++k)
+      if (PyObject* named = PyDict_GetItem(other, PyTuple_GET_ITEM(names, k)); named && PyFunction_Check(named)) warns = mayWarn(named, depth + 1);
   }
   if (depth == 0) {
     Py_INCREF(code);

@@ -26,6 +26,9 @@ PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a);    //
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of numbers
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
 
+/// No filter of a list as warnings.filters turns a warning into an exception; the second argument is of no account.
+bool noErrorFilter(PyObject* filters, PyObject*);
+
 /// Of a function or number type of numpy; null for everything else.
 CallRule numpyRuleOf(PyObject* callable);
 

@@ -363,12 +363,19 @@ PyRef ruleExtreme(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return isSymbolicNumber(best.get()) ? symbolicToFloat(best.get()) : PyRef::steal(PyNumber_Float(best.get()));
 }
 
+bool handlesNothing(PyObject*, PyObject*) {
+  const PyRef handled = PyRef::steal(PyErr_GetHandledException());
+  return !handled || handled.get() == Py_None;
+}
+
 /// sys.exc_info() and sys.exception().
 template <bool kAll>
-PyRef ruleHandledException(Evaluation& e, PyObject*, const CallArguments&) {
+PyRef ruleHandledException(Evaluation& e, PyObject* callable, const CallArguments&) {
   PyRef handled = PyRef::steal(PyErr_GetHandledException());
   const bool any = handled && handled.get() != Py_None;
   if (any && handled.get() == e.handledBefore()) e.breakHere("exception", "an exception that was raised before the compiled region is asked for");
+  const PyObject* before = e.handledBefore();
+  if (!any && (!before || before == Py_None)) e.guardCustom(e.sources().pinned(callable, Why::Process), handlesNothing, Py_None, "no exception is handled");
   if (!kAll) return any ? handled : none();
   if (!any) return PyRef::steal(PyTuple_Pack(3, Py_None, Py_None, Py_None));
   PyRef traceback = e.tracebackOf(handled.get());

@@ -8,6 +8,16 @@ extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
 
+bool noErrorFilter(PyObject* filters, PyObject*) {
+  if (!PyList_CheckExact(filters)) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(filters); ++i) {
+    PyObject* filter = PyList_GET_ITEM(filters, i);
+    PyObject* action = PyTuple_Check(filter) && PyTuple_GET_SIZE(filter) > 0 ? PyTuple_GET_ITEM(filter, 0) : nullptr;
+    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) return false;
+  }
+  return true;
+}
+
 namespace {
 
 
@@ -82,17 +92,6 @@ PyRef rulePrint(Evaluation& e, PyObject* callable, const CallArguments& a) {
     args.push_back(out.get());
   }
   return putOff(e, callable, {args.data(), a.positional, names.get()}, 0, "file", false);
-}
-
-/// No filter of warnings.filters turns a warning into an exception.
-bool noErrorFilter(PyObject* filters, PyObject*) {
-  if (!PyList_CheckExact(filters)) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(filters); ++i) {
-    PyObject* filter = PyList_GET_ITEM(filters, i);
-    PyObject* action = PyTuple_Check(filter) && PyTuple_GET_SIZE(filter) > 0 ? PyTuple_GET_ITEM(filter, 0) : nullptr;
-    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) return false;
-  }
-  return true;
 }
 
 PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {

@@ -1,9 +1,11 @@
 """Writes, prints, warnings and exceptions: in the program's order, to the object that was written, every time."""
 
 import logging
+import operator
 import sys
 import threading
 import time
+import traceback
 import types
 import warnings
 
@@ -421,4 +423,129 @@ def what_may_not_be_written_is_refused_before_anything_is(compile, engine):
         x, v = torch.ones(2, 5, requires_grad=True), torch.zeros(4)
         y = view(x)
         out.append((raised(lambda: g(x, y, v)), v, x.detach(), x._version, y._version))
+    return out
+
+
+@edge
+def tracebacks_of_caught_exceptions(compile, engine):
+    """Of the exception, its cause and context, in whichever frame it was caught and by whichever way it is asked for."""
+    def lines(e):
+        return e.__traceback__ and [(frame.name, frame.lineno) for frame in traceback.extract_tb(e.__traceback__)]
+
+    def caught(x):
+        try:
+            raise ValueError("a")
+        except ValueError as e:
+            return lines(e), getattr(e, "__traceback__") is None, operator.attrgetter("__traceback__")(e) is None, sys.exception().__traceback__ is None
+
+    def chained(x):
+        try:
+            try:
+                raise ValueError("a")
+            except ValueError:
+                raise KeyError("b")
+        except KeyError as e:
+            return lines(e), lines(e.__context__)
+
+    def kept(x):
+        try:
+            raise ValueError("a")
+        except ValueError as e:
+            return e
+
+    def thrown(x):
+        def items():
+            try:
+                yield
+            except ValueError as e:
+                yield lines(e)
+
+        made = items()
+        next(made)
+        return made.throw(ValueError("z"))
+
+    def left(x):
+        class Manager:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, kind, error, where):
+                self.told = error.__traceback__ is where, where.tb_lineno
+                return True
+
+        with Manager() as manager:
+            raise ValueError("q")
+        return manager.told
+
+    def given(x):
+        try:
+            kept(x).args[1]
+        except IndexError as e:
+            error = KeyError("k").with_traceback(e.__traceback__)
+        return lines(error)
+
+    out = []
+    for inner in (caught, chained, lambda x: lines(kept(x)), thrown, left, given):
+        f = compile(lambda x: (x + 1, inner(x)))
+        out.append([f(torch.ones(2)) for _ in range(2)])
+    return out
+
+
+@edge
+def an_exception_that_a_caller_handles(compile, engine):
+    f, x = compile(lambda x: (x + 1, sys.exc_info()[0], sys.exception() is None)), torch.ones(1)
+    out = [f(x)]
+    for error in (KeyError, ValueError):
+        try:
+            raise error
+        except error:
+            out.append(f(x))
+    return out + [f(x)]
+
+
+@edge
+def warnings_of_torch_come_as_in_eager(compile, engine):
+    """At the program's line: what is said in every call, by bindings and by operators, and what is said once in a process."""
+    double = torch.tensor([2.0])
+
+    def every(x):
+        copy = torch.tensor(x)
+        return copy + x.new_tensor(x)
+
+    def seldom(x):
+        return x.T.sum() + torch.range(0, 1)[0]
+
+    def extern(x):
+        y = x + 1
+        return torch.cholesky(y @ y.t()) + 1
+
+    def grad(x):
+        y = x * 2
+        return y.grad is None
+
+    class Crossed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.cross(x, torch.tensor(x))
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    def quiet(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.tensor(x) + 1
+
+    out = []
+    given = ((every, torch.ones(2)), (seldom, torch.ones(2, 3, 4)), (extern, torch.eye(2)), (grad, torch.ones(2, requires_grad=True)), (quiet, double),
+             (lambda x: Crossed.apply(x) * 2, torch.ones(3, 3, requires_grad=True)), (lambda x: torch.nn.functional.mse_loss(x, x * 2, size_average=False), torch.ones(2)))
+    for action in ("always", "default", "ignore", "error"):
+        for f, x in given:
+            c = compile(f)
+            for _ in range(3):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter(action)
+                    result = raised(c, x)
+                out.append((action, result, [(w.category.__name__, str(w.message).split("(Triggered")[0], w.lineno, w.filename == __file__) for w in caught]))
     return out

@@ -223,3 +223,49 @@ def tensors_that_are_keys_are_told_apart(compile, engine):
               lambda x, y: {t: 1 for t in (x,)}.get(y), added]
     a, b = torch.ones(2), torch.ones(2)
     return [[f(*given) for given in ((a, b), (a, a), (b, a), (b, b))] for f in map(compile, makers)]
+
+
+@edge
+def cached_functions_count_their_calls(compile, engine):
+    """Misses, hits, and what was asked for last, over several calls, captures that start over, and functions that raise."""
+    runs, out = [], []
+
+    def cached(**settings):
+        @functools.lru_cache(**settings)
+        def f(*args, **kwargs):
+            runs.append((args, kwargs))
+            if args and args[0] == "raise":
+                raise ValueError(len(runs))
+            return len(runs)
+        return f
+
+    def loop(x, f, keys):
+        return x + sum(f(k) for k in keys)
+
+    def starts_over(x, f, keys):
+        def inner(x, k):
+            y = x * f(k)
+            return y + 1 if y.sum() > 0 else y
+        for k in keys:
+            x = inner(x, k)
+        return x * f(keys[0]), f.cache_info()
+
+    def keywords(x, f, keys):
+        return x + f(1, b=2), f(b=2), f(1), f(1.0), f(True), f((1, 2)), f(1, b=2), f.cache_info()
+
+    def raises(x, f, keys):
+        for _ in range(2):
+            try:
+                x = x + f("raise")
+            except ValueError as e:
+                x = x * e.args[0]
+        return x
+
+    for settings in ({"maxsize": 4}, {"maxsize": 2}, {"maxsize": 1}, {"maxsize": 0}, {"maxsize": None}, {"maxsize": 8, "typed": True}):
+        for program in (loop, starts_over, keywords, raises):
+            f, c = cached(**settings), compile(program)
+            for keys in ((1, 2, 3, 1), (1, 2, 3, 1), (3, 4, 1)):
+                out += [c(torch.ones(2), f, keys), f.cache_info(), len(runs)]
+            f(3)
+            out += [f(1), f.cache_info(), len(runs)]
+    return out, runs

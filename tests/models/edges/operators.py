@@ -450,3 +450,11 @@ def lists_of_another_length_than_the_dimensions(compile, engine):
             lambda x: F.conv_transpose2d(x, w, output_padding=[]), lambda x: F.conv2d(x, w, stride=[1]),
             lambda x: torch.ops.aten._adaptive_avg_pool2d(x.flatten(), [2, 2])]
     return [raised(compile(f), x)[0] for f in made]
+
+
+@edge
+def masks_that_are_no_booleans(compile, engine):
+    mask = torch.tensor([1, 0, 1], dtype=torch.uint8)
+    f = compile(lambda x: x.masked_fill(mask, 0.0))
+    g = compile(lambda x: (x + 1).masked_fill_(mask, 0.0))
+    return [raised(f, torch.ones(3)), raised(g, torch.ones(3))]

@@ -1,6 +1,7 @@
 """What a program can see of a tensor besides its values."""
 
 import torch
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from . import edge, raised
@@ -230,4 +231,90 @@ def views_of_what_a_function_returns(compile, engine):
         results = results if isinstance(results, tuple) else (results,)
         sum((t * (i + 1)).sum() for i, t in enumerate(results)).backward()
         out.append(([t.detach() for t in results], [t._base is results[0] for t in results], x.grad))
+    return out
+
+
+@edge
+def parts_of_what_is_computed_begin_where_eagers_do(compile, engine):
+    """In their storage, also where they are computed by themselves; of constant sizes and of others."""
+    parts = [lambda x: (x + 1).as_strided((2, 2), (1, 2), 1), lambda x: (x + 1)[1:].as_strided((2, x.shape[1] - 2), (1, 2)),
+             lambda x: (x + 1)[1:].view(torch.int32), lambda x: (x + 1)[2:].view(torch.int16), lambda x: (x + 1)[1:].unflatten(1, (2, -1)),
+             lambda x: F.glu(x, 1)[1:], lambda x: (x * x.shape[0])[x.shape[0] // 2:, 1:].view(torch.int32), lambda x: ((x + 1)[:0].view(torch.int32), x[1:].sum())]
+    out = []
+    for f in parts:
+        for dynamic in (None, True):
+            c = compile(f, dynamic=dynamic)
+            for n in (2, 3, 5):
+                given = torch.arange(float((n + 3) * 2 * n)).view(n + 3, 2 * n).requires_grad_(n == 3)
+                results = c(given)
+                out += [(t.detach().double().sum().round(), t.shape, t.stride(), t.storage_offset()) for t in (results if isinstance(results, tuple) else (results,))]
+    return out
+
+
+@edge
+def views_made_without_gradients_refuse_writes(compile, engine):
+    """That have a gradient: inside, in front of a break, and where the program got them; others have the history that they have in eager."""
+    def written(x, b):
+        with torch.no_grad():
+            view = b.view(-1)
+        view.mul_(x.view(-1))
+        return b * 1
+
+    def computed(x, b):
+        b = b + 0
+        with torch.no_grad():
+            view = b[0]
+        print("break")
+        view.mul_(x[0])
+        return b * 1
+
+    def late(x, b):
+        y = b.clone()
+        with torch.no_grad():
+            view = y[0]
+        y.requires_grad_()
+        view.add_(1)
+        return y * 1
+
+    def beside(x, b):
+        y = x * 2
+        with torch.no_grad():
+            view = y[0]
+        return y, y[1], view, b[0]
+
+    out = []
+    for f in (written, computed, late):
+        c = compile(f)
+        for _ in range(2):
+            x, b = torch.arange(4.0).view(2, 2).requires_grad_(), torch.ones(2, 2)
+            out += [raised(c, x, b), b.detach().clone(), b._version]
+    c = compile(beside)
+    for write in (lambda y, s, v, b: s.add_(1), lambda y, s, v, b: v.add_(1), lambda y, s, v, b: b.add_(s), lambda y, s, v, b: b.add_(1)):
+        results = c(torch.arange(4.0).view(2, 2).requires_grad_(), torch.ones(2, 2))
+        out += [[t.requires_grad for t in results], results[1].grad_fn is not None, results[2].grad_fn is None, raised(write, *results)]
+    return out
+
+
+@edge
+def views_by_functions_refuse_writes(compile, engine):
+    class Flat(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t.view(-1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.view(2, 2)
+
+    def inside(x):
+        flat = Flat.apply(x)
+        flat.add_(1)
+        return flat
+
+    out = []
+    for f in (inside, lambda x: Flat.apply(x).add_(1), Flat.apply):
+        c = compile(f)
+        for made in (lambda: torch.ones(2, 2, requires_grad=True), lambda: torch.ones(2, 2, requires_grad=True) * 2, lambda: torch.ones(2, 2)):
+            result = raised(lambda: c(made()).add_(1))
+            out.append(result if isinstance(result, torch.Tensor) else result[0])
     return out
