@@ -228,7 +228,7 @@ class Comparison:
         if not self.pair(a, b, path):
             return
         if not isinstance(a, RecursionError):  # whose words tell where C code happened to count last
-            self.walk(*(tuple(without_stack(v) for v in e.args) for e in (a, b)), path + ".args")
+            self.walk(*(tuple(plain_error(v) for v in e.args) for e in (a, b)), path + ".args")
         self.attributes(a, b, path)
         for name in ("__cause__", "__context__"):
             self.walk(getattr(a, name), getattr(b, name), f"{path}.{name}")
@@ -284,9 +284,9 @@ def same_text(a, b):
         abs(float(x) - float(y)) <= 1e-3 * max(1, abs(float(x))) or x == y for x, y in zip(NUMBER.findall(a), NUMBER.findall(b)))
 
 
-def without_stack(text):
-    """An error's text without libtorch's own stack."""
-    return text.partition("Exception raised from")[0] if isinstance(text, str) else text
+def plain_error(text):
+    """An error's text without libtorch's own stack, and whatever autograd's node is called: it is the compiled graph's."""
+    return re.sub(r"\b\w+Backward\d*\b", "Backward", text.partition("Exception raised from")[0]) if isinstance(text, str) else text
 
 
 def content(cell):
