@@ -245,7 +245,8 @@ int replayGraph(const ReplayOptions& options) {
   if (options.json) return printJson(*report);
   std::string sizes;
   if (!report->contains("sweep")) {
-    for (const auto& [name, value] : report->value("sizes", Json::object()).items()) sizes += fmt::format("{}{}={}", sizes.empty() ? ", " : " ", name, value.dump());
+    const Json given = report->value("sizes", Json::object());
+    for (const auto& [name, value] : given.items()) sizes += fmt::format("{}{}={}", sizes.empty() ? ", " : " ", name, value.dump());
   }
   fmt::print("{}, inputs: {}{}\n", report->value("graph", ""), report->value("inputs", ""), sizes);
   if (report->contains("sweep")) printSweep(*report);

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <unordered_map>
+#include <utility>
 
 #include "profiler/importers/trace_json.h"
 
@@ -41,9 +42,15 @@ std::string expressionText(std::string text) {
   return text.substr(0, 200);
 }
 
+/// The first member of an object that has one. (What items() gives of one that is gone by the next statement would dangle.)
+std::pair<const std::string&, const Json&> firstOf(const Json& object) {
+  const auto first = object.begin();
+  return {first.key(), first.value()};
+}
+
 std::string sizeText(const Json& size) {
   if (!size.is_object() || size.empty()) return "?";
-  const auto& [key, value] = *size.items().begin();
+  const auto [key, value] = firstOf(size);
   if (key == "as_int" && value.is_number_integer()) return std::to_string(value.get<int64_t>());
   if (key == "as_expr" && value.is_object()) return expressionText(stringOf(value, "expr_str"));
   return "?";
@@ -162,7 +169,7 @@ class GraphReader {
     if (!signature || !signature->is_object()) return;
     for (const Json& spec : listOf(*signature, "input_specs")) {
       if (!spec.is_object() || spec.empty()) continue;
-      const auto& [kind, facts] = *spec.items().begin();
+      const auto [kind, facts] = firstOf(spec);
       if (!facts.is_object()) continue;
       const Json* arg = member(facts, "arg");
       const std::string name = arg && arg->is_object() ? stringOf(*arg, "name") : std::string();
@@ -205,7 +212,7 @@ class GraphReader {
   /// The name of the one value that an argument is.
   static std::string valueName(const Json& argument) {
     if (!argument.is_object() || argument.empty()) return {};
-    const auto& [kind, value] = *argument.items().begin();
+    const auto [kind, value] = firstOf(argument);
     if (!value.is_object()) return {};
     const std::string name = stringOf(value, "name");
     return name.empty() ? stringOf(value, "as_name") : name;
@@ -264,7 +271,7 @@ class GraphReader {
 
   void resultNames(const Json& output, std::vector<std::string>& names, int depth) const {
     if (depth > kMaxDepth || !output.is_object() || output.empty()) return;
-    const auto& [kind, value] = *output.items().begin();
+    const auto [kind, value] = firstOf(output);
     if (value.is_array()) {
       for (const Json& item : value) {
         if (item.is_object() && item.contains("name"))
@@ -280,7 +287,7 @@ class GraphReader {
   /// Text of an argument, with its values as inputs of `node`.
   std::string argument(const Json& item, FxNode& node, int64_t position, int depth) {
     if (depth > kMaxDepth || !item.is_object() || item.empty()) return "?";
-    const auto& [kind, value] = *item.items().begin();
+    const auto [kind, value] = firstOf(item);
     if (kind == "as_none") return "None";
     if (kind == "as_graph") return innerGraph(value);
     if (kind == "as_scalar_type") return "torch." + fullType(value);
