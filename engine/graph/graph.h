@@ -164,7 +164,7 @@ class Graph {
   NodeId append(Node node, const std::string& baseName);
   std::string uniqueName(const std::string& base);
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, int32_t> names_;  ///< taken names, and the last suffix tried for each
+  std::unordered_map<std::string, int32_t> names_;  ///< names as they were asked for, and the last suffix given to each; what is made of both is not in it
 };
 
 /// The operator's name without namespace and overload, as a Python identifier: "aten::add.Tensor" gives "add".

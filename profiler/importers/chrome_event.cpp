@@ -140,7 +140,7 @@ namespace {
 /// A list as it is written.
 void readArray(ondemand::value value, std::string_view& out) {
   ondemand::array array;
-  if (!value.get_array().get(array)) (void)array.raw_json().get(out);
+  if (!value.get_array().get(array) && array.raw_json().get(out)) out = {};
 }
 
 }  // namespace
