@@ -2,6 +2,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/torch_warnings.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -113,17 +114,6 @@ RaisedAhead& raisedAhead() {
   return *raised;
 }
 
-/// The exception that is set.
-PyRef takeRaised() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (traceback) PyException_SetTraceback(value, traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  return PyRef::steal(value);
-}
-
 }  // namespace
 
 bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
@@ -176,7 +166,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     }
     if (!result) {
       if (!PyErr_ExceptionMatches(PyExc_Exception)) return {};
-      raisedAhead() = {PyRef::borrow(wrapper), key, takeRaised()};
+      raisedAhead() = {PyRef::borrow(wrapper), key, takeException()};
       breakHere("cached function", "the function of functools.lru_cache raises");
     }
     if (resultOf(PyDict_GetItemWithError(cache->results, key.get())) != result.get()) {

@@ -19,7 +19,8 @@ const Table& handlerTable() {
   return table;
 }
 
-/// Takes the error indicator as one normalised exception with its traceback attached.
+}  // namespace
+
 PyRef takeException() {
 #if PY_VERSION_HEX >= 0x030C0000
   return PyRef::steal(PyErr_GetRaisedException());
@@ -33,8 +34,6 @@ PyRef takeException() {
   return PyRef::steal(value);
 #endif
 }
-
-}  // namespace
 
 Handler handlerOf(Op op) { return handlerTable()[static_cast<size_t>(op)]; }
 

@@ -26,6 +26,9 @@ using Handler = Flow (*)(Operations& ops, Frame& frame, const Instruction& instr
 /// The handler of a kind, or null.
 Handler handlerOf(Op op);
 
+/// Takes the error indicator as one normalised exception with its traceback attached.
+PyRef takeException();
+
 /// Enters the frame's handler of the current error: stack unwound, exception pushed, pc at the handler, error indicator clear.
 /// False: there is none, the error indicator stays.
 bool enterHandler(Operations& ops, Frame& frame);

@@ -19,20 +19,10 @@ class SavedError {
 
 void raise(PyObject* exception) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception); }
 
-/// The exception that is set, which is set no longer.
-PyRef takeRaised() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  return PyRef::steal(value);
-}
-
 /// A StopIteration that escapes a generator's body becomes RuntimeError (PEP 479).
 void convertStopIteration() {
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
-  PyRef stop = takeRaised();
+  PyRef stop = takeException();
   PyRef text = PyRef::steal(PyUnicode_FromString("generator raised StopIteration"));
   PyRef error = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
   PyException_SetCause(error.get(), PyRef(stop).release());
@@ -43,7 +33,7 @@ void convertStopIteration() {
 /// The value of a `yield from` whose delegate raised StopIteration; null, the error as it was: it raised another.
 PyRef stopValue() {
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
-  PyRef stop = takeRaised();
+  PyRef stop = takeException();
   PyObject* value = reinterpret_cast<PyStopIterationObject*>(stop.get())->value;
   return PyRef::borrow(value ? value : Py_None);
 }
@@ -187,7 +177,7 @@ int SuspendedFrame::throwInto(Evaluation& e, PyObject* exception, PyRef* result)
     running_ = true;
     const bool closed = closeDelegate(e, waitsFor);
     running_ = false;
-    return closed ? raiseHere(e, exception, result) : raiseHere(e, takeRaised().get(), result);
+    return closed ? raiseHere(e, exception, result) : raiseHere(e, takeException().get(), result);
   }
   running_ = true;
   const int status = throwIntoDelegate(e, waitsFor, exception, result);
@@ -195,7 +185,7 @@ int SuspendedFrame::throwInto(Evaluation& e, PyObject* exception, PyRef* result)
   if (status == 1) return 1;
   if (status == -2) return raiseHere(e, exception, result);
   PyRef value = status == 0 ? *result : stopValue();
-  return value ? leaveDelegate(e, std::move(value), result) : raiseHere(e, takeRaised().get(), result);
+  return value ? leaveDelegate(e, std::move(value), result) : raiseHere(e, takeException().get(), result);
 }
 
 bool SuspendedFrame::close(Evaluation& e) {
