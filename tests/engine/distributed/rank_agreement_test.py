@@ -151,5 +151,4 @@ if __name__ == "__main__":
     if is_rank():
         fusebox.install()
         run_rank(globals())
-        sys.exit(0)
     run(globals())

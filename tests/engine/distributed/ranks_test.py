@@ -356,5 +356,4 @@ if __name__ == "__main__":
         fusebox.install()
         fusebox._engine.keep_operators(True)
         run_rank(globals())
-        sys.exit(0)
     run(globals())
