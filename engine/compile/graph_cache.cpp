@@ -131,49 +131,37 @@ cache::RemoteCache* GraphCache::remote() {
   return remote_.get();
 }
 
-std::optional<GraphCache::Found> GraphCache::take(const std::string& id, std::string_view bytes, cache::Trust trust,
-                                                  const std::vector<graph::Symbol>& symbols, Error& wrong) {
+Result<cache::Entry> GraphCache::take(const std::string& id, std::string_view bytes, cache::Trust trust) {
   auto entry = cache::readEntry(bytes, trust, cache::cacheSecret());
-  if (!entry) {
-    wrong = entry.error();
-    return std::nullopt;
-  }
-  if (entry->header.key.id() != id) {
-    wrong = Error{ErrorCode::Corrupt, "the cache entry is another one than its name says", id};
-    return std::nullopt;
-  }
-  auto graph = readKeptGraph(entry->payload, symbols);
-  if (!graph) {
-    wrong = graph.error();
-    return std::nullopt;
-  }
-  noteUsed({id});
-  return Found{std::move(*graph), std::move(entry->header)};
+  if (entry && entry->header.key.id() != id) return fail(ErrorCode::Corrupt, "the cache entry is another one than its name says", id);
+  if (entry) noteUsed({id});
+  return entry;
 }
 
-std::optional<GraphCache::Found> GraphCache::find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols,
-                                                  bool isShared, std::string& why) {
+std::optional<GraphCache::Fetched> GraphCache::fetch(const cache::CacheKey& key, bool isShared, std::string& why) {
   const std::string id = key.id();
   std::string noFolder;
   if (const cache::CacheFolder* entries = folder(false, noFolder)) {
     auto bytes = entries->read(id);
     Error wrong = bytes ? Error{} : bytes.error();
-    if (bytes)
-      if (auto found = take(id, *bytes, entries->trust(), symbols, wrong)) {
+    if (bytes) {
+      if (auto entry = take(id, *bytes, entries->trust())) {
         entries->touch(id);
-        return found;
+        return Fetched{std::move(*entry), false};
+      } else {
+        wrong = entry.error();
       }
-    if (bytes || wrong.code != ErrorCode::NotFound) {
+    }
+    if (wrong.code != ErrorCode::NotFound) {
       why = wrong.text();
       if (wrong.code == ErrorCode::Corrupt && entries->remove(id)) why += "; it was removed";
       tell(wrong.message, why);
     }
   }
-  return isShared ? findRemote(id, symbols, why) : std::nullopt;
+  return isShared ? fetchRemote(id, why) : std::nullopt;
 }
 
-std::optional<GraphCache::Found> GraphCache::findRemote(const std::string& id,
-                                                        const std::vector<graph::Symbol>& symbols, std::string& why) {
+std::optional<GraphCache::Fetched> GraphCache::fetchRemote(const std::string& id, std::string& why) {
   cache::RemoteCache* remote = this->remote();
   if (!remote) return std::nullopt;
   auto bytes = remote->get(id);
@@ -182,18 +170,27 @@ std::optional<GraphCache::Found> GraphCache::findRemote(const std::string& id,
     return std::nullopt;
   }
   if (!*bytes) return std::nullopt;
-  Error wrong;
-  auto found = take(id, **bytes, cache::Trust::Signature, symbols, wrong);
-  if (!found) {
-    tell("remote: " + wrong.message, why = "from the remote cache: " + wrong.text());
+  auto entry = take(id, **bytes, cache::Trust::Signature);
+  if (!entry) {
+    tell("remote: " + entry.error().message, why = "from the remote cache: " + entry.error().text());
     return std::nullopt;
   }
   remoteHits.fetch_add(1, std::memory_order_relaxed);
-  found->isRemote = true;
   std::string noFolder;
   if (const cache::CacheFolder* entries = folder(true, noFolder))
     (void)entries->write(id, **bytes);  // the next process finds it here
-  return found;
+  return Fetched{std::move(*entry), true};
+}
+
+std::optional<GraphCache::Found> GraphCache::find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols,
+                                                  bool isShared, std::string& why) {
+  auto fetched = fetch(key, isShared, why);
+  if (!fetched) return std::nullopt;
+  auto graph = readKeptGraph(fetched->entry.payload, symbols);
+  if (graph) return Found{std::move(*graph), std::move(fetched->entry.header), fetched->isRemote};
+  why = graph.error().text();
+  drop(key, why);
+  return std::nullopt;
 }
 
 void GraphCache::drop(const cache::CacheKey& key, std::string& why) {
@@ -225,30 +222,34 @@ std::string GraphCache::nearest(const cache::CacheKey& key) {
 }
 
 void GraphCache::keep(Pending pending) {
+  later([this, pending = std::move(pending)] { write(pending); });
+}
+
+void GraphCache::later(std::function<void()> work) {
   if (!backgroundLives()) return;
   {
     std::lock_guard lock(mutex_);
-    pending_.push_back(std::move(pending));
+    pending_.push_back(std::move(work));
   }
   // Behind the kernels that were just handed to the background tier.
   if (auto jit = startedJit())
-    jit->later([this] { writeOldest(); });
+    jit->later([this] { workOldest(); });
   else
-    writeOldest();
+    workOldest();
 }
 
-void GraphCache::writeOldest() {
-  Pending pending;
+void GraphCache::workOldest() {
+  std::function<void()> work;
   {
     std::lock_guard lock(mutex_);
     if (pending_.empty()) return;
-    pending = std::move(pending_.front());
-    pending_.erase(pending_.begin());
+    work = std::move(pending_.front());
+    pending_.pop_front();
   }
   try {
-    write(pending);
+    work();
   } catch (const std::exception& error) {
-    tell("cannot write", std::string("a compiled graph cannot be written to the cache: ") + error.what());
+    tell("cannot write", std::string("an entry cannot be written to the cache: ") + error.what());
   }
 }
 
@@ -258,7 +259,7 @@ void GraphCache::flush() {
       std::lock_guard lock(mutex_);
       if (pending_.empty()) return;
     }
-    writeOldest();
+    workOldest();
   }
 }
 
@@ -273,30 +274,34 @@ Result<cache::Entry> GraphCache::entryOf(const Pending& pending) {
 }
 
 void GraphCache::write(const Pending& pending) {
+  auto made = entryOf(pending);
+  if (!made) return tell("no form", "a compiled graph cannot be kept: " + made.error().text());
+  put(made->header, made->payload, pending.isShared);
+}
+
+void GraphCache::put(const cache::EntryHeader& header, std::string_view payload, bool isShared) {
   std::string why;
   const cache::CacheFolder* entries = folder(true, why);
   if (!entries) return tell("no folder", "compiled graphs are not kept: " + why);
-  const std::string secret = cache::cacheSecret(), id = pending.key.id();
+  const std::string secret = cache::cacheSecret(), id = header.key.id();
   if (entries->trust() == cache::Trust::Signature && secret.empty())
     return tell("no key", "compiled graphs are not kept: others can write to " + entries->path() +
                               ", and FUSEBOX_CACHE_KEY is not set");
-  auto made = entryOf(pending);
-  if (!made) return tell("no form", "a compiled graph cannot be kept: " + made.error().text());
-  const cache::EntryHeader& header = made->header;
   // Many processes may have compiled it at once: one that is as good stays.
-  if (auto there = entries->read(id))
-    if (auto entry = cache::readEntry(*there, entries->trust(), secret);
-        entry && (entry->header.optimised || !header.optimised))
-      return;
-  const std::string bytes = cache::writeEntry(header, made->payload, secret);
-  if (cache::RemoteCache* remote = pending.isShared ? this->remote() : nullptr) {
-    if (auto put = remote->put(id, bytes); !put)
-      tell("remote", put.error().text());
+  if (header.kind == "graph")
+    if (auto there = entries->read(id))
+      if (auto entry = cache::readEntry(*there, entries->trust(), secret);
+          entry && (entry->header.optimised || !header.optimised))
+        return;
+  const std::string bytes = cache::writeEntry(header, payload, secret);
+  if (cache::RemoteCache* remote = isShared ? this->remote() : nullptr) {
+    if (auto done = remote->put(id, bytes); !done)
+      tell("remote", done.error().text());
     else if (!remote->isDown())
       remoteStores.fetch_add(1, std::memory_order_relaxed);
   }
   if (auto written = entries->write(id, bytes); !written)
-    return tell("cannot write", "a compiled graph cannot be written to the cache: " + written.error().text());
+    return tell("cannot write", "a " + header.kind + " cannot be written to the cache: " + written.error().text());
   noteUsed({id});
   stores.fetch_add(1, std::memory_order_relaxed);
   bool isTime = false;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,13 +34,22 @@ class GraphCache {
  public:
   static GraphCache& instance();
 
+  struct Fetched {
+    cache::Entry entry;
+    bool isRemote = false;
+  };
+  /// The entry under a key, of whatever kind; else `why` says what was wrong with it, and stays empty where there is nothing.
+  /// `isShared`: Redis is asked too.
+  std::optional<Fetched> fetch(const cache::CacheKey& key, bool isShared, std::string& why);
+  /// Writes an entry under its key, and tells what keeps it from being written. A graph gives way to one that is as good.
+  void put(const cache::EntryHeader& header, std::string_view payload, bool isShared);
+
   struct Found {
     KeptGraph graph;
     cache::EntryHeader header;
     bool isRemote = false;
   };
-  /// What there is under a key; else `why` says what was wrong with it, and stays empty where there is nothing.
-  /// `isShared`: Redis is asked too.
+  /// The graph under a key: fetch().
   std::optional<Found> find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols, bool isShared,
                             std::string& why);
   /// Removes an entry whose code this process cannot use, and tells `why`, which says so then.
@@ -59,6 +70,8 @@ class GraphCache {
   static Result<cache::Entry> entryOf(const Pending& pending);
   /// Writes it when the background tier is done with its kernels, or with flush().
   void keep(Pending pending);
+  /// Runs `work` in the background, behind the kernels that are compiled there, and before flush() ends.
+  void later(std::function<void()> work);
   /// Writes what waits, as it is. Belongs before exit().
   void flush();
   /// Entries that this process has used or written, as the folder has them.
@@ -69,13 +82,12 @@ class GraphCache {
   void noteUsed(const std::vector<std::string>& ids);
 
  private:
-  std::optional<Found> take(const std::string& id, std::string_view bytes, cache::Trust trust,
-                            const std::vector<graph::Symbol>& symbols, Error& wrong);
-  std::optional<Found> findRemote(const std::string& id, const std::vector<graph::Symbol>& symbols, std::string& why);
+  Result<cache::Entry> take(const std::string& id, std::string_view bytes, cache::Trust trust);
+  std::optional<Fetched> fetchRemote(const std::string& id, std::string& why);
   cache::RemoteCache* remote();
   const cache::CacheFolder* folder(bool make, std::string& why);
   void write(const Pending& pending);
-  void writeOldest();
+  void workOldest();
   /// Once for each kind of problem: on standard error, and always in the session.
   void tell(const std::string& kind, const std::string& text);
 
@@ -83,7 +95,7 @@ class GraphCache {
   std::string directory_;
   std::vector<std::unique_ptr<cache::CacheFolder>>
       folders_;  ///< the last one is that of directory_; earlier ones may be in use
-  std::vector<Pending> pending_;
+  std::deque<std::function<void()>> pending_;
   std::map<std::string, bool> told_;
   std::vector<std::string> used_;
   std::unique_ptr<cache::RemoteCache> remote_;

@@ -104,10 +104,13 @@ std::string whyNotStored(const AotModule& module) {
 
 void writeModule(ArchiveWriter& archive, const AotModule& module) {
   archive(module.symbols);
-  const graph::Graph none;
-  archive(module.backward.has_value());
-  for (const graph::Graph* graph : {&module.joint, &module.forward, module.backward ? &*module.backward : nullptr})
-    if (graph) inductor::writeDerivedGraph(archive, *graph, none);
+  archive(module.backward.has_value(), module.traced.has_value());
+  inductor::writeTracedGraph(archive, module.joint);
+  if (module.traced) inductor::writeTracedGraph(archive, *module.traced);
+  // Lines are the joint graph's, where there is one.
+  if (module.joint.nodes().empty()) inductor::writeTracedGraph(archive, module.forward);
+  else inductor::writeDerivedGraph(archive, module.forward, module.joint);
+  if (module.backward) inductor::writeDerivedGraph(archive, *module.backward, module.joint);
   moduleFields(archive, module);
   archive(module.constants.size());
   for (const at::Tensor& constant : module.constants) writeTensor(archive, constant);
@@ -116,12 +119,12 @@ void writeModule(ArchiveWriter& archive, const AotModule& module) {
 AotModule readModule(ArchiveReader& archive) {
   AotModule module;
   archive(module.symbols);
-  const graph::Graph none;
-  bool hasBackward = false;
-  archive(hasBackward);
-  module.joint = inductor::readDerivedGraph(archive, none);
-  module.forward = inductor::readDerivedGraph(archive, none);
-  if (hasBackward) module.backward = inductor::readDerivedGraph(archive, none);
+  bool hasBackward = false, isRewritten = false;
+  archive(hasBackward, isRewritten);
+  module.joint = inductor::readTracedGraph(archive);
+  if (isRewritten) module.traced = inductor::readTracedGraph(archive);
+  module.forward = module.joint.nodes().empty() ? inductor::readTracedGraph(archive) : inductor::readDerivedGraph(archive, module.joint);
+  if (hasBackward) module.backward = inductor::readDerivedGraph(archive, module.joint);
   moduleFields(archive, module);
   size_t constants = 0;
   archive(constants);

@@ -67,7 +67,7 @@ Ahead makeAhead(const py::object& function, const py::list& locals, const Region
 py::tuple captureAhead(const py::object& function, const py::list& locals, const RegionOptions* options,
                        const std::function<bool(const py::object&)>& canStore) {
   const auto [entry, graphs] = makeAhead(function, locals, options);
-  StoredEntry stored = writeStoredEntry(*entry, static_cast<int>(locals.size()), canStore);
+  StoredEntry stored = writeStoredEntry(*entry, static_cast<int>(locals.size()), {canStore, {}});
   Result<std::vector<std::string>> entries = std::vector<std::string>();
   {
     py::gil_scoped_release release;
@@ -80,7 +80,9 @@ py::tuple captureAhead(const py::object& function, const py::list& locals, const
   for (const std::string& bytes : *entries) code.append(py::bytes(bytes));
   py::list objects;
   for (const py::object& object : stored.objects) objects.append(object);
-  return py::make_tuple(py::bytes(stored.archive), objects, code, followedBy(*entry));
+  inductor::ArchiveWriter archive;
+  archive(stored.archive, entry->function ? writeStoredModule(entry->function->module()) : std::string());
+  return py::make_tuple(py::bytes(archive.take()), objects, code, followedBy(*entry));
 }
 
 std::vector<std::string> stringsOf(const py::list& list) {
@@ -97,7 +99,7 @@ py::object storedFunction(const py::object& function, const RegionOptions* optio
   if (!PyFunction_Check(function.ptr())) throw py::type_error("a function of Python is needed");
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
   PyObject* globals = PyFunction_GET_GLOBALS(function.ptr());
-  StoredEntry stored{archive, objectsOf(objects)};
+  StoredEntry stored{{}, objectsOf(objects)};
   for (py::object& object : stored.objects)
     if (object.ptr() == Py_NotImplemented) object = py::object();  // missing here
   Segment segment;
@@ -105,7 +107,14 @@ py::object storedFunction(const py::object& function, const RegionOptions* optio
   auto found = StoredGraphs::of(stringsOf(graphs), trustOf(secret), secret);
   if (!found) throw std::runtime_error(found.error().text());
   try {
-    segment = readStoredEntry(stored, code, globals);
+    std::string graph;
+    const std::string bytes = archive;
+    inductor::ArchiveReader parts(bytes);
+    parts(stored.archive, graph);
+    if (!parts.atEnd()) throw inductor::ArchiveError("there is more than that");
+    FoundEntry read = readStoredEntry(stored, code, globals);
+    segment = std::move(read.segment);
+    if (read.results >= 0) segment.graph = readStoredModule(graph, segment.graphInputs.size(), read.results);
   } catch (const inductor::ArchiveError& error) {
     throw py::value_error(std::string("the file does not hold a captured function: ") + error.what());
   }

@@ -17,6 +17,7 @@
 #include "engine/python/debug_control.h"
 #include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
+#include "engine/python/kept_captures.h"
 #include "engine/python/operator_trace.h"
 #include "engine/python/record_queue.h"
 #include "engine/python/torch_graph_capture.h"
@@ -109,6 +110,8 @@ py::dict counters() {
   d["cache_problems"] = cache.problems;
   d["cache_remote_hits"] = cache.remoteHits;
   d["cache_remote_stores"] = cache.remoteStores;
+  d["captures_recalled"] = c.recalled;
+  d["captures_kept"] = c.kept;
   d["cached_code_objects"] = codes;
   d["cached_entries"] = entries;
   return d;
@@ -157,6 +160,7 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "specialize_int") capture.specializeInt = py::cast<bool>(value);
   else if (name == "specialize_float") capture.specializeFloat = py::cast<bool>(value);
   else if (name == "force_parameter_static_shapes") capture.forceParameterStaticShapes = py::cast<bool>(value);
+  else if (name == "cache_captures") capture.cacheCaptures = py::cast<bool>(value);
   else if (name == "target") compiler.target = py::cast<std::string>(value);
   else if (name == "background") compiler.background = py::cast<bool>(value);
   else if (name == "fuse") compiler.fuse = py::cast<bool>(value);
@@ -180,6 +184,7 @@ py::dict configuration() {
   d["specialize_int"] = capture.specializeInt;
   d["specialize_float"] = capture.specializeFloat;
   d["force_parameter_static_shapes"] = capture.forceParameterStaticShapes;
+  d["cache_captures"] = capture.cacheCaptures;
   d["target"] = compiler.target;
   d["background"] = compiler.background;
   d["fuse"] = compiler.fuse;
@@ -320,6 +325,7 @@ void bindEngine(py::module_& m) {
   bindCache(m);
   bindRecordQueue(m);
   bindAheadOfTime(m, optionsFrom);
+  keepCaptures();
   m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "engine/capture/evaluation/torch_objects.h"
-#include "engine/capture/rules/process_predicates.h"
+#include "engine/capture/rules/kept_predicates.h"
 #include "engine/compile/stored_module.h"
 #include "engine/inductor/ir/archive_fields.h"
 
@@ -24,6 +24,7 @@ template <class A> void fields(A& a, In<A, GlobalState>& v) {
     v.functionModes, v.dispatchModes, v.functionDisabled, v.savedTensorHooks, v.cudaDevice);
 }
 template <class A> void fields(A& a, In<A, Place>& v) { a(v.file, v.line, v.function); }
+template <class A> void fields(A& a, In<A, GraphBreak>& v) { a(v.kind, v.reason, v.hint, v.place, v.stack, v.isError); }
 template <class A> void fields(A& a, In<A, NumberExpr>& v) { a(v.kind, v.a, v.b, v.constant, v.left, v.right); }
 
 }  // namespace fusebox::capture
@@ -54,7 +55,8 @@ struct GuardForm {
   bool globalsOfFunction = false;             ///< CodeMatch: the function's globals count too
   std::optional<TensorSpec> spec;
   std::optional<std::vector<std::string>> attributes;  ///< TypeVersion; none: all
-  std::string predicate;                               ///< Custom: its name (ProcessPredicate)
+  std::string predicate;                               ///< Custom: its name (KeptPredicate)
+  std::string codeDigest;                              ///< of the code that is expected, where it has no name
 };
 struct NumberForm {
   NumberSource::Kind kind{};
@@ -68,12 +70,15 @@ struct OriginForm {
   NumberSource::Kind kind{};
   int64_t source = kNone;
   int dim = -1;
+  std::string policy, reason;
+  std::optional<int64_t> before, after;
+  bool strict = false;
 };
 struct RecipeForm {
   Recipe::Kind kind{};
   int64_t index = -1, source = kNone, object = kNone, base = kNone;
   int32_t id = -1;
-  std::vector<int64_t> children;
+  std::vector<int64_t> children, slots;  ///< slots: descriptor's object and value in turn
   std::optional<NumberExpr> number;
 };
 
@@ -90,11 +95,11 @@ bool isStorable(SideEffect::Kind kind) {
 template <class A> void fields(A& a, In<A, EffectForm>& v) { a(v.kind, v.target, v.key, v.value, v.number); }
 template <class A> void fields(A& a, In<A, SourceForm>& v) { a(v.kind, v.base, v.key, v.index, v.why); }
 template <class A> void fields(A& a, In<A, GuardForm>& v) {
-  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isNeeded, v.globalsOfFunction, v.spec, v.attributes, v.predicate);
+  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isNeeded, v.globalsOfFunction, v.spec, v.attributes, v.predicate, v.codeDigest);
 }
 template <class A> void fields(A& a, In<A, NumberForm>& v) { a(v.kind, v.source, v.dim, v.is, v.defines); }
-template <class A> void fields(A& a, In<A, OriginForm>& v) { a(v.symbol, v.kind, v.source, v.dim); }
-template <class A> void fields(A& a, In<A, RecipeForm>& v) { a(v.kind, v.index, v.source, v.object, v.base, v.id, v.children, v.number); }
+template <class A> void fields(A& a, In<A, OriginForm>& v) { a(v.symbol, v.kind, v.source, v.dim, v.policy, v.reason, v.before, v.after, v.strict); }
+template <class A> void fields(A& a, In<A, RecipeForm>& v) { a(v.kind, v.index, v.source, v.object, v.base, v.id, v.children, v.slots, v.number); }
 
 struct EntryForm {
   std::vector<SourceForm> sources;
@@ -108,12 +113,20 @@ struct EntryForm {
   std::vector<int64_t> inputs;
   std::vector<RecipeForm> recipes;  ///< children before their parents
   std::vector<EffectForm> effects;
-  int64_t result = kNone;
+  int64_t results = kNone;  ///< of the graph; kNone: there is no graph
+  Segment::Exit exit{};
+  int64_t result = kNone, handled = kNone;
+  std::vector<int64_t> locals, stack;  ///< recipes at a break
+  std::vector<int64_t> rebound;
+  int offset = 0;
+  std::optional<GraphBreak> graphBreak;
+  int64_t bytecodes = 0, frames = 0;
 };
 
 template <class A>
 void formFields(A& a, In<A, EntryForm>& v) {
-  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes, v.effects, v.result);
+  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes, v.effects, v.results, v.exit,
+    v.result, v.handled, v.locals, v.stack, v.rebound, v.offset, v.graphBreak, v.bytecodes, v.frames);
 }
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
@@ -137,37 +150,49 @@ const Source* rootOf(const Source* source) {
 
 class Writer {
  public:
-  Writer(const Entry& entry, int arguments, const std::function<bool(const py::object&)>& canStore)
-      : entry_(entry), set_(entry.guards->guards()), arguments_(arguments), canStore_(canStore) {}
+  Writer(const Entry& entry, int arguments, const StoreRules& rules)
+      : entry_(entry), set_(entry.guards->guards()), arguments_(arguments), rules_(rules) {}
 
   StoredEntry write() {
     const Segment& segment = entry_.segment;
     if (entry_.callable) refuse("graphs of a backend written in Python stay in their process");
-    if (segment.exit != Segment::Exit::Return || !segment.result) refuse("the function is no single graph");
-    if (segment.modes.apply || segment.handled) refuse("the function leaves a mode or an exception behind");
+    if (!isWhole() && (segment.exit != Segment::Exit::Return || !segment.result)) refuse("the function is no single graph");
+    if (segment.modes.apply || segment.modes.gradMode || (segment.handled && !isWhole())) refuse("the function leaves a mode or an exception behind");
     for (const Guard& guard : set_.guards()) addGuard(guard);
     form_.state = set_.globalState();
     addShapes();
     for (size_t i = 0; i < entry_.graphInputs; ++i) form_.inputs.push_back(argument(entry_.sources[i], "reads a tensor from"));
     for (const SideEffect& effect : segment.effects) addEffect(effect);
-    form_.result = recipe(*segment.result);
-    std::vector<graph::Symbol> symbols;
-    if (entry_.function) {
-      const aot::AotModule& module = entry_.function->module();
-      if (const std::string why = whyNotStored(module); !why.empty()) refuse(why);
-      symbols = module.symbols;
-    } else {
-      symbols = set_.shapes().symbols;
+    addExit(segment);
+    const aot::AotModule* module = entry_.function ? &entry_.function->module() : nullptr;
+    if (module) {
+      if (const std::string why = whyNotStored(*module); !why.empty()) refuse(why);
+      form_.results = static_cast<int64_t>(module->outputs.size());
     }
     ArchiveWriter archive;
-    archive(symbols, entry_.function != nullptr);
-    if (entry_.function) writeModule(archive, entry_.function->module());
+    archive(module ? module->symbols : set_.shapes().symbols);
     formFields(archive, form_);
     stored_.archive = archive.take();
     return std::move(stored_);
   }
 
  private:
+  bool isWhole() const { return static_cast<bool>(rules_.codeDigest); }
+
+  void addExit(const Segment& segment) {
+    const auto optional = [&](const RecipePtr& r) { return r ? recipe(*r) : kNone; };
+    form_.exit = segment.exit;
+    form_.result = optional(segment.result);
+    form_.handled = optional(segment.handled);
+    for (const RecipePtr& r : segment.locals) form_.locals.push_back(optional(r));
+    for (const RecipePtr& r : segment.stack) form_.stack.push_back(optional(r));
+    form_.rebound.assign(segment.rebound.begin(), segment.rebound.end());
+    form_.offset = segment.offset;
+    form_.graphBreak = segment.graphBreak;
+    form_.bytecodes = segment.bytecodes;
+    form_.frames = segment.frames;
+  }
+
   bool isArgument(const Source* source) const {
     const Source* root = rootOf(source);
     return root->kind == Source::Kind::Local && root->index < arguments_;
@@ -180,14 +205,15 @@ class Writer {
   }
   bool known(PyObject* o) {
     const auto [at, isNew] = storable_.emplace(o, false);
-    if (isNew) at->second = canStore_(py::reinterpret_borrow<py::object>(o));
+    if (isNew) at->second = rules_.canStore(py::reinterpret_borrow<py::object>(o));
     return at->second;
   }
   /// Whether every object on the way to a place has a name.
   bool isReachable(const Source* source) {
     for (; source; source = source->base) {
-      if (source->kind == Source::Kind::GlobalWeak || source->kind == Source::Kind::Stack) return false;
-      if (source->kind == Source::Kind::Local) return source->index < arguments_;
+      if (source->kind >= Source::Kind::GlobalWeak) return false;
+      if (source->kind == Source::Kind::Stack) return isWhole();
+      if (source->kind == Source::Kind::Local) return isWhole() || source->index < arguments_;
       if (source->key.address() && (!source->key.get() || !known(source->key.get()))) return false;
     }
     return true;
@@ -204,7 +230,7 @@ class Writer {
     return sources_[s] = static_cast<int64_t>(form_.sources.size()) - 1;
   }
   int64_t argument(const Source* s, const char* does) {
-    if (!isArgument(s)) refuse(std::string("the function ") + does + " " + s->str() + ", which is none of its arguments: pass it as one");
+    if (!isWhole() && !isArgument(s)) refuse(std::string("the function ") + does + " " + s->str() + ", which is none of its arguments: pass it as one");
     if (!isReachable(s)) refuse("the way to " + s->str() + " leads over an object that has no name outside of this process");
     return source(s);
   }
@@ -214,12 +240,16 @@ class Writer {
     const bool isArguments = !hasPlace || isArgument(guard.source) || (guard.other && isArgument(guard.other));
     const bool ofCode = guard.kind == GuardKind::CodeMatch && hasPlace && guard.source->kind == Source::Kind::Pinned;
     PyObject* expected = guard.expected.get();
-    const ProcessPredicate* predicate =
-        guard.kind == GuardKind::Custom ? processPredicateOf(guard.predicate, guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr) : nullptr;
-    const bool isNeeded = isArguments || predicate;
+    PyObject* pinned = hasPlace && guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
+    const KeptPredicate* predicate = guard.kind == GuardKind::Custom ? keptPredicateOf(guard.predicate, pinned, isWhole()) : nullptr;
+    const bool isNeeded = isWhole() || isArguments || predicate;
+    const bool isFound = predicate && predicate->expectedNow;  // when the file is read
+    const bool ofUnnamedCode = isWhole() && expected && PyCode_Check(expected) && !ofCode && (guard.kind == GuardKind::CodeMatch || guard.kind == GuardKind::IdMatch);
+    const bool namesExpected = guard.expected.address() && !ofCode && !isFound && !ofUnnamedCode;
     bool storable = guard.kind != GuardKind::WeakrefAlive && (guard.kind != GuardKind::Custom || predicate);
     storable = storable && (!hasPlace || isReachable(guard.source)) && (!guard.other || isReachable(guard.other));
-    if (storable && guard.expected.address() && !ofCode) storable = expected && known(expected);
+    storable = storable && (!isFound || pinned);
+    if (storable && namesExpected) storable = expected && known(expected);
     PyObject* globals = guard.kind == GuardKind::CodeMatch && !ofCode ? reinterpret_cast<PyObject*>(guard.number) : nullptr;
     if (storable && globals) storable = known(globals);
     if (!storable) {
@@ -231,7 +261,8 @@ class Writer {
     form.kind = guard.kind;
     form.source = hasPlace ? source(guard.source) : kNone;
     form.other = guard.other ? source(guard.other) : kNone;
-    form.expected = expected && !ofCode ? object(expected) : kNone;
+    form.expected = namesExpected ? object(expected) : kNone;
+    if (ofUnnamedCode) form.codeDigest = rules_.codeDigest(py::reinterpret_borrow<py::object>(expected));
     form.number = guard.number;
     form.text = guard.text;
     form.place = guard.place;
@@ -260,25 +291,28 @@ class Writer {
     for (const NumberGuard& number : shapes.numbers)
       form_.numbers.push_back({number.at.kind, argument(number.at.source, "reads a size of"), number.at.dim, number.is, number.defines});
     for (const SymbolOrigin& origin : shapes.origins)
-      if (origin.at.source && isArgument(origin.at.source)) form_.origins.push_back({origin.symbol, origin.at.kind, source(origin.at.source), origin.at.dim});
+      if (origin.at.source && (isWhole() ? isReachable(origin.at.source) : isArgument(origin.at.source)))
+        form_.origins.push_back({origin.symbol, origin.at.kind, source(origin.at.source), origin.at.dim, origin.policy, origin.reason, origin.before, origin.after, origin.strict});
     form_.ofData = shapes.ofData;
     form_.hints = shapes.hints;
     form_.relations = shapes.relations;
   }
 
-  /// Attributes and elements that are set or deleted, of arguments or of what has a name.
+  /// Attributes and elements that are set or deleted, of arguments or of what has a name; of a whole program all that it does.
   void addEffect(const SideEffect& effect) {
-    if (effect.kind == SideEffect::Kind::AskCache) return;  // the answer is part of the function
-    if (!isStorable(effect.kind) || !effect.target) refuse(effectText(effect));
+    if (!isWhole()) {
+      if (effect.kind == SideEffect::Kind::AskCache) return;  // the answer is part of the function
+      if (!isStorable(effect.kind) || !effect.target) refuse(effectText(effect));
+    }
     ownPlaces_ = true;
-    EffectForm form{effect.kind, recipe(*effect.target), effect.key ? recipe(*effect.key) : kNone, effect.value ? recipe(*effect.value) : kNone, effect.number};
+    const auto optional = [&](const RecipePtr& r) { return r ? recipe(*r) : kNone; };
+    form_.effects.push_back({effect.kind, optional(effect.target), optional(effect.key), optional(effect.value), effect.number});
     ownPlaces_ = false;
-    form_.effects.push_back(form);
   }
 
   /// Where an object is that a recipe takes as it is.
   int64_t place(const Source* s) {
-    return ownPlaces_ && isReachable(s) ? source(s) : argument(s, ownPlaces_ ? "changes" : "returns");
+    return (ownPlaces_ || isWhole()) && isReachable(s) ? source(s) : argument(s, ownPlaces_ ? "changes" : "returns");
   }
 
   int64_t recipe(const Recipe& r) {
@@ -291,20 +325,26 @@ class Writer {
     switch (r.kind) {
       case Kind::GraphOutput: case Kind::FromSource: case Kind::Constant: case Kind::Null: case Kind::Tuple: case Kind::List: case Kind::Set:
       case Kind::FrozenSet: case Kind::Slice: case Kind::Dict: case Kind::Instance: case Kind::Call: case Kind::Expression: case Kind::Parameterised: break;
-      default: refuse("the function returns a function, an iterator or another object that only its program can make");
+      default:
+        if (!isWhole()) refuse("the function returns a function, an iterator or another object that only its program can make");
     }
-    if (!r.slots.empty()) refuse("the function returns an object with __slots__");
+    if (!r.slots.empty() && !isWhole()) refuse("the function returns an object with __slots__");
     RecipeForm form;
     form.kind = r.kind;
     form.index = r.kind == Kind::FromSource ? -1 : r.index;
     form.id = r.id;
     if (r.kind == Kind::FromSource) form.source = place(r.source);
     if (r.object.address()) {
-      if (!r.object.get() || !known(r.object.get())) refuse("the function returns an object that has no name outside of this process: " +
+      if (!r.object.get() || !known(r.object.get())) refuse("the function returns or changes an object that has no name outside of this process: " +
                                                             (r.object.get() ? describeObject(r.object.get()) : std::string("it is gone")));
       form.object = object(r.object.get());
     }
     for (const RecipePtr& child : r.children) form.children.push_back(child ? recipe(*child) : kNone);
+    for (const auto& [descriptor, value] : r.slots) {
+      if (!descriptor.get() || !known(descriptor.get())) refuse("a slot of an object has no name outside of this process");
+      form.slots.push_back(object(descriptor.get()));
+      form.slots.push_back(value ? recipe(*value) : kNone);
+    }
     if (r.base) form.base = recipe(*r.base);
     if (r.number) form.number = r.number->number;
     form_.recipes.push_back(std::move(form));
@@ -314,7 +354,7 @@ class Writer {
   const Entry& entry_;
   const GuardSet& set_;
   int arguments_;
-  const std::function<bool(const py::object&)>& canStore_;
+  const StoreRules& rules_;
   bool ownPlaces_ = false;  ///< recipes may speak of the program's own places
   EntryForm form_;
   StoredEntry stored_;
@@ -326,17 +366,13 @@ class Writer {
 
 class Reader {
  public:
-  Reader(const StoredEntry& stored, PyCodeObject* code, PyObject* globals)
-      : stored_(stored), set_(std::make_shared<GuardSet>(code, globals)), arguments_(code->co_nlocalsplus) {}
+  Reader(const StoredEntry& stored, PyCodeObject* code, PyObject* globals, const Finding* finding)
+      : stored_(stored), code_(code), set_(std::make_shared<GuardSet>(code, globals)), arguments_(code->co_nlocalsplus), finding_(finding) {}
 
-  Segment read() {
+  FoundEntry read() {
     ArchiveReader archive(stored_.archive);
     std::vector<graph::Symbol> symbols;
     archive(symbols);
-    Segment segment;
-    bool computes = false;
-    archive(computes);
-    if (computes) segment.graph = std::make_shared<aot::AotModule>(readModule(archive));
     formFields(archive, form_);
     if (!archive.atEnd()) throw ArchiveError("there is more than that");
     readSources();
@@ -348,31 +384,71 @@ class Reader {
     shapes.relations = form_.relations;
     if (shapes.hints.size() != shapes.symbols.size()) throw ArchiveError("symbols without values");
     for (const NumberForm& number : form_.numbers) shapes.numbers.push_back({{number.kind, needed(number.source), number.dim}, number.is, number.defines});
-    for (const OriginForm& origin : form_.origins) {
-      SymbolOrigin made{origin.symbol, {origin.kind, needed(origin.source), origin.dim}};
-      shapes.origins.push_back(std::move(made));
-    }
+    for (OriginForm& origin : form_.origins)
+      shapes.origins.push_back({origin.symbol, {origin.kind, needed(origin.source), origin.dim}, std::move(origin.policy), std::move(origin.reason), origin.before,
+                                origin.after, origin.strict});
+    findCode();
     for (GuardForm& guard : form_.guards) addGuard(guard);
+    Segment segment;
     for (const int64_t input : form_.inputs) segment.graphInputs.push_back(needed(input));
-    if (segment.graph && segment.graphInputs.size() != segment.graph->inputs.size()) throw ArchiveError("a graph with other inputs");
-    std::vector<RecipePtr> recipes;
-    for (const RecipeForm& form : form_.recipes) recipes.push_back(recipe(form, recipes, segment));
-    const auto recipeAt = [&](int64_t position, bool isNeeded) -> RecipePtr {
-      if (position == kNone && !isNeeded) return nullptr;
-      if (position < 0 || position >= static_cast<int64_t>(recipes.size())) throw ArchiveError("a result that is none");
-      return recipes[static_cast<size_t>(position)];
-    };
+    for (const RecipeForm& form : form_.recipes) recipes_.push_back(recipe(form));
     for (const EffectForm& effect : form_.effects) {
-      const bool sets = effect.kind == SideEffect::Kind::SetAttr || effect.kind == SideEffect::Kind::SetItem;
-      if (!isStorable(effect.kind)) throw ArchiveError("an unknown effect");
-      segment.effects.push_back({effect.kind, recipeAt(effect.target, true), recipeAt(effect.key, true), recipeAt(effect.value, sets), effect.number});
+      const bool sets = effect.kind == SideEffect::Kind::SetAttr || effect.kind == SideEffect::Kind::SetItem, isKnown = isStorable(effect.kind);
+      if (effect.kind > SideEffect::Kind::Call || (!finding_ && !isKnown)) throw ArchiveError("an unknown effect");
+      segment.effects.push_back({effect.kind, recipeAt(effect.target, isKnown), recipeAt(effect.key, isKnown), recipeAt(effect.value, sets), effect.number});
     }
-    segment.result = recipeAt(form_.result, true);
+    readExit(segment);
     segment.guards = set_;
-    return segment;
+    return {std::move(segment), form_.results};
   }
 
  private:
+  void readExit(Segment& segment) {
+    if (form_.exit > Segment::Exit::Break || (!finding_ && form_.exit != Segment::Exit::Return)) throw ArchiveError("an unknown end");
+    const bool returns = form_.exit == Segment::Exit::Return;
+    segment.exit = form_.exit;
+    segment.result = recipeAt(form_.result, returns);
+    segment.handled = recipeAt(form_.handled, false);
+    for (const int64_t position : form_.locals) segment.locals.push_back(recipeAt(position, false));
+    for (const int64_t position : form_.stack) segment.stack.push_back(recipeAt(position, false));
+    segment.rebound.assign(form_.rebound.begin(), form_.rebound.end());
+    if (!returns && (form_.locals.size() != static_cast<size_t>(arguments_) || form_.stack.size() > static_cast<size_t>(code_->co_stacksize) || form_.offset < 0 ||
+                     form_.offset >= Py_SIZE(code_)))
+      throw ArchiveError("a break at no place of the code");
+    segment.offset = form_.offset;
+    segment.graphBreak = std::move(form_.graphBreak);
+    segment.bytecodes = form_.bytecodes;
+    segment.frames = form_.frames;
+  }
+
+  RecipePtr recipeAt(int64_t position, bool isNeeded) const {
+    if (position == kNone && !isNeeded) return nullptr;
+    if (position < 0 || position >= static_cast<int64_t>(recipes_.size())) throw ArchiveError("a result that is none");
+    return recipes_[static_cast<size_t>(position)];
+  }
+
+  /// Code that has no name is that of the function that lies where it lay, if it is the same by its digest.
+  void findCode() {
+    std::vector<const Source*> sources;
+    for (const GuardForm& guard : form_.guards) {
+      if (guard.codeDigest.empty()) continue;
+      if (!finding_) throw ArchiveError("code without a name");
+      sources.push_back(needed(guard.source));
+    }
+    if (sources.empty()) return;
+    GuardTree places(set_, sources);  // of no guards yet
+    if (!places.check(finding_->frame, GlobalState::current())) refuse("a function is not where it was");
+    size_t next = 0;
+    for (const GuardForm& guard : form_.guards) {
+      if (guard.codeDigest.empty()) continue;
+      PyObject* found = places.output(next++);
+      if (found && guard.kind == GuardKind::CodeMatch && PyFunction_Check(found)) found = PyFunction_GET_CODE(found);
+      if (!found || !PyCode_Check(found) || finding_->codeDigest(py::reinterpret_borrow<py::object>(found)) != guard.codeDigest)
+        refuse("the code of " + needed(guard.source)->str() + " is not what it was");
+      foundCode_.push_back(PyRef::borrow(found));
+    }
+  }
+
   PyObject* object(int64_t position) const {
     if (position < 0 || position >= static_cast<int64_t>(stored_.objects.size())) throw ArchiveError("an object that is none");
     return stored_.objects[static_cast<size_t>(position)].ptr();
@@ -394,12 +470,15 @@ class Reader {
     SourceTable& table = set_->sources();
     for (const SourceForm& form : form_.sources) {
       if (form.kind > Kind::GlobalWeak) throw ArchiveError("an unknown kind of place");
-      const bool isRoot = form.kind == Kind::Local || form.kind == Kind::Pinned;
-      if (isRoot != (form.base < 0) || form.kind == Kind::Stack || form.kind == Kind::GlobalWeak) throw ArchiveError("a place without a root");
+      const bool isRoot = form.kind == Kind::Local || form.kind == Kind::Pinned || form.kind == Kind::Stack;
+      if (isRoot != (form.base < 0) || (form.kind == Kind::Stack && !finding_) || form.kind == Kind::GlobalWeak) throw ArchiveError("a place without a root");
       const Source* made = nullptr;
       if (form.kind == Kind::Local) {
         if (form.index < 0 || form.index >= arguments_) throw ArchiveError("a local that is none");
         made = table.local(static_cast<int>(form.index));
+      } else if (form.kind == Kind::Stack) {
+        if (form.index < 0 || form.index >= code_->co_stacksize) throw ArchiveError("a place on the stack that is none");
+        made = table.stack(static_cast<int>(form.index));
       } else if (form.kind == Kind::Pinned) {
         PyObject* key = object(form.key);
         made = key ? table.pinned(key, form.why) : nullptr;
@@ -432,11 +511,20 @@ class Reader {
       if (!form.isNeeded) return;
       refuse(std::string(name(form.kind)) + " " + (guard.source ? guard.source->str() : std::string()) + " speaks of an object that does not exist in this process");
     }
+    PyRef now;
+    if (!form.codeDigest.empty()) expected = foundCode_.at(nextCode_++).get();
     requireFitting(form, expected);
     if (form.kind == GuardKind::Custom) {
-      const ProcessPredicate* predicate = processPredicateNamed(form.predicate);
+      const KeptPredicate* predicate = keptPredicateNamed(form.predicate);
       PyObject* value = guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
-      if (!predicate || !value || !predicate->fits(value, expected)) throw ArchiveError("a question that is none");
+      if (!predicate || (predicate->ofProgram && !finding_) || (!value && !predicate->ofProgram)) throw ArchiveError("a question that is none");
+      if (predicate->expectedNow) {
+        now = value && predicate->fits(value, nullptr) ? predicate->expectedNow(value) : PyRef();
+        if (!now) refuse(std::string(predicate->name) + " of " + guard.source->str() + " are not what they were");
+        expected = now.get();
+      } else if (!predicate->fits(value, expected)) {
+        throw ArchiveError("a question that is none");
+      }
       guard.predicate = predicate->holds;
     }
     if (form.kind == GuardKind::CodeMatch) {
@@ -476,22 +564,17 @@ class Reader {
     if (!fits || (form.spec && form.kind != GuardKind::TensorMatch)) throw ArchiveError("a guard that compares with nothing");
   }
 
-  RecipePtr recipe(const RecipeForm& form, const std::vector<RecipePtr>& before, const Segment& segment) const {
-    const auto child = [&](int64_t position) -> RecipePtr {
-      if (position == kNone) return nullptr;
-      if (position < 0 || position >= static_cast<int64_t>(before.size())) throw ArchiveError("a result that is none");
-      return before[static_cast<size_t>(position)];
-    };
+  RecipePtr recipe(const RecipeForm& form) const {
+    const auto child = [&](int64_t position) { return recipeAt(position, false); };
     using Kind = Recipe::Kind;
+    if (form.kind > Kind::Parameterised) throw ArchiveError("an unknown kind of result");
     auto made = std::make_shared<Recipe>();
     made->kind = form.kind;
     made->index = form.index;
     made->id = form.id;
     if (form.id < -1 || form.id > static_cast<int64_t>(form_.recipes.size())) throw ArchiveError("a result out of range");
-    if (form.kind == Kind::GraphOutput || form.kind == Kind::Parameterised) {
-      const size_t results = segment.graph ? segment.graph->outputs.size() : 0;
-      if (form.index < 0 || static_cast<size_t>(form.index) >= results) throw ArchiveError("a result that the graph does not have");
-    }
+    if ((form.kind == Kind::GraphOutput || form.kind == Kind::Parameterised) && (form.index < 0 || form.index >= form_.results))
+      throw ArchiveError("a result that the graph does not have");
     if (form.kind == Kind::FromSource) made->source = needed(form.source);
     if (form.object >= 0) {
       PyObject* o = object(form.object);
@@ -499,9 +582,12 @@ class Reader {
       made->object = PyRef::borrow(o);
     }
     for (const int64_t position : form.children) made->children.push_back(child(position));
+    for (size_t i = 0; i + 1 < form.slots.size(); i += 2) made->slots.emplace_back(PyRef::borrow(object(form.slots[i])), child(form.slots[i + 1]));
     if (form.base >= 0) made->base = child(form.base);
     if (form.number) made->number = std::make_shared<NumberRecipe>(*form.number, set_->shapes().symbols);
     const size_t count = made->children.size();
+    for (const auto& [descriptor, value] : made->slots)
+      if (!descriptor.get() || !value) throw ArchiveError("a slot that is none");
     const bool wantsType = form.kind == Kind::Instance || form.kind == Kind::Parameterised;
     const bool fits = (form.kind != Kind::Constant || form.object >= 0) && (form.kind != Kind::Call || count >= 3) && (form.kind != Kind::Slice || count == 3) &&
                       (form.kind != Kind::Dict || count % 2 == 0) && (form.kind != Kind::Expression || made->number) &&
@@ -511,19 +597,38 @@ class Reader {
   }
 
   const StoredEntry& stored_;
+  PyCodeObject* code_;
   std::shared_ptr<GuardSet> set_;
   int64_t arguments_;
+  const Finding* finding_;
   EntryForm form_;
   std::vector<const Source*> sources_;
+  std::vector<RecipePtr> recipes_;
+  std::vector<PyRef> foundCode_;  ///< by GuardForm::codeDigest, in the order of the guards
+  size_t nextCode_ = 0;
 };
 
 }  // namespace
 
-StoredEntry writeStoredEntry(const Entry& entry, int arguments, const std::function<bool(const py::object&)>& canStore) {
-  return Writer(entry, arguments, canStore).write();
+StoredEntry writeStoredEntry(const Entry& entry, int arguments, const StoreRules& rules) { return Writer(entry, arguments, rules).write(); }
+
+FoundEntry readStoredEntry(const StoredEntry& stored, PyCodeObject* code, PyObject* globals, const Finding* finding) {
+  return Reader(stored, code, globals, finding).read();
 }
 
-Segment readStoredEntry(const StoredEntry& stored, PyCodeObject* code, PyObject* globals) { return Reader(stored, code, globals).read(); }
+std::string writeStoredModule(const aot::AotModule& module) {
+  ArchiveWriter archive;
+  writeModule(archive, module);
+  return archive.take();
+}
+
+std::shared_ptr<aot::AotModule> readStoredModule(const std::string& bytes, size_t inputs, int64_t results) {
+  ArchiveReader archive(bytes);
+  auto module = std::make_shared<aot::AotModule>(readModule(archive));
+  if (!archive.atEnd() || module->inputs.size() != inputs || static_cast<int64_t>(module->outputs.size()) != results)
+    throw ArchiveError("the graph of another capture");
+  return module;
+}
 
 ProgramForm programOf(const Entry& entry, size_t arguments) {
   const Segment& segment = entry.segment;
@@ -570,7 +675,7 @@ py::list followedBy(const Entry& entry) {
     if (guard.kind != GuardKind::TypeVersion || !guard.expected) continue;
     py::list names;
     for (PyObject* attribute : set.attributesOf(reinterpret_cast<PyTypeObject*>(guard.expected.get())))
-      if (attribute) names.append(py::handle(attribute));
+      names.append(attribute ? py::handle(attribute) : py::handle(Py_None));
     made.append(py::make_tuple(py::handle(guard.expected.get()), names));
   }
   return made;

@@ -48,6 +48,7 @@ struct CaptureConfig {
   bool automaticDynamicShapes = true;  ///< … and are symbols then
   bool specializeInt = false, specializeFloat = false;  ///< changed ones are constants nevertheless
   bool forceParameterStaticShapes = true;
+  bool cacheCaptures = true;           ///< captures are kept in the cache, and taken from there
 };
 CaptureConfig& captureConfig();
 

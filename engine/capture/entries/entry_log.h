@@ -29,6 +29,7 @@ struct CaptureEvent {
 
 struct CaptureCounters {
   int64_t frames = 0, graphs = 0, graphBreaks = 0, recompiles = 0, limits = 0, failures = 0, hits = 0, eagerRuns = 0, operators = 0;
+  int64_t recalled = 0, kept = 0;  ///< captures of the cache
   int64_t instructions = 0;  ///< of Python that segments stood for when they ran
 };
 CaptureCounters& captureCounters();

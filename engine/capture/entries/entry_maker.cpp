@@ -12,10 +12,14 @@
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/entries/job_profile.h"
+#include "engine/capture/entries/kept_captures.h"
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/guards/number_profile.h"
+#include "engine/capture/guards/size_marks.h"
+#include "engine/capture/rules/substitutes.h"
 #include "engine/runtime/error_text.h"
 
 namespace fusebox::capture {
@@ -47,6 +51,15 @@ class EntryMaker {
   bool refuseSymbols(const std::string& why);
   void refuseDataSizes(const std::string& why);
   std::shared_ptr<Entry> compile(Segment segment);
+  std::shared_ptr<Entry> newEntry() const;
+  void compileGraph(const std::shared_ptr<const aot::AotModule>& graph, Entry& entry, CaptureEvent& e);
+  void finish(Entry& entry, CaptureEvent& e);
+  void giveUpCompiling(CaptureEvent& e);
+  void install(const std::shared_ptr<Entry>& entry);
+  std::string whyNotCached() const;
+  std::shared_ptr<Entry> recall();
+  std::shared_ptr<Entry> recalled(KeptCaptures::Candidate& candidate, std::string& why);
+  void keep(const Entry& entry);
   void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
@@ -75,6 +88,21 @@ class EntryMaker {
   bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
   bool constantsInstead_ = false;  ///< the attempt failed because of symbols, which the next one does without
   bool hasAskedRanks_ = false;     ///< other ranks, for the sizes that they capture with
+};
+
+/// No collection of cyclic garbage while it lives: it would run the program's finalizers in the middle of a capture, and walk all objects of a
+/// process that has just imported its libraries. What is due comes when the program allocates next.
+class NoCollection {
+ public:
+  NoCollection() : was_(PyGC_Disable()) {}
+  ~NoCollection() {
+    if (was_) PyGC_Enable();
+  }
+  NoCollection(const NoCollection&) = delete;
+  NoCollection& operator=(const NoCollection&) = delete;
+
+ private:
+  int was_;
 };
 
 /// An entry that did not fit.
@@ -289,6 +317,7 @@ void EntryMaker::constantsWhereFurther(Result<Segment>& captured, const CaptureO
 
 Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interrupted) {
   Counted suspended(captureSuspended()), depth(captureDepth());
+  const NoCollection whole;
   record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
   try {
     if (askedToSkip_) return skip();
@@ -449,68 +478,84 @@ std::vector<std::string> operatorsAt(const graph::Graph& graph) {
   return lines;
 }
 
-std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
+std::shared_ptr<Entry> EntryMaker::newEntry() const {
   auto entry = std::make_shared<Entry>();
   entry->options = options_;
   entry->globals = globals_;
   entry->recorder = recorder_;
   entry->compile = compile_;
   entry->number = point_.compiled;
+  return entry;
+}
+
+/// A graph that cannot be compiled makes `e` one of failure.
+void EntryMaker::compileGraph(const std::shared_ptr<const aot::AotModule>& graph, Entry& entry, CaptureEvent& e) {
+  for (const graph::Node& node : graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
+  if (keepsGraphText()) e.graph = graph->forward.str();
+  if (keepsOperators()) e.operatorsAt = operatorsAt(graph->forward);
+  CompileOptions how = compileOptions(*options_);
+  how.stored = stored_;
+  how.caches = caches_;
+  how.buckets = gradientBuckets();
+  how.compile = compile_;
+  how.name = e.function;
+  const int64_t start = nowNs();
+  try {
+    Counted suspended(captureSuspended());
+    GilRelease release;
+    entry.function = compileModule(graph, how);
+  } catch (const std::exception& error) {
+    e.kind = CaptureEvent::Kind::Failed;
+    e.what = "compilation failed";
+    e.detail = runtime::textOf(error);
+    if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
+  }
+  e.compileNs = nowNs() - start;
+}
+
+/// An entry whose graph is compiled and whose guards are made: counted, recorded, and no owner of the program's objects.
+void EntryMaker::finish(Entry& entry, CaptureEvent& e) {
+  captureCounters().graphs += entry.computes();
+  captureCounters().operators += e.operators;
+  e.guards = static_cast<int64_t>(entry.guards->guards().guards().size());
+  if (keepsOperators())
+    for (const SymbolOrigin& origin : entry.guards->guards().shapes().origins) e.symbols.push_back(origin.at.str());
+  recordGuards(entry);
+  entry.recipeObjects = heldByRecipes(entry.segment);
+  entry.guards->loosen(entry.recipeObjects, globals_);
+  std::erase_if(entry.recipeObjects, [](const HeldRef* object) { return !object->isLoose(); });
+}
+
+void EntryMaker::giveUpCompiling(CaptureEvent& e) {
+  ++captureCounters().failures;
+  // What a backend raises is the program's to see, at every call.
+  if (PyErr_Occurred()) return;
+  point_.eager = true;
+  if (e.detail != kSkipped) giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
+}
+
+std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
+  const std::shared_ptr<Entry> entry = newEntry();
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);
   e.captureNs = captureNs_;
-  if (segment.graph) {
-    for (const graph::Node& node : segment.graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
-    if (keepsGraphText()) e.graph = segment.graph->forward.str();
-    if (keepsOperators()) e.operatorsAt = operatorsAt(segment.graph->forward);
-    CompileOptions how = compileOptions(*options_);
-    how.stored = stored_;
-    how.caches = caches_;
-    how.buckets = gradientBuckets();
-    how.compile = compile_;
-    how.name = e.function;
-    const int64_t start = nowNs();
-    try {
-      Counted suspended(captureSuspended());
-      GilRelease release;
-      entry->function = compileModule(segment.graph, how);
-    } catch (const std::exception& error) {
-      e.kind = CaptureEvent::Kind::Failed;
-      e.what = "compilation failed";
-      e.detail = runtime::textOf(error);
-      if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
-    }
-    e.compileNs = nowNs() - start;
-    if (e.kind == CaptureEvent::Kind::Failed && symbols_.dataUsed && symbols_.dataAllowed) {
-      refuseDataSizes("compilation failed: " + e.detail);
-      constantsInstead_ = true;
-      return nullptr;
-    }
-    if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) {
-      constantsInstead_ = true;
-      return nullptr;
-    }
+  if (segment.graph) compileGraph(segment.graph, *entry, e);
+  if (e.kind == CaptureEvent::Kind::Failed && symbols_.dataUsed && symbols_.dataAllowed) {
+    refuseDataSizes("compilation failed: " + e.detail);
+    constantsInstead_ = true;
+    return nullptr;
+  }
+  if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) {
+    constantsInstead_ = true;
+    return nullptr;
   }
   if (segment.torchGraph) compileByFunction(segment, *entry, e);
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
     if (Recorder::listener() && recorder_ && !segment.effects.empty()) recorder_->effects({compile_, effectLines(segment)});
-    captureCounters().graphs += segment.graph || segment.torchGraph;
-    captureCounters().operators += e.operators;
     finishEntry(*entry, std::move(segment));
-    e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
-    if (keepsOperators())
-      for (const SymbolOrigin& origin : entry->guards->guards().shapes().origins) e.symbols.push_back(origin.at.str());
-    recordGuards(*entry);
-    entry->recipeObjects = heldByRecipes(entry->segment);
-    entry->guards->loosen(entry->recipeObjects, globals_);
-    std::erase_if(entry->recipeObjects, [](const HeldRef* object) { return !object->isLoose(); });
+    finish(*entry, e);
   } else {
-    ++captureCounters().failures;
-    // What a backend raises is the program's to see, at every call.
-    if (!PyErr_Occurred()) {
-      point_.eager = true;
-      if (e.detail != kSkipped) giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
-    }
+    giveUpCompiling(e);
   }
   if (recorder_) {
     recorder_->endCompile(compile_, {ok, ok ? "" : e.detail, {}, {}});
@@ -518,6 +563,120 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   }
   addEvent(std::move(e));
   return ok ? entry : nullptr;
+}
+
+/// Why captures of the cache are neither looked for nor kept here; empty: they are.
+std::string EntryMaker::whyNotCached() const {
+  if (!caches_.whyNot.empty()) return caches_.whyNot;
+  if (std::string why = cache::whyNoCache(); !why.empty()) return why;
+  if (!captureConfig().cacheCaptures) return "fusebox.config.cache_captures is off";
+  if (options_->function) return "graphs of a backend written in Python stay in their process";
+  if (debug::armedAny(~uint32_t{0})) return "a debugger is attached";
+  if (tellsInstructions()) return "a log of instructions is asked for";
+  if (substitutesInGraph()) return "functions were given to substitute_in_graph or disallow_in_graph";
+  if (dynamoSwitch("enable_compiler_collectives", "TORCH_COMPILER_COLLECTIVES", false)) return "ranks decide together";
+  return {};
+}
+
+/// An entry of an earlier process that fits this call; null: there is none.
+std::shared_ptr<Entry> EntryMaker::recall() {
+  KeptCaptures* kept = keptCaptures();
+  if (!kept || stored_ || options_->breakEvery) return nullptr;
+  Counted suspended(captureSuspended());
+  std::string why = whyNotCached();
+  const bool isAsked = why.empty();
+  std::shared_ptr<Entry> entry;
+  int64_t savedNs = 0;
+  const int64_t start = nowNs();
+  try {
+    if (isAsked) {
+      const NoCollection whole;
+      record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
+      std::string problem;
+      kept->recall({code_, point_, state_, *options_, globals_, caches_}, [&](KeptCaptures::Candidate& candidate) {
+        savedNs = candidate.captureNs;
+        entry = recalled(candidate, problem);
+        return entry != nullptr;
+      }, why);
+      if (!entry && !problem.empty()) why = problem;
+    }
+  } catch (std::exception& error) {
+    entry = nullptr;
+    why = runtime::textOf(error);
+    restorePythonError(error);
+  }
+  if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
+  if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : isAsked ? "miss" : "bypass", {}, why, entry ? savedNs - (nowNs() - start) : 0});
+  return entry;
+}
+
+std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, std::string& why) {
+  const std::shared_ptr<Entry> entry = newEntry();
+  const int64_t start = nowNs();
+  finishEntry(*entry, std::move(candidate.segment));
+  const FrameView view = viewOf(state_);
+  if (!entry->guards->check(view, now_)) {
+    const GuardFailure failure = entry->guards->explain(view, now_);
+    why = failure.guard + ": expected " + failure.expected + ", found " + failure.found;
+    return nullptr;
+  }
+  for (size_t i = 0; i < entry->graphInputs; ++i)
+    if (PyObject* tensor = entry->guards->output(i); tensor && isTensorObject(tensor) && !sizeMarks(tensor, static_cast<size_t>(tensorOf(tensor).dim())).empty()) {
+      why = "sizes of its inputs are marked";
+      return nullptr;
+    }
+  CaptureEvent e = event(CaptureEvent::Kind::Compiled);
+  if (const std::shared_ptr<const aot::AotModule> graph = candidate.readGraph()) {
+    e.captureNs = nowNs() - start;
+    compileGraph(graph, *entry, e);
+  }
+  if (e.kind != CaptureEvent::Kind::Compiled) {
+    why = e.what + ": " + e.detail;
+    return nullptr;
+  }
+  if (auto profile = readProfile(candidate.history))
+    for (const auto& [name, place] : *profile) {
+      point_.numbers.join(place.numbers);
+      point_.runTimeNumbers.insert(place.floats.begin(), place.floats.end());
+    }
+  reportBreak(entry->segment);
+  if (Recorder::listener() && recorder_ && !entry->segment.effects.empty()) recorder_->effects({compile_, effectLines(entry->segment)});
+  finish(*entry, e);
+  ++captureCounters().recalled;
+  if (recorder_) {
+    recorder_->endCompile(compile_, {true, {}, {}, {}});
+    recorder_->frameStatus(frame_, "compiled", {});
+  }
+  addEvent(std::move(e));
+  install(entry);
+  return entry;
+}
+
+/// For further processes.
+void EntryMaker::keep(const Entry& entry) {
+  KeptCaptures* kept = keptCaptures();
+  if (!kept || stored_ || options_->breakEvery || !whyNotCached().empty()) return;
+  Counted suspended(captureSuspended());
+  PlaceProfile history;
+  history.numbers = point_.numbers;
+  history.floats = point_.runTimeNumbers;
+  std::string why;
+  try {
+    why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeProfile({{"", std::move(history)}}), captureNs_);
+  } catch (std::exception& error) {
+    why = runtime::textOf(error);
+    restorePythonError(error);
+  }
+  if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
+  if (why.empty()) ++captureCounters().kept;
+  if (recorder_) recorder_->cacheEvent({compile_, "capture", why.empty() ? "store" : "bypass", {}, why});
+}
+
+void EntryMaker::install(const std::shared_ptr<Entry>& entry) {
+  overtake(*entry);
+  point_.entries.insert(point_.entries.begin(), entry);
+  ++point_.compiled;
+  ++code_.compiled;
 }
 
 std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
@@ -572,8 +731,18 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   symbols_.dataAllowed = symbols_.allowed && point_.dataRefused.empty();
   symbols_.dataHints = point_.dataHints;
   point_.numbers.beginCapture();
-  std::shared_ptr<Entry> entry = attempt(failed, mayTryAgain);
-  if (std::exchange(constantsInstead_, false)) entry = attempt(failed, mayTryAgain);
+  std::shared_ptr<Entry> entry = recall();
+  if (PyErr_Occurred()) {
+    if (recorder_) recorder_->endCompile(compile_, {false, "interrupted", {}, {}});
+    *failed = true;
+    return nullptr;
+  }
+  if (!entry) {
+    entry = attempt(failed, mayTryAgain);
+    if (std::exchange(constantsInstead_, false)) entry = attempt(failed, mayTryAgain);
+    if (entry) keep(*entry);
+    if ((*failed = *failed || (entry && PyErr_Occurred()))) return nullptr;
+  }
   if (entry) keepProfile(code_, point_);
   return entry;
 }
@@ -633,14 +802,16 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
     *failed = PyErr_Occurred();
     return nullptr;
   }
-  overtake(*entry);
-  point_.entries.insert(point_.entries.begin(), entry);
-  ++point_.compiled;
-  ++code_.compiled;
+  install(entry);
   return entry;
 }
 
 }  // namespace
+
+KeptCaptures*& keptCaptures() {
+  static KeptCaptures* kept = nullptr;
+  return kept;
+}
 
 CompileOptions compileOptions(const RegionOptions& options) {
   CompileOptions how;

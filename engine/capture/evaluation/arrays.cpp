@@ -13,7 +13,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
-#include "engine/capture/rules/process_predicates.h"
+#include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/trace/transform_levels.h"
 

@@ -39,7 +39,7 @@ PyMethodDef kMethods[] = {{"__torch_function__", noteAsked, METH_VARARGS, nullpt
 
 PyTypeObject* sentinelType() {
   static PyType_Slot slots[] = {{Py_tp_methods, kMethods}, {0, nullptr}};
-  static PyType_Spec spec = {"fusebox._engine.FunctionModes", sizeof(SentinelObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static PyType_Spec spec = {"fusebox._engine.FunctionModes", sizeof(SentinelObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return type;
 }

@@ -61,7 +61,7 @@ PyTypeObject* lazyType() {
                                 {Py_tp_iternext, reinterpret_cast<void*>(lazyNext)},
                                 {Py_tp_methods, kLazyMethods},
                                 {0, nullptr}};
-  static PyType_Spec spec = {"fusebox.suspended_iterator", sizeof(LazyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  static PyType_Spec spec = {"fusebox.suspended_iterator", sizeof(LazyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
   static auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return type;
 }

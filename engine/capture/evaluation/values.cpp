@@ -8,14 +8,12 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
-#include "engine/capture/rules/process_predicates.h"
+#include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
-
-namespace {
 
 /// The elements of a set in its order: the same constants, type and value, or the same objects.
 bool sameSetContents(PyObject* value, PyObject* expected) {
@@ -27,7 +25,6 @@ bool sameSetContents(PyObject* value, PyObject* expected) {
   return true;
 }
 
-/// The same in any order.
 bool sameSetElements(PyObject* value, PyObject* expected) {
   if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return false;
   PyObject* element;
@@ -40,8 +37,9 @@ bool sameSetElements(PyObject* value, PyObject* expected) {
   return true;
 }
 
-/// A function with these positional defaults.
 bool sameDefaults(PyObject* value, PyObject* expected) { return PyFunction_GET_DEFAULTS(value) == expected; }
+
+namespace {
 
 /// A builtin method with the definition at the address `expected`, whatever it is bound to.
 bool sameMethod(PyObject* value, PyObject* expected) {

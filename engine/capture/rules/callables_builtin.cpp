@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/capture/evaluation/call_errors.h"
+#include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
@@ -361,11 +362,6 @@ PyRef ruleExtreme(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const auto isFloat = [](PyObject* o) { return pythonTypeOf(o) == &PyFloat_Type; };
   if (!best || (!isFloat(a.args[0]) && !isFloat(a.args[1]))) return best;
   return isSymbolicNumber(best.get()) ? symbolicToFloat(best.get()) : PyRef::steal(PyNumber_Float(best.get()));
-}
-
-bool handlesNothing(PyObject*, PyObject*) {
-  const PyRef handled = PyRef::steal(PyErr_GetHandledException());
-  return !handled || handled.get() == Py_None;
 }
 
 /// sys.exc_info() and sys.exception().

@@ -46,7 +46,7 @@ PyTypeObject* keyType() {
                                 {Py_tp_richcompare, reinterpret_cast<void*>(compareKeys)},
                                 {Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
                                 {0, nullptr}};
-  static PyType_Spec spec = {"fusebox.sort_key", sizeof(KeyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  static PyType_Spec spec = {"fusebox.sort_key", sizeof(KeyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
   static auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return type;
 }

@@ -11,7 +11,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
-#include "engine/capture/rules/process_predicates.h"
+#include "engine/capture/rules/kept_predicates.h"
 
 namespace fusebox::capture {
 

@@ -15,6 +15,7 @@ MEANINGS = {
     "automatic_dynamic_shapes": "sizes that changed are symbols in the next compile",
     "background": "optimised code is made on a thread of its own while quick code runs",
     "break_every": "forces a graph break at every k-th instruction (for tests); 0: nowhere",
+    "cache_captures": "what was captured is kept in the cache, and a further process takes it where it fits",
     "error_on_recompile": "a recompile is an error", "fail_on_recompile_limit_hit": "the limit is an error in place of a warning",
     "forbid_fusion": "nodes or pairs of nodes that are never fused: name, or name,name", "force_fusion": "pairs of nodes that are fused where that is right",
     "force_parameter_static_shapes": "sizes of parameters are constants", "fuse": "whether kernels are fused", "max_fusion_size": "operations in one kernel",

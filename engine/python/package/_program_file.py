@@ -5,7 +5,7 @@ import json
 import torch
 from torch.utils import _pytree as pytree
 
-from ._ahead_of_time import AheadOfTimeError, _form, _object, _Unnamed
+from ._ahead_of_time import AheadOfTimeError
 from ._compile import engine_options
 from ._engine_access import GraphBreakError, _engine
 from ._marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -48,8 +48,8 @@ def compile_program(exported, name="program"):
     tensors = tuple(leaves[i].detach().clone(memory_format=torch.preserve_format) for i in places)
     _mark_sizes(exported, tensors)
     try:
-        arguments = [["tensor"] if isinstance(leaf, torch.Tensor) else _form(leaf) for leaf in leaves]
-    except _Unnamed:
+        arguments = [["tensor"] if isinstance(leaf, torch.Tensor) else form_of(leaf) for leaf in leaves]
+    except Unnamed:
         raise AheadOfTimeError("an argument of the exported program is neither a tensor nor a plain value") from None
 
     def program(given):
@@ -80,7 +80,7 @@ class Program:
             content = json.loads(self._program.text)
             if content["format"] != _FORMAT:
                 raise AheadOfTimeError("the file is of another version of Fusebox")
-            self._arguments = [form if form == ["tensor"] else [_object(form)] for form in content["arguments"]]
+            self._arguments = [form if form == ["tensor"] else [object_of(form)] for form in content["arguments"]]
             self._spec, self._results = (pytree.treespec_loads(content[side]) for side in ("in_spec", "out_spec"))
         except AheadOfTimeError:
             raise

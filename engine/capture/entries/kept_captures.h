@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/capture/entries/entry_cache.h"
+
+/// Captures of earlier processes, which the cache keeps beside the graphs that were compiled: where one fits, nothing is evaluated or traced.
+namespace fusebox::capture {
+
+/// What a capture is asked for.
+struct CapturePlace {
+  const CodeState& code;
+  const EntryPoint& point;
+  const FrameState& state;
+  const RegionOptions& options;
+  PyObject* globals;
+  const cache::CacheWishes& caches;
+};
+
+/// Whoever can name the program's objects to other processes. The GIL must be held; Python's code runs, none of the program's.
+class KeptCaptures {
+ public:
+  virtual ~KeptCaptures() = default;
+
+  struct Candidate {
+    Segment segment;  ///< without its graph
+    std::string history;   ///< what was known of the place's numbers when it had been captured (writeProfile)
+    std::function<std::shared_ptr<const aot::AotModule>()> readGraph;  ///< null: it has none; throws std::exception for damage
+    int64_t captureNs = 0;
+  };
+  /// Hands captures of this place to `take` until it returns true. False: none was taken; `why` says why, empty where there is none.
+  virtual bool recall(const CapturePlace& place, const std::function<bool(Candidate&)>& take, std::string& why) = 0;
+  /// Keeps an entry that was captured at this place. What it returns: why it is not kept; empty: it is.
+  virtual std::string keep(const CapturePlace& place, const Entry& entry, std::string history, int64_t captureNs) = 0;
+};
+
+/// Null: nothing is kept.
+KeptCaptures*& keptCaptures();
+
+}  // namespace fusebox::capture

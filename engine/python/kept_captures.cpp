@@ -1,0 +1,227 @@
+#include "engine/python/kept_captures.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <ctime>
+#include <set>
+
+#include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/kept_captures.h"
+#include "engine/capture/entries/place_name.h"
+#include "engine/compile/graph_cache.h"
+#include "engine/compile/graph_key.h"
+#include "engine/compile/kernel_code.h"
+#include "engine/inductor/ir/archive.h"
+#include "engine/python/stored_entry.h"
+#include "engine/runtime/gpu/cuda_driver.h"
+
+namespace py = pybind11;
+
+namespace fusebox::python {
+namespace {
+
+using namespace capture;
+
+constexpr const char* kKind = "capture";
+/// Captures of one place: others of the same function (with other classes below it, or other sizes).
+constexpr int kSlots = 8;
+
+py::object function(const char* name) { return py::module_::import("fusebox._kept_captures").attr(name); }
+
+std::string codeDigest(const py::object& code) { return py::cast<std::string>(function("code_digest")(code)); }
+
+/// All that a capture depends on, besides the program.
+std::string optionsText(const RegionOptions& o) {
+  const auto flag = [](const char* name, bool on) { return on ? std::string(" ") + name : std::string(); };
+  return o.backendName + " " + o.mode + " dynamic=" + std::to_string(o.dynamic) + flag("fullgraph", o.fullgraph) + flag("fallback_random", o.fallbackRandom) +
+         flag("max_autotune", o.maxAutotune) + flag("emulate_precision_casts", o.emulatePrecisionCasts) + flag("nan_asserts", o.nanAsserts) +
+         flag("deterministic", o.deterministic) + flag("capture_only", o.captureOnly) + flag("cudagraphs", o.graphs.use) + flag("cudagraph_or_error", o.graphs.orError);
+}
+
+/// What a capture and its graph speak of: without a slot the key of none.
+struct Payload {
+  std::string objects, archive, graph, history, devices;
+  int64_t captureNs = 0;
+};
+
+/// Devices that a graph works on: what one can do decides how a graph is cut.
+std::string devicesOf(const aot::AotModule& module) {
+  std::set<int> gpus;
+  for (const graph::TensorMeta& input : module.inputs)
+    if (input.device.kind == graph::DeviceKind::Cuda) gpus.insert(std::max<int>(0, input.device.index));
+  std::string text;
+  for (const int gpu : gpus) text += std::to_string(gpu) + ": " + runtime::gpu::deviceText(gpu).value_or("unknown") + "; ";
+  return text;
+}
+std::string devicesNow(const std::string& kept) {
+  std::string text;
+  for (size_t at = 0; at < kept.size();) {
+    const int gpu = std::atoi(kept.c_str() + at);
+    text += std::to_string(gpu) + ": " + runtime::gpu::deviceText(gpu).value_or("none") + "; ";
+    at = kept.find("; ", at);
+    if (at != std::string::npos) at += 2;
+  }
+  return text;
+}
+
+/// Operators of libraries in C++ mean the same wherever they are; the program's own are its Python.
+bool isProgramsOperator(const std::string& op) {
+  static const std::set<std::string, std::less<>> libraries = {"aten", "prim", "prims", "quantized", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "torchvision", "mkldnn", "onednn", "fbgemm", "torchaudio"};
+  return libraries.find(std::string_view(op).substr(0, op.find(':'))) == libraries.end();
+}
+
+class CacheOfCaptures final : public KeptCaptures {
+ public:
+  bool recall(const CapturePlace& place, const std::function<bool(Candidate&)>& take, std::string& why) override {
+    const auto key = keyOf(place, why);
+    if (!key) return false;
+    for (int slot = 0; slot < kSlots; ++slot) {
+      std::string wrong;
+      auto fetched = GraphCache::instance().fetch(ofSlot(*key, slot), isShared(place), wrong);
+      if (!wrong.empty()) why = wrong;
+      if (!fetched) break;
+      try {
+        if (takes(place, fetched->entry.payload, take, why)) return true;
+      } catch (const inductor::ArchiveError& error) {
+        why = std::string("a capture in the cache is damaged: ") + error.what();
+        GraphCache::instance().drop(ofSlot(*key, slot), why);
+      } catch (py::error_already_set& error) {
+        why = error.what();
+        if (error.matches(PyExc_KeyboardInterrupt)) throw;
+      } catch (const std::runtime_error& error) {
+        why = error.what();
+      }
+    }
+    return false;
+  }
+
+  std::string keep(const CapturePlace& place, const Entry& entry, std::string history, int64_t captureNs) override {
+    std::string why;
+    const auto key = keyOf(place, why);
+    if (!key) return why;
+    if (entry.function)
+      for (const graph::Node& node : entry.function->module().forward.nodes())
+        if (node.kind == graph::NodeKind::Call && isProgramsOperator(node.op)) return "operator " + node.op + " is the program's own";
+    Payload payload;
+    try {
+      const py::object names = function("Names")(followedBy(entry)), knows = names.attr("knows");
+      const StoreRules rules{[&](const py::object& object) { return py::cast<bool>(knows(object)); }, codeDigest};
+      StoredEntry stored = writeStoredEntry(entry, place.code.code->co_nlocalsplus, rules);
+      py::list objects;
+      for (const py::object& object : stored.objects) objects.append(object);
+      payload.objects = py::cast<std::string>(names.attr("text")(objects));
+      payload.archive = std::move(stored.archive);
+    } catch (py::error_already_set& error) {
+      if (error.matches(PyExc_KeyboardInterrupt)) throw;
+      return py::cast<std::string>(py::str(error.value()));
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    payload.history = std::move(history);
+    payload.captureNs = captureNs;
+    cache::EntryHeader header{kKind, *key, py::cast<std::string>(py::handle(place.code.code->co_qualname)), static_cast<int64_t>(std::time(nullptr)), captureNs};
+    // What takes no Python is done behind the program's back.
+    write(std::move(header), std::move(payload), entry.function, isShared(place));
+    return {};
+  }
+
+ private:
+  static bool isShared(const CapturePlace& place) { return place.caches.isShared.value_or(cache::isSwitchedOn("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE")); }
+
+  /// Without a slot. Nothing: `why`.
+  static std::optional<cache::CacheKey> keyOf(const CapturePlace& place, std::string& why) {
+    const std::string globals = py::cast<std::string>(function("name_of")(py::handle(place.globals)));
+    if (globals.empty()) {
+      why = "the function's namespace is no module's";
+      return std::nullopt;
+    }
+    auto jit = processJit();
+    if (!jit) {
+      why = jit.error().text();
+      return std::nullopt;
+    }
+    cache::CacheKey key = platformKey((*jit)->target());
+    key.add("Python", Py_GetVersion());
+    key.add("cache key tag", place.caches.keyTag.value_or(cache::cacheKeyTag()));
+    key.add("function", placeName(place.code, place.point));
+    key.add("code", codeDigest(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(place.code.code))));
+    key.add("namespace", globals);
+    key.add("options", optionsText(place.options));
+    key.add("settings", py::cast<std::string>(function("settings")()));
+    return key;
+  }
+  static cache::CacheKey ofSlot(cache::CacheKey key, int slot) {
+    key.add("slot", std::to_string(slot));
+    return key;
+  }
+
+  static bool takes(const CapturePlace& place, const std::string& bytes, const std::function<bool(Candidate&)>& take, std::string& why) {
+    auto payload = std::make_shared<Payload>();
+    inductor::ArchiveReader reader(bytes);
+    reader(payload->objects, payload->archive, payload->graph, payload->history, payload->devices, payload->captureNs);
+    if (!reader.atEnd()) throw inductor::ArchiveError("there is more than that");
+    if (devicesNow(payload->devices) != payload->devices) {
+      why = "it was captured with other GPUs";
+      return false;
+    }
+    const py::object objects = function("found")(payload->objects);
+    if (py::isinstance<py::str>(objects)) {
+      why = py::cast<std::string>(objects);
+      return false;
+    }
+    StoredEntry stored{std::move(payload->archive), {}};
+    for (const py::handle object : objects) stored.objects.push_back(py::reinterpret_borrow<py::object>(object));
+    const Finding finding{viewOf(place.state), codeDigest};
+    auto found = std::make_shared<FoundEntry>(readStoredEntry(stored, place.code.code, place.globals, &finding));
+    Candidate candidate;
+    candidate.segment = std::move(found->segment);
+    candidate.history = payload->history;
+    candidate.captureNs = payload->captureNs;
+    const size_t inputs = candidate.segment.graphInputs.size();
+    candidate.readGraph = [=, results = found->results]() -> std::shared_ptr<const aot::AotModule> {
+      return results < 0 ? nullptr : readStoredModule(payload->graph, inputs, results);
+    };
+    return take(candidate);
+  }
+
+  static void write(cache::EntryHeader header, Payload payload, std::shared_ptr<aot::AotFunction> function, bool isShared) {
+    auto work = [header = std::move(header), payload = std::move(payload), function = std::move(function), isShared]() mutable {
+      if (function) {
+        payload.graph = writeStoredModule(function->module());
+        payload.devices = devicesOf(function->module());
+        header.nodes = static_cast<int64_t>(function->module().forward.nodes().size());
+      }
+      inductor::ArchiveWriter writer;
+      writer(payload.objects, payload.archive, payload.graph, payload.history, payload.devices, payload.captureNs);
+      const cache::CacheKey key = header.key;
+      header.key = ofSlot(key, slotFor(key));
+      GraphCache::instance().put(header, writer.take(), isShared);
+    };
+    GraphCache::instance().later(std::move(work));
+  }
+
+  /// The first that is free, or the one that was written first.
+  static int slotFor(const cache::CacheKey& key) {
+    auto folder = GraphCache::instance().folder();
+    int oldest = 0;
+    int64_t since = std::numeric_limits<int64_t>::max();
+    for (int slot = 0; folder && slot < kSlots; ++slot) {
+      auto head = (*folder)->readHead(ofSlot(key, slot).id());
+      auto header = head ? cache::readHeader(*head) : tl::unexpected(head.error());
+      if (!header) return slot;
+      if (header->createdS < since) since = header->createdS, oldest = slot;
+    }
+    return oldest;
+  }
+};
+
+}  // namespace
+
+void keepCaptures() {
+  static CacheOfCaptures cache;
+  keptCaptures() = &cache;
+}
+
+}  // namespace fusebox::python

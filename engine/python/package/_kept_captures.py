@@ -1,0 +1,89 @@
+"""Captures in the cache: how they speak of the program's objects, for the engine (engine/python/kept_captures.cpp)."""
+
+import json
+
+from . import _settings_table
+from ._config import config
+from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
+
+# What never changes a capture, or is a part of its key already.
+_OF_OTHERS = ("background", "break_every", "cache_captures")
+
+
+def code_digest(code):
+    return digest_of(code_parts(code))
+
+
+def settings():
+    """All settings that are not the default's, as text."""
+    defaults = config.defaults()
+    ours = {name: repr(value) for name in config.names() if name not in _OF_OTHERS and (value := getattr(config, name)) != defaults[name]}
+    return json.dumps([ours, _settings_table.recorded_settings()], sort_keys=True)
+
+
+def name_of(value):
+    """Of a namespace; empty: only this process has it."""
+    try:
+        return json.dumps(form_of(value))
+    except (Unnamed, RecursionError):
+        return ""
+
+
+class Names:
+    """Names of the objects of one capture: those that every process knows, and what the classes hold whose attributes it read."""
+
+    def __init__(self, followed):
+        self._forms, self._keep = {}, []
+        self._followed = [(value, names) for value, names in followed]
+        for owner, names in self._followed:
+            for name in names or () if isinstance(owner, type) else ():
+                self._hold(owner, name)
+
+    def _hold(self, owner, name):
+        for base in type.__dict__["__mro__"].__get__(owner):
+            if name in base.__dict__:
+                self._keep.append(base.__dict__[name])
+                self._forms.setdefault(id(self._keep[-1]), ("attribute", base, name))
+                return
+
+    def _form(self, value):
+        try:
+            return form_of(value)
+        except Unnamed:
+            kind, base, name = self._forms.get(id(value)) or (None,) * 3
+            if kind is None:
+                raise
+            return [kind, form_of(base), name]
+
+    def knows(self, value):
+        try:
+            self._form(value)
+        except (Unnamed, RecursionError):
+            return False
+        return True
+
+    def text(self, objects):
+        """By which found() finds these objects, and sees whether what the capture followed is as it was."""
+        for value, _ in self._followed:
+            if not is_named(value):
+                raise RuntimeError(f"{value!r} has no name outside of this process")
+        return json.dumps([[self._form(value) for value in objects], facts_of(self._followed)])
+
+
+def _object(form):
+    if form[0] != "attribute":
+        return object_of(form)
+    base = object_of(form[1])
+    return base.__dict__.get(form[2], MISSING) if isinstance(base, type) else MISSING
+
+
+def found(text):
+    """The objects; a text says why they are not there, or not what they were."""
+    forms, facts = json.loads(text)
+    if problem := difference(facts):
+        return problem
+    objects = [_object(form) for form in forms]
+    for form, value in zip(forms, objects):
+        if value is MISSING:
+            return f"{'.'.join(str(part) for part in form[1:3])} is not there"
+    return objects

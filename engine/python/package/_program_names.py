@@ -1,0 +1,314 @@
+"""Objects of a program by names that other processes know them by, and digests of its code, for files that speak of them.
+
+Names are looked up in modules that have been imported; nothing is imported, unpickled or executed."""
+
+import enum
+import functools
+import hashlib
+import inspect
+import json
+import logging
+import os
+import sys
+import types
+
+import torch
+
+ALL = ["*"]  # attributes of a class
+MISSING = NotImplemented  # an object that this process does not have
+_SINGLETONS = {"None": None, "True": True, "False": False, "Ellipsis": Ellipsis}
+# Where what says nothing, or something else, of its module is found.
+_USUAL = ("builtins", "types", "torch", "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "torch.nn.functional", "operator", "math")
+_TORCH_KINDS = (torch.dtype, torch.layout, torch.memory_format)
+
+
+class Unnamed(Exception):
+    """An object that only its process has."""
+
+
+# --- objects by name ---
+
+def _find(module, qualname):
+    """The object with this name in a module that has been imported; MISSING if there is none."""
+    found = sys.modules.get(module, MISSING)
+    for part in qualname.split(".") if found is not MISSING else ():
+        try:
+            found = inspect.getattr_static(found, part)
+        except AttributeError:
+            return MISSING
+    return found
+
+
+def _program():
+    """Which program __main__ is."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.realpath(path) if path else ""
+
+
+def _names_of(value):
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)):
+        yield value.__objclass__.__module__, value.__qualname__
+    elif isinstance(name, str) and "<" not in name:
+        if isinstance(value, type):  # of the interpreter
+            yield from (("types", known) for known, one in vars(types).items() if one is value)
+        if isinstance(getattr(value, "__module__", None), str):
+            yield value.__module__, name
+        for module in _USUAL:
+            yield module, name
+            yield module, name.rsplit(".", 1)[-1]
+    elif isinstance(value, types.FunctionType) and isinstance(value.__module__, str):  # a module's, made inside a function
+        yield value.__module__, value.__name__
+
+
+# Parts of a named object that have its name, or none: what a decorator or a descriptor wraps.
+_WRAPPING = {property: ("fget", "fset", "fdel"), staticmethod: ("__func__",), classmethod: ("__func__",), functools.cached_property: ("func",),
+             types.FunctionType: ("__wrapped__",), types.MethodType: ("__func__",)}
+_DEEPEST = 8
+
+
+def _part(holder, step):
+    """What `holder` wraps, without running the program's code; MISSING: nothing."""
+    if step not in _WRAPPING.get(type(holder), ()):
+        return MISSING
+    if step == "__wrapped__":
+        return types.FunctionType.__dict__["__dict__"].__get__(holder).get(step, MISSING)
+    return getattr(holder, step)
+
+
+def _way_to(value, holder, depth=0):
+    """The steps of _part() that lead there, None if none do."""
+    for step in _WRAPPING.get(type(holder), ()):
+        part = _part(holder, step)
+        if part is value:
+            return [step]
+        if part is not MISSING and depth < _DEEPEST and (further := _way_to(value, part, depth + 1)) is not None:
+            return [step, *further]
+    return None
+
+
+def _operator_form(value):
+    if isinstance(value, torch._ops.OpOverload):
+        return ["operator", *str(value._schema.name).split("::"), value._overloadname]
+    return ["operator", *value._qualified_op_name.split("::")]
+
+
+def _operator(form):
+    found = torch.ops
+    for name in form:
+        found = getattr(found, name, MISSING)
+    return found
+
+
+def form_of(value):
+    """`value` as JSON; raises Unnamed."""
+    for name, one in _SINGLETONS.items():
+        if value is one:
+            return ["one", name]
+    kind = type(value)
+    if kind is int:
+        return ["int", str(value)]
+    if kind is float:
+        return ["float", value.hex()]
+    if kind is complex:
+        return ["complex", value.real.hex(), value.imag.hex()]
+    if kind is str:
+        return ["str", value]
+    if kind is bytes:
+        return ["bytes", value.hex()]
+    if kind is tuple or kind is torch.Size:
+        return ["tuple" if kind is tuple else "size", [form_of(item) for item in value]]
+    if kind is frozenset:
+        return ["frozenset", sorted((form_of(item) for item in value), key=json.dumps)]
+    if kind is slice:
+        return ["slice", [form_of(value.start), form_of(value.stop), form_of(value.step)]]
+    if kind in _TORCH_KINDS:
+        return ["torch", str(value).removeprefix("torch.")]
+    if kind is torch.device:
+        return ["device", str(value)]
+    if kind is types.CodeType:
+        return _code_form(value)
+    if isinstance(value, types.ModuleType):
+        if sys.modules.get(value.__name__) is value:
+            return ["module", value.__name__, *([_program()] if value.__name__ == "__main__" else [])]
+        raise Unnamed
+    if value is sys.modules:
+        return ["name", "sys", "modules"]
+    if kind is dict:  # of globals
+        name = value.get("__name__")
+        if not isinstance(name, str):
+            raise Unnamed
+        if _namespace(sys.modules.get(name)) is not value:
+            name = next((known for known, one in list(sys.modules.items()) if _namespace(one) is value), None) or _unnamed()
+        return ["globals", name, *([_program()] if name == "__main__" else [])]
+    if isinstance(value, enum.Enum):
+        return ["member", form_of(kind), value._name_] if kind._member_map_.get(value._name_) is value else _unnamed()
+    if kind is logging.Logger:
+        return ["logger", value.name] if logging.Logger.manager.loggerDict.get(value.name) is value else _unnamed()
+    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        form = _operator_form(value)
+        return form if _operator(form[1:]) is value else _unnamed()
+    if isinstance(value, type) and type(module := sys.modules.get(value.__module__)) is value:
+        return ["type of module", value.__module__]
+    for module, name in _names_of(value):
+        found = _find(module, name)
+        if found is value:
+            return ["name", module, name]
+        if (way := _way_to(value, found)) is not None:
+            return ["part", module, name, way]
+    raise Unnamed
+
+
+def _unnamed():
+    raise Unnamed
+
+
+def _namespace(module):
+    """Of a module, whatever its class does with attributes."""
+    return object.__getattribute__(module, "__dict__") if isinstance(module, types.ModuleType) else None
+
+
+def _code_form(code):
+    """Of a function with a name, in the modules of its file."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == code.co_filename or getattr(module, "__name__", None) == "__main__":
+            function = _find(module.__name__, code.co_qualname) if "<" not in code.co_qualname else MISSING
+            if isinstance(function, types.FunctionType) and function.__code__ is code:
+                return ["code", module.__name__, code.co_qualname, digest_of(code_parts(code))]
+    raise Unnamed
+
+
+def is_named(value):
+    try:
+        form_of(value)
+    except (Unnamed, RecursionError):
+        return False
+    return True
+
+
+def object_of(form):
+    """What form_of() was given; MISSING where this process does not have it."""
+    kind, *rest = form
+    if kind == "one":
+        return _SINGLETONS[rest[0]]
+    if kind == "int":
+        return int(rest[0])
+    if kind == "float":
+        return float.fromhex(rest[0])
+    if kind == "complex":
+        return complex(float.fromhex(rest[0]), float.fromhex(rest[1]))
+    if kind == "str":
+        return str(rest[0])
+    if kind == "bytes":
+        return bytes.fromhex(rest[0])
+    if kind in ("tuple", "size", "frozenset", "slice"):
+        items = [object_of(item) for item in rest[0]]
+        if any(item is MISSING for item in items):
+            return MISSING
+        return {"tuple": tuple, "size": torch.Size, "frozenset": frozenset, "slice": lambda parts: slice(*parts)}[kind](items)
+    if kind == "torch":
+        value = getattr(torch, rest[0])
+        if not isinstance(value, _TORCH_KINDS):
+            raise ValueError("no type, layout or memory format")
+        return value
+    if kind == "device":
+        return torch.device(rest[0])
+    if kind in ("module", "globals"):
+        module = sys.modules.get(rest[0])
+        if module is None or (rest[0] == "__main__" and _program() != rest[1]):
+            return MISSING
+        return module if kind == "module" else module.__dict__
+    if kind == "name":
+        return _find(rest[0], rest[1])
+    if kind == "type of module":
+        return type(sys.modules[rest[0]]) if rest[0] in sys.modules else MISSING
+    if kind == "part":
+        found = _find(rest[0], rest[1])
+        for step in rest[2]:
+            found = _part(found, step)
+        return found
+    if kind == "member":
+        owner = object_of(rest[0])
+        return owner._member_map_.get(rest[1], MISSING) if isinstance(owner, enum.EnumMeta) else MISSING
+    if kind == "logger":
+        found = logging.Logger.manager.loggerDict.get(rest[0], MISSING)
+        return found if isinstance(found, logging.Logger) else MISSING
+    if kind == "operator":
+        return _operator(rest)
+    if kind == "code":
+        function = _find(rest[0], rest[1])
+        same = isinstance(function, types.FunctionType) and digest_of(code_parts(function.__code__)) == rest[2]
+        return function.__code__ if same else MISSING
+    raise ValueError("an unknown kind of object")
+
+
+# --- whether the program is still the same ---
+
+def _plain(value):
+    if isinstance(value, types.CodeType):
+        return code_parts(value)
+    try:
+        return form_of(value)
+    except (Unnamed, RecursionError):
+        return ["of", type(value).__qualname__]
+
+
+def code_parts(code):
+    return [code.co_code.hex(), [_plain(constant) for constant in code.co_consts], list(code.co_names), list(code.co_varnames),
+            list(code.co_freevars), list(code.co_cellvars), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
+            code.co_exceptiontable.hex()]
+
+
+def digest_of(parts):
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _function_parts(function):
+    keywords = function.__kwdefaults__ or {}
+    return [code_parts(function.__code__), [_plain(value) for value in function.__defaults__ or ()],
+            [[name, _plain(value)] for name, value in sorted(keywords.items())]]
+
+
+def _attribute_parts(value):
+    if isinstance(value, (staticmethod, classmethod)):
+        return [type(value).__name__, _attribute_parts(value.__func__)]
+    if isinstance(value, property):
+        return ["property", *(_attribute_parts(part) for part in (value.fget, value.fset, value.fdel))]
+    return _function_parts(value) if isinstance(value, types.FunctionType) else _plain(value)
+
+
+def _digest(value, names):
+    """Of a function's code, or of those attributes of a class."""
+    if isinstance(value, types.FunctionType):
+        parts = _function_parts(value)
+    else:
+        bases = type.__dict__["__mro__"].__get__(value)
+        parts = [[base.__qualname__ for base in bases]]
+        if names == ALL:
+            parts += [[name, _attribute_parts(part)] for base in bases if base is not object for name, part in base.__dict__.items()]
+        for name in names if names != ALL else ():
+            owner = next((base for base in bases if name in base.__dict__), None)
+            parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name])])
+    return digest_of(parts)
+
+
+def facts_of(followed):
+    """Digests of what the capture relied on, where a loading process can look it up."""
+    facts = {}
+    for value, names in followed:
+        if is_named(value) and (isinstance(value, types.FunctionType) or names is not None):
+            names = [] if names is None else ALL if None in names else sorted(names)
+            facts[json.dumps([form_of(value), names])] = _digest(value, names)
+    return [[*json.loads(key), digest] for key, digest in facts.items()]
+
+
+def difference(facts):
+    """Which of these functions and classes is not what it was; None: all are."""
+    for form, names, digest in facts:
+        value = object_of(form)
+        if value is MISSING:
+            if form[1] in sys.modules and form[1] != "__main__":
+                return f"{form[1]} has no {form[2]} any more"
+        elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names) != digest:
+            return f"{form[1]}.{form[2]} is not what it was"
+    return None
