@@ -303,7 +303,7 @@ void GraphCache::put(const cache::EntryHeader& header, std::string_view payload,
   if (auto written = entries->write(id, bytes); !written)
     return tell("cannot write", "a " + header.kind + " cannot be written to the cache: " + written.error().text());
   noteUsed({id});
-  stores.fetch_add(1, std::memory_order_relaxed);
+  if (header.kind == "graph") stores.fetch_add(1, std::memory_order_relaxed);
   bool isTime = false;
   {
     std::lock_guard lock(mutex_);

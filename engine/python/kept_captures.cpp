@@ -42,8 +42,12 @@ std::string optionsText(const RegionOptions& o) {
 
 /// What a capture and its graph speak of: without a slot the key of none.
 struct Payload {
-  std::string objects, archive, graph, history, devices;
+  std::string objects, archive, graph, facts, devices;
   int64_t captureNs = 0;
+  template <class A>
+  void fields(A& a) {
+    a(objects, archive, graph, facts, devices, captureNs);
+  }
 };
 
 /// Devices that a graph works on: what one can do decides how a graph is cut.
@@ -97,7 +101,7 @@ class CacheOfCaptures final : public KeptCaptures {
     return false;
   }
 
-  std::string keep(const CapturePlace& place, const Entry& entry, std::string history, int64_t captureNs) override {
+  std::string keep(const CapturePlace& place, const Entry& entry, std::string facts, int64_t captureNs) override {
     std::string why;
     const auto key = keyOf(place, why);
     if (!key) return why;
@@ -119,7 +123,7 @@ class CacheOfCaptures final : public KeptCaptures {
     } catch (const std::runtime_error& error) {
       return error.what();
     }
-    payload.history = std::move(history);
+    payload.facts = std::move(facts);
     payload.captureNs = captureNs;
     cache::EntryHeader header{kKind, *key, py::cast<std::string>(py::handle(place.code.code->co_qualname)), static_cast<int64_t>(std::time(nullptr)), captureNs};
     // What takes no Python is done behind the program's back.
@@ -160,7 +164,7 @@ class CacheOfCaptures final : public KeptCaptures {
   static bool takes(const CapturePlace& place, const std::string& bytes, const std::function<bool(Candidate&)>& take, std::string& why) {
     auto payload = std::make_shared<Payload>();
     inductor::ArchiveReader reader(bytes);
-    reader(payload->objects, payload->archive, payload->graph, payload->history, payload->devices, payload->captureNs);
+    payload->fields(reader);
     if (!reader.atEnd()) throw inductor::ArchiveError("there is more than that");
     if (devicesNow(payload->devices) != payload->devices) {
       why = "it was captured with other GPUs";
@@ -177,7 +181,7 @@ class CacheOfCaptures final : public KeptCaptures {
     auto found = std::make_shared<FoundEntry>(readStoredEntry(stored, place.code.code, place.globals, &finding));
     Candidate candidate;
     candidate.segment = std::move(found->segment);
-    candidate.history = payload->history;
+    candidate.facts = payload->facts;
     candidate.captureNs = payload->captureNs;
     const size_t inputs = candidate.segment.graphInputs.size();
     candidate.readGraph = [=, results = found->results]() -> std::shared_ptr<const aot::AotModule> {
@@ -194,24 +198,28 @@ class CacheOfCaptures final : public KeptCaptures {
         header.nodes = static_cast<int64_t>(function->module().forward.nodes().size());
       }
       inductor::ArchiveWriter writer;
-      writer(payload.objects, payload.archive, payload.graph, payload.history, payload.devices, payload.captureNs);
-      const cache::CacheKey key = header.key;
-      header.key = ofSlot(key, slotFor(key));
-      GraphCache::instance().put(header, writer.take(), isShared);
+      payload.fields(writer);
+      if (const auto slot = slotFor(header.key, payload)) {
+        header.key = ofSlot(std::move(header.key), *slot);
+        GraphCache::instance().put(header, writer.take(), isShared);
+      }
     };
     GraphCache::instance().later(std::move(work));
   }
 
-  /// The first that is free, or the one that was written first.
-  static int slotFor(const cache::CacheKey& key) {
-    auto folder = GraphCache::instance().folder();
+  /// The first that is free, or the one that was written first; nothing where the same capture is there.
+  static std::optional<int> slotFor(const cache::CacheKey& key, const Payload& made) {
     int oldest = 0;
     int64_t since = std::numeric_limits<int64_t>::max();
-    for (int slot = 0; folder && slot < kSlots; ++slot) {
-      auto head = (*folder)->readHead(ofSlot(key, slot).id());
-      auto header = head ? cache::readHeader(*head) : tl::unexpected(head.error());
-      if (!header) return slot;
-      if (header->createdS < since) since = header->createdS, oldest = slot;
+    for (int slot = 0; slot < kSlots; ++slot) {
+      std::string wrong;
+      const auto there = GraphCache::instance().fetch(ofSlot(key, slot), false, wrong);
+      if (!there) return slot;
+      Payload other;
+      inductor::ArchiveReader reader(there->entry.payload);
+      other.fields(reader);
+      if (other.objects == made.objects && other.archive == made.archive) return std::nullopt;
+      if (there->entry.header.createdS < since) since = there->entry.header.createdS, oldest = slot;
     }
     return oldest;
   }

@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "engine/capture/evaluation/torch_objects.h"
@@ -281,6 +282,7 @@ class Writer {
         }
         form.attributes->push_back(py::cast<std::string>(py::handle(attribute)));
       }
+      std::sort(form.attributes->begin(), form.attributes->end());  // the same in every process
     }
     form_.guards.push_back(std::move(form));
   }

@@ -27,6 +27,8 @@ namespace {
 
 using record::Recorder;
 
+struct KeptFacts;
+
 /// One attempt to make an entry.
 class EntryMaker {
  public:
@@ -60,6 +62,7 @@ class EntryMaker {
   std::shared_ptr<Entry> recall();
   std::shared_ptr<Entry> recalled(KeptCaptures::Candidate& candidate, std::string& why);
   void keep(const Entry& entry);
+  std::string differentChoice(const Entry& entry, const KeptFacts& facts);
   void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
@@ -610,6 +613,74 @@ std::shared_ptr<Entry> EntryMaker::recall() {
   return entry;
 }
 
+/// What is kept beside a capture: why its numbers are constants or symbols.
+struct KeptFacts {
+  PlaceProfile place;  ///< numbers as it saw them, and floats that were known to change
+  std::string marks;   ///< of its inputs' sizes
+};
+constexpr char kBetween = '\0';
+std::string writeKeptFacts(const KeptFacts& facts) { return facts.marks + kBetween + writeProfile({{"", facts.place}}); }
+std::optional<KeptFacts> readKeptFacts(const std::string& text) {
+  const size_t between = text.find(kBetween);
+  if (between == std::string::npos) return std::nullopt;
+  const auto profile = readProfile(std::string_view(text).substr(between + 1));
+  if (!profile || !profile->contains("")) return std::nullopt;
+  return KeptFacts{profile->at(""), text.substr(0, between)};
+}
+
+/// Marks of the sizes of an entry's inputs (mark_dynamic and its relatives), after its guards held.
+std::string marksOf(const Entry& entry) {
+  std::string text;
+  for (size_t i = 0; i < entry.graphInputs; ++i) {
+    PyObject* tensor = entry.guards->output(i);
+    if (!tensor || !isTensorObject(tensor)) continue;
+    const std::vector<SizeMark> marks = sizeMarks(tensor, static_cast<size_t>(tensorOf(tensor).dim()));
+    for (size_t dim = 0; dim < marks.size(); ++dim) {
+      const SizeMark& m = marks[dim];
+      text += std::to_string(i) + "." + std::to_string(dim) + ":" + std::to_string(m.dynamic | m.weak << 1 | m.fixed << 2 | m.unbacked << 3 | m.strictUnbacked << 4) + "[" +
+              (m.least ? std::to_string(*m.least) : "") + "," + (m.most ? std::to_string(*m.most) : "") + "] ";
+    }
+  }
+  return text;
+}
+
+/// Why a capture made here and now would choose other symbols and constants than a kept one that fits; empty: it would not. Numbers of this
+/// process's calls decide, and of its job's: the cache alone says nothing of what changes.
+std::string EntryMaker::differentChoice(const Entry& entry, const KeptFacts& facts) {
+  if (marksOf(entry) != facts.marks) return "sizes of its inputs are marked in another way";
+  if (facts.place.floats != point_.runTimeNumbers) return "other floats were known to change";
+  const GuardSet& set = entry.guards->guards();
+  const auto hasChanged = [&](const NumberSource& at, size_t rank, int64_t value) {
+    const NumberHistory::Number* known = point_.numbers.find(at, at.source->str(), rank);
+    return known && (known->changed || std::any_of(known->seen.begin(), known->seen.end(), [&](const auto& seen) { return seen.second != value; }));
+  };
+  const std::vector<graph::Symbol>& symbols = set.shapes().symbols;
+  for (const SymbolOrigin& origin : set.shapes().origins) {
+    if (origin.policy != "automatic") continue;
+    const size_t at = static_cast<size_t>(
+        std::find_if(symbols.begin(), symbols.end(), [&](const graph::Symbol& s) { return graph::SymExpr(s) == graph::SymExpr(origin.symbol); }) - symbols.begin());
+    const std::span<const int64_t> values = entry.guards->symbolValues();
+    const size_t rank = origin.at.kind == NumberSource::Kind::Value ? 0 : set.rankOf(origin.at.source);
+    if (at >= values.size() || !hasChanged(origin.at, rank, values[at])) return origin.at.str() + " is a symbol there, and has not changed here";
+  }
+  if (!symbols_.rules.automatic) return {};
+  for (const Guard& guard : set.guards()) {
+    if (guard.kind == GuardKind::ConstantMatch && guard.expected && PyLong_CheckExact(guard.expected.get())) {
+      int overflow = 0;
+      const int64_t value = PyLong_AsLongLongAndOverflow(guard.expected.get(), &overflow);
+      if (!overflow && value != 0 && value != 1 && hasChanged({NumberSource::Kind::Value, guard.source, -1}, 0, value)) return guard.source->str() + " is a constant there, and has changed here";
+    }
+    if (guard.kind != GuardKind::TensorMatch) continue;
+    const TensorSpec& spec = set.tensorSpec(guard);
+    for (size_t dim = 0; dim < spec.sizes.size() && dim < TensorSpec::kMostFree; ++dim) {
+      const NumberSource at{NumberSource::Kind::Size, guard.source, static_cast<int>(dim)};
+      const int64_t size = spec.sizes[dim];
+      if (!(spec.freeSizes >> dim & 1) && size != 0 && size != 1 && hasChanged(at, spec.sizes.size(), size)) return at.str() + " is a constant there, and has changed here";
+    }
+  }
+  return {};
+}
+
 std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, std::string& why) {
   const std::shared_ptr<Entry> entry = newEntry();
   const int64_t start = nowNs();
@@ -620,11 +691,9 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
     why = failure.guard + ": expected " + failure.expected + ", found " + failure.found;
     return nullptr;
   }
-  for (size_t i = 0; i < entry->graphInputs; ++i)
-    if (PyObject* tensor = entry->guards->output(i); tensor && isTensorObject(tensor) && !sizeMarks(tensor, static_cast<size_t>(tensorOf(tensor).dim())).empty()) {
-      why = "sizes of its inputs are marked";
-      return nullptr;
-    }
+  const auto facts = readKeptFacts(candidate.facts);
+  why = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts);
+  if (!why.empty()) return nullptr;
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);
   if (const std::shared_ptr<const aot::AotModule> graph = candidate.readGraph()) {
     e.captureNs = nowNs() - start;
@@ -634,11 +703,7 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
     why = e.what + ": " + e.detail;
     return nullptr;
   }
-  if (auto profile = readProfile(candidate.history))
-    for (const auto& [name, place] : *profile) {
-      point_.numbers.join(place.numbers);
-      point_.runTimeNumbers.insert(place.floats.begin(), place.floats.end());
-    }
+  point_.numbers.note(facts->place.numbers);
   reportBreak(entry->segment);
   if (Recorder::listener() && recorder_ && !entry->segment.effects.empty()) recorder_->effects({compile_, effectLines(entry->segment)});
   finish(*entry, e);
@@ -652,17 +717,19 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
   return entry;
 }
 
-/// For further processes.
+/// For further processes. What was captured in a few instructions is captured again as fast as it could be read.
 void EntryMaker::keep(const Entry& entry) {
+  constexpr int64_t kFew = 64;
   KeptCaptures* kept = keptCaptures();
-  if (!kept || stored_ || options_->breakEvery || !whyNotCached().empty()) return;
+  if (!kept || stored_ || options_->breakEvery || entry.segment.bytecodes < kFew || !whyNotCached().empty()) return;
   Counted suspended(captureSuspended());
-  PlaceProfile history;
-  history.numbers = point_.numbers;
-  history.floats = point_.runTimeNumbers;
+  KeptFacts facts;
+  facts.place.numbers = point_.numbers.ofNewest();
+  facts.place.floats = point_.runTimeNumbers;
+  facts.marks = marksOf(entry);
   std::string why;
   try {
-    why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeProfile({{"", std::move(history)}}), captureNs_);
+    why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeKeptFacts(facts), captureNs_);
   } catch (std::exception& error) {
     why = runtime::textOf(error);
     restorePythonError(error);

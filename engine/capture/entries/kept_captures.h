@@ -26,14 +26,14 @@ class KeptCaptures {
 
   struct Candidate {
     Segment segment;  ///< without its graph
-    std::string history;   ///< what was known of the place's numbers when it had been captured (writeProfile)
+    std::string facts;     ///< of whoever keeps it
     std::function<std::shared_ptr<const aot::AotModule>()> readGraph;  ///< null: it has none; throws std::exception for damage
     int64_t captureNs = 0;
   };
   /// Hands captures of this place to `take` until it returns true. False: none was taken; `why` says why, empty where there is none.
   virtual bool recall(const CapturePlace& place, const std::function<bool(Candidate&)>& take, std::string& why) = 0;
   /// Keeps an entry that was captured at this place. What it returns: why it is not kept; empty: it is.
-  virtual std::string keep(const CapturePlace& place, const Entry& entry, std::string history, int64_t captureNs) = 0;
+  virtual std::string keep(const CapturePlace& place, const Entry& entry, std::string facts, int64_t captureNs) = 0;
 };
 
 /// Null: nothing is kept.

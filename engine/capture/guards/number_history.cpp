@@ -15,7 +15,17 @@ std::string NumberHistory::key(const NumberSource& at, const std::string& source
 }
 
 NumberHistory::Number& NumberHistory::note(const NumberSource& at, const std::string& source, size_t rank, int64_t value) {
-  Number& n = numbers_[key(at, source, rank)];
+  return note(key(at, source, rank), value);
+}
+
+void NumberHistory::note(const NumberHistory& newest) {
+  for (const auto& [key, n] : newest.numbers_)
+    if (!n.seen.empty()) note(key, n.seen.back().second);
+  storageMatters = storageMatters || newest.storageMatters;
+}
+
+NumberHistory::Number& NumberHistory::note(const std::string& key, int64_t value) {
+  Number& n = numbers_[key];
   if (!n.seen.empty() && n.seen.back().first == capture_) {
     n.seen.back().second = value;
   } else {
@@ -47,6 +57,14 @@ std::map<int64_t, NumberHistory::Column> NumberHistory::columns() const {
   for (const auto& [key, n] : numbers_)
     for (const auto& [capture, value] : n.seen) columns[capture].emplace_back(key, value);
   return columns;
+}
+
+NumberHistory NumberHistory::ofNewest() const {
+  NumberHistory made;
+  for (const auto& [key, n] : numbers_)
+    if (!n.seen.empty() && n.seen.back().first == capture_) made.numbers_[key].seen = {n.seen.back()};
+  made.storageMatters = storageMatters;
+  return made;
 }
 
 void NumberHistory::join(const NumberHistory& other) {

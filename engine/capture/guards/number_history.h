@@ -25,12 +25,16 @@ class NumberHistory {
   void beginCapture() { ++capture_; }
   /// The number as it is in this capture. `rank`: of the tensor; of other ranks nothing is concluded. Valid until the next note().
   Number& note(const NumberSource& at, const std::string& source, size_t rank, int64_t value);
+  /// All of ofNewest() of an equal capture, as if this one had seen them.
+  void note(const NumberHistory& newest);
   Number* find(const NumberSource& at, const std::string& source, size_t rank);
   /// Whether two numbers were different in some capture.
   static bool everDiffered(const Number& a, const Number& b);
   /// As a symbol it has been of no use: several captures left one value for it.
   static bool isUseless(const Number& n) { return n.pinned >= 2; }
 
+  /// What the newest capture has seen, alone.
+  NumberHistory ofNewest() const;
   /// What either has seen. The union of facts: the order of joins does not matter, and joining again changes nothing.
   void join(const NumberHistory& other);
   const std::map<std::string, Number>& numbers() const { return numbers_; }
@@ -41,6 +45,7 @@ class NumberHistory {
   std::string profile;          ///< of which earlier runs are in it (job_profile.h); empty: of none
 
  private:
+  Number& note(const std::string& key, int64_t value);
   static std::string key(const NumberSource& at, const std::string& source, size_t rank);
   using Column = std::vector<std::pair<std::string, int64_t>>;
   std::map<int64_t, Column> columns() const;

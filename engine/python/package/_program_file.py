@@ -9,6 +9,7 @@ from ._ahead_of_time import AheadOfTimeError
 from ._compile import engine_options
 from ._engine_access import GraphBreakError, _engine
 from ._marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from ._program_names import Unnamed, form_of, object_of
 
 _FORMAT = 1
 

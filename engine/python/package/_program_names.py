@@ -30,8 +30,17 @@ class Unnamed(Exception):
 
 def _find(module, qualname):
     """The object with this name in a module that has been imported; MISSING if there is none."""
-    found = sys.modules.get(module, MISSING)
-    for part in qualname.split(".") if found is not MISSING else ():
+    module = sys.modules.get(module)
+    # torch.backends and its kin put an object in a module's place, which holds the module.
+    for holder in (module, (_namespace(module) or {}).get("m")):
+        found = _within(holder, qualname) if isinstance(holder, types.ModuleType) else MISSING
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+def _within(found, qualname):
+    for part in qualname.split("."):
         try:
             found = inspect.getattr_static(found, part)
         except AttributeError:

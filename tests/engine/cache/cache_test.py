@@ -50,8 +50,10 @@ class Processes(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr[-3000:])
         return json.loads(run.stdout.strip().splitlines()[-1]), run.stderr
 
-    def entries(self):
-        return [p for p in pathlib.Path(self.directory).glob("fusebox/??/*") if not p.name.startswith(".")]
+    def entries(self, kind="graph"):
+        """Files of one kind of entry."""
+        files = [p for p in pathlib.Path(self.directory).glob("fusebox/??/*") if not p.name.startswith(".")]
+        return [p for p in files if f'"kind":"{kind}"'.encode() in p.read_bytes()[:1 << 16]]
 
     def events(self, name, **environment):
         """(outcome, reason, saved_ns) of the cache's events in a session of one program."""
@@ -293,7 +295,7 @@ print(json.dumps(answers))
         self.assertEqual(eager["mlp"]["cache_hits"], 1)  # and was right beside eager
         self.assertTrue(all(a and a[1] == 0 for a in answers), answers)
         self.assertLessEqual(len({a[0] for a in answers}), 2)  # code of either tier
-        self.assertEqual(len(self.entries()), 1)
+        self.assertEqual((len(self.entries()), len(self.entries("capture"))), (1, 1))
         self.assertEqual([p for p in pathlib.Path(self.directory).glob("fusebox/*/.tmp-*")], [])
 
     def test_the_folder_does_not_outgrow_its_limit(self):
@@ -320,7 +322,7 @@ print(json.dumps({**answer, "entries": loaded, **fusebox.counters()}))
 """
         path = os.path.join(self.directory, "artifacts")
         saved, _ = self.process("save", path, code=code)
-        self.assertEqual(len(saved["entries"]), 2)
+        self.assertEqual(len(saved["entries"]), 3)  # forward, backward and what was captured
         other = os.path.join(self.directory, "elsewhere")
         loaded, _ = self.process("load", path, code=code, TORCHINDUCTOR_CACHE_DIR=other)
         self.assertEqual((loaded["cache_hits"], loaded["cache_misses"]), (2, 0))
@@ -344,8 +346,9 @@ print(json.dumps({**answer, "entries": loaded, **fusebox.counters()}))
         self.assertEqual(self.fusebox("list")["entries"], [])
         self.process("mlp")
         self.process("mlp", TORCH_COMPILE_CACHE_KEY_TAG="tag")
-        listed = self.fusebox("list")["entries"]
-        self.assertEqual(len(listed), 2)
+        everything = self.fusebox("list")["entries"]
+        listed = [e for e in everything if e["kind"] == "graph"]
+        self.assertEqual((len(listed), len(everything)), (2, 4))
         self.assertTrue(all(e["kernels"] > 0 and e["optimised"] and e["compile_ns"] > 0 for e in listed))
         a, b = (e["key"] for e in listed)
         shown = self.fusebox("show", a[:10])
@@ -358,12 +361,12 @@ print(json.dumps({**answer, "entries": loaded, **fusebox.counters()}))
         elsewhere = os.path.join(self.directory, "elsewhere")
         self.assertEqual(self.fusebox("import", bundle, "--dir", elsewhere)["entries"], [a])
         self.assertEqual(len(self.fusebox("import", bundle, "--dir", elsewhere, status=3, FUSEBOX_CACHE_KEY="k")["refusals"]), 1)
-        self.assertEqual(self.fusebox("verify")["good"], 2)
+        self.assertEqual(self.fusebox("verify")["good"], 4)
         path = next(p for p in self.entries() if p.name == b)
         path.write_bytes(path.read_bytes()[:-1])
         verified = self.fusebox("verify", status=1)
-        self.assertEqual((verified["good"], verified["problems"][0]["key"]), (1, b))
-        self.assertEqual(self.fusebox("prune", "--to", "0")["removed"], 2)
+        self.assertEqual((verified["good"], verified["problems"][0]["key"]), (3, b))
+        self.assertEqual(self.fusebox("prune", "--to", "0")["removed"], 4)
         self.assertEqual(self.fusebox("list")["entries"], [])
 
 

@@ -52,7 +52,7 @@ print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
         self.assertEqual(codes, [0] * 32, errors)
         self.assertEqual(errors, "")
         entries, rest = self.verified()
-        self.assertEqual((len(entries), rest), (3, []))
+        self.assertEqual((len(entries), rest), (5, []))  # three graphs, two captures
         self.assert_whole(3)
 
     def test_killed_while_they_write(self):
@@ -74,7 +74,7 @@ print(json.dumps(died))
 """)
         self.assertGreater(died, 20)
         self.assertNotIn("damaged", errors)
-        self.assertEqual(len(self.verified()[0]), 3)
+        self.assertEqual(len(self.verified()[0]), 5)
         self.assert_whole(3)
 
     def test_no_room(self):
