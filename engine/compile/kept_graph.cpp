@@ -7,7 +7,8 @@ namespace fusebox::codegen::cpu {
 
 template <class A>
 void fields(A& a, graph::In<A, LaunchFacts>& v) {
-  a(v.phaseUnits, v.scratchBytes, v.bytesPerUnit, v.costPerUnit, v.checks);
+  auto& [phaseUnits, scratchBytes, bytesPerUnit, costPerUnit, checks] = v;
+  a(phaseUnits, scratchBytes, bytesPerUnit, costPerUnit, checks);
 }
 
 }  // namespace fusebox::codegen::cpu
@@ -18,23 +19,28 @@ using graph::In;
 
 template <class A>
 void fields(A& a, In<A, SizeFunction>& v) {
-  a(v.expression, v.symbols);
+  auto& [expression, symbols] = v;
+  a(expression, symbols);
 }
 template <class A>
 void fields(A& a, In<A, GpuTarget>& v) {
-  a(v.capability, v.multiprocessors);
+  auto& [capability, multiprocessors] = v;
+  a(capability, multiprocessors);
 }
 template <class A>
 void fields(A& a, In<A, LaunchShape>& v) {
-  a(v.threads, v.work, v.chunks, v.resident, v.ahead);
+  auto& [threads, work, chunks, resident, ahead] = v;
+  a(threads, work, chunks, resident, ahead);
 }
 template <class A>
 void fields(A& a, In<A, PtxLaunch>& v) {
-  a(v.entry, v.threads, v.blocks, v.sharedBytes);
+  auto& [entry, threads, blocks, sharedBytes] = v;
+  a(entry, threads, blocks, sharedBytes);
 }
 template <class A>
 void fields(A& a, In<A, PtxKernel>& v) {
-  a(v.text, v.architecture, v.launches, v.isBatch, v.workBytes, v.bytesMoved, v.compileNs);
+  auto& [text, llvmIr, architecture, launches, isBatch, workBytes, bytesMoved, compileNs] = v;  // IR is made again where it is asked for
+  a(text, architecture, launches, isBatch, workBytes, bytesMoved, compileNs);
 }
 
 }  // namespace fusebox::codegen::gpu
@@ -43,11 +49,13 @@ namespace fusebox::runtime::gpu {
 
 template <class A>
 void fields(A& a, graph::In<A, GpuKernelImage::Form>& v) {
-  a(v.ptx, v.cubin);
+  auto& [ptx, cubin] = v;
+  a(ptx, cubin);
 }
 template <class A>
 void fields(A& a, graph::In<A, GpuKernelImage>& v) {
-  a(v.canonical, v.target, v.shape, v.isTuned, v.compileNs, v.aligned, v.unaligned);
+  auto& [canonical, target, shape, isTuned, compileNs, aligned, unaligned] = v;
+  a(canonical, target, shape, isTuned, compileNs, aligned, unaligned);
 }
 
 }  // namespace fusebox::runtime::gpu

@@ -10,13 +10,31 @@ namespace fusebox::aot {
 
 using graph::In;
 
-template <class A> void fields(A& a, In<A, OutputPlan>& v) { a(v.kind, v.index, v.versions, v.detached, v.meta); }
-template <class A> void fields(A& a, In<A, MutationPlan>& v) { a(v.input, v.result, v.differentiable, v.metadata, v.versions, v.meta); }
-template <class A> void fields(A& a, In<A, SavedPlan>& v) { a(v.kind, v.index, v.aliasedResult, v.joint); }
-template <class A> void fields(A& a, In<A, InnerResult>& v) { a(v.tangent, v.arriving, v.whole, v.from); }
-template <class A> void fields(A& a, In<A, DataSize>& v) { a(v.symbol, v.value, v.dim, v.text); }
+template <class A> void fields(A& a, In<A, OutputPlan>& v) {
+  auto& [kind, index, views, versions, detached, unrecorded, byFunction, meta] = v;  // views are strides over their base here
+  a(kind, index, versions, detached, unrecorded, byFunction, meta);
+}
+template <class A> void fields(A& a, In<A, MutationPlan>& v) {
+  auto& [input, result, differentiable, metadata, versions, meta] = v;
+  a(input, result, differentiable, metadata, versions, meta);
+}
+template <class A> void fields(A& a, In<A, SavedPlan>& v) {
+  auto& [kind, index, aliasedResult, joint] = v;
+  a(kind, index, aliasedResult, joint);
+}
+template <class A> void fields(A& a, In<A, InnerResult>& v) {
+  auto& [tangent, arriving, whole, from] = v;
+  a(tangent, arriving, whole, from);
+}
+template <class A> void fields(A& a, In<A, DataSize>& v) {
+  auto& [symbol, value, dim, text] = v;
+  a(symbol, value, dim, text);
+}
 template <class A> void fields(A& a, In<A, Positions>& v) { Positions::fields(a, v); }
-template <class A> void fields(A& a, In<A, Way>& v) { a(v.given, v.computed); }
+template <class A> void fields(A& a, In<A, Way>& v) {
+  auto& [given, computed] = v;
+  a(given, computed);
+}
 
 }  // namespace fusebox::aot
 
@@ -32,8 +50,9 @@ using inductor::ArchiveWriter;
 
 template <class A>
 void moduleFields(A& a, In<A, AotModule>& m) {
-  a(m.inputs, m.outputs, m.mutations, m.saved, m.tangents, m.gradInputs, m.inner, m.keepers, m.forwardResults, m.hints, m.dataSizes, m.assumptions,
-    m.opaqueHistory);
+  auto& [joint, traced, forward, backward, constants, inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, symbols,
+         hints, dataSizes, assumptions, opaqueHistory] = m;  // graphs, constants and symbols stand before
+  a(inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
 }
 
 const graph::TensorMeta* baseOf(const AotModule& module, const OutputPlan& plan) {

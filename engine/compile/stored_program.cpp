@@ -23,8 +23,14 @@ namespace fusebox {
 using graph::In;
 using inductor::ArchiveError;
 
-template <class A> void fields(A& a, In<A, ProgramForm::Number>& v) { a(v.isStride, v.input, v.dim, v.is, v.defines); }
-template <class A> void fields(A& a, In<A, ProgramForm::Result>& v) { a(v.output, v.input); }
+template <class A> void fields(A& a, In<A, ProgramForm::Number>& v) {
+  auto& [isStride, input, dim, is, defines] = v;
+  a(isStride, input, dim, is, defines);
+}
+template <class A> void fields(A& a, In<A, ProgramForm::Result>& v) {
+  auto& [output, input] = v;
+  a(output, input);
+}
 
 namespace {
 
@@ -32,7 +38,8 @@ constexpr const char* kProgramKind = "program";
 
 template <class A>
 void formFields(A& a, In<A, ProgramForm>& v) {
-  a(v.arguments, v.inputs, v.numbers, v.relations, v.results);
+  auto& [name, text, module, arguments, inputs, weights, numbers, relations, results] = v;  // the others have their own places in the file
+  a(arguments, inputs, numbers, relations, results);
 }
 
 void requireConsistent(const ProgramForm& form) {

@@ -161,6 +161,7 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "specialize_float") capture.specializeFloat = py::cast<bool>(value);
   else if (name == "force_parameter_static_shapes") capture.forceParameterStaticShapes = py::cast<bool>(value);
   else if (name == "cache_captures") capture.cacheCaptures = py::cast<bool>(value);
+  else if (name == "cache_captures_from") capture.cacheCapturesFrom = py::cast<int>(value);
   else if (name == "target") compiler.target = py::cast<std::string>(value);
   else if (name == "background") compiler.background = py::cast<bool>(value);
   else if (name == "fuse") compiler.fuse = py::cast<bool>(value);
@@ -185,6 +186,7 @@ py::dict configuration() {
   d["specialize_float"] = capture.specializeFloat;
   d["force_parameter_static_shapes"] = capture.forceParameterStaticShapes;
   d["cache_captures"] = capture.cacheCaptures;
+  d["cache_captures_from"] = capture.cacheCapturesFrom;
   d["target"] = compiler.target;
   d["background"] = compiler.background;
   d["fuse"] = compiler.fuse;

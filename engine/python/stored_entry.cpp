@@ -17,16 +17,33 @@ namespace fusebox::capture {
 using graph::In;
 
 template <class A> void fields(A& a, In<A, TensorSpec>& v) {
-  a(v.keys, v.dtype, v.deviceType, v.deviceIndex, v.layout, v.requiresGrad, v.isLeaf, v.hasStrides, v.hasSizes, v.comparesStorage, v.storageOffset,
-    v.storageBytes, v.sizes, v.strides, v.freeSizes, v.freeStrides, v.freeOffset, v.symbols);
+  auto& [type, keys, dtype, deviceType, deviceIndex, layout, requiresGrad, isLeaf, hasStrides, hasSizes, comparesStorage, storageOffset, storageBytes,
+         sizes, strides, freeSizes, freeStrides, freeOffset, symbols] = v;
+  a(keys, dtype, deviceType, deviceIndex, layout, requiresGrad, isLeaf, hasStrides, hasSizes, comparesStorage, storageOffset, storageBytes, sizes,
+    strides, freeSizes, freeStrides, freeOffset, symbols);
 }
 template <class A> void fields(A& a, In<A, GlobalState>& v) {
-  a(v.includedKeys, v.excludedKeys, v.flags, v.float32Precisions, v.defaultDevice, v.defaultDtype, v.autocastCpuDtype, v.autocastCudaDtype,
-    v.functionModes, v.dispatchModes, v.functionDisabled, v.savedTensorHooks, v.cudaDevice);
+  auto& [includedKeys, excludedKeys, flags, float32Precisions, defaultDevice, defaultDtype, autocastCpuDtype, autocastCudaDtype, functionModes,
+         dispatchModes, functionDisabled, savedTensorHooks, cudaDevice] = v;
+  a(includedKeys, excludedKeys, flags, float32Precisions, defaultDevice, defaultDtype, autocastCpuDtype, autocastCudaDtype, functionModes,
+         dispatchModes, functionDisabled, savedTensorHooks, cudaDevice);
 }
-template <class A> void fields(A& a, In<A, Place>& v) { a(v.file, v.line, v.function); }
-template <class A> void fields(A& a, In<A, GraphBreak>& v) { a(v.kind, v.reason, v.hint, v.place, v.stack, v.isError); }
-template <class A> void fields(A& a, In<A, NumberExpr>& v) { a(v.kind, v.a, v.b, v.constant, v.left, v.right); }
+template <class A> void fields(A& a, In<A, Place>& v) {
+  auto& [file, line, function, callers] = v;  // callers are a recording's
+  a(file, line, function);
+}
+template <class A> void fields(A& a, In<A, PinnedSymbol>& v) {
+  auto& [origin, value, relation] = v;
+  a(origin, value, relation);
+}
+template <class A> void fields(A& a, In<A, GraphBreak>& v) {
+  auto& [kind, reason, hint, place, stack, isError] = v;
+  a(kind, reason, hint, place, stack, isError);
+}
+template <class A> void fields(A& a, In<A, NumberExpr>& v) {
+  auto& [kind, first, second, constant, left, right] = v;
+  a(kind, first, second, constant, left, right);
+}
 
 }  // namespace fusebox::capture
 
@@ -75,6 +92,12 @@ struct OriginForm {
   std::optional<int64_t> before, after;
   bool strict = false;
 };
+struct ConstantForm {
+  NumberSource::Kind at{};
+  int64_t source = kNone, value = 0;
+  int dim = -1;
+  std::string kind, reason;
+};
 struct RecipeForm {
   Recipe::Kind kind{};
   int64_t index = -1, source = kNone, object = kNone, base = kNone;
@@ -93,14 +116,34 @@ bool isStorable(SideEffect::Kind kind) {
   return kind == Kind::SetAttr || kind == Kind::DelAttr || kind == Kind::SetItem || kind == Kind::DelItem;
 }
 
-template <class A> void fields(A& a, In<A, EffectForm>& v) { a(v.kind, v.target, v.key, v.value, v.number); }
-template <class A> void fields(A& a, In<A, SourceForm>& v) { a(v.kind, v.base, v.key, v.index, v.why); }
-template <class A> void fields(A& a, In<A, GuardForm>& v) {
-  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isNeeded, v.globalsOfFunction, v.spec, v.attributes, v.predicate, v.codeDigest);
+template <class A> void fields(A& a, In<A, EffectForm>& v) {
+  auto& [kind, target, key, value, number] = v;
+  a(kind, target, key, value, number);
 }
-template <class A> void fields(A& a, In<A, NumberForm>& v) { a(v.kind, v.source, v.dim, v.is, v.defines); }
-template <class A> void fields(A& a, In<A, OriginForm>& v) { a(v.symbol, v.kind, v.source, v.dim, v.policy, v.reason, v.before, v.after, v.strict); }
-template <class A> void fields(A& a, In<A, RecipeForm>& v) { a(v.kind, v.index, v.source, v.object, v.base, v.id, v.children, v.slots, v.number); }
+template <class A> void fields(A& a, In<A, SourceForm>& v) {
+  auto& [kind, base, key, index, why] = v;
+  a(kind, base, key, index, why);
+}
+template <class A> void fields(A& a, In<A, GuardForm>& v) {
+  auto& [kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, predicate, codeDigest] = v;
+  a(kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, predicate, codeDigest);
+}
+template <class A> void fields(A& a, In<A, NumberForm>& v) {
+  auto& [kind, source, dim, is, defines] = v;
+  a(kind, source, dim, is, defines);
+}
+template <class A> void fields(A& a, In<A, OriginForm>& v) {
+  auto& [symbol, kind, source, dim, policy, reason, before, after, strict] = v;
+  a(symbol, kind, source, dim, policy, reason, before, after, strict);
+}
+template <class A> void fields(A& a, In<A, ConstantForm>& v) {
+  auto& [at, source, value, dim, kind, reason] = v;
+  a(at, source, value, dim, kind, reason);
+}
+template <class A> void fields(A& a, In<A, RecipeForm>& v) {
+  auto& [kind, index, source, object, base, id, children, slots, number] = v;
+  a(kind, index, source, object, base, id, children, slots, number);
+}
 
 struct EntryForm {
   std::vector<SourceForm> sources;
@@ -110,6 +153,8 @@ struct EntryForm {
   std::vector<graph::Symbol> ofData;
   std::vector<int64_t> hints;
   std::vector<graph::Relation> relations;
+  std::vector<PinnedSymbol> pinned;     ///< told of a whole program
+  std::vector<ConstantForm> constants;
   GlobalState state;
   std::vector<int64_t> inputs;
   std::vector<RecipeForm> recipes;  ///< children before their parents
@@ -126,8 +171,10 @@ struct EntryForm {
 
 template <class A>
 void formFields(A& a, In<A, EntryForm>& v) {
-  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes, v.effects, v.results, v.exit,
-    v.result, v.handled, v.locals, v.stack, v.rebound, v.offset, v.graphBreak, v.bytecodes, v.frames);
+  auto& [sources, guards, numbers, origins, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals,
+         stack, rebound, offset, graphBreak, bytecodes, frames] = v;
+  a(sources, guards, numbers, origins, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals, stack,
+    rebound, offset, graphBreak, bytecodes, frames);
 }
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
@@ -252,7 +299,9 @@ class Writer {
     storable = storable && (!isFound || pinned);
     if (storable && namesExpected) storable = expected && known(expected);
     PyObject* globals = guard.kind == GuardKind::CodeMatch && !ofCode ? reinterpret_cast<PyObject*>(guard.number) : nullptr;
-    if (storable && globals) storable = known(globals);
+    // Of code that is looked for, the namespace is that of the function which has it: what is read there has guards of its own.
+    const bool namesGlobals = globals && (!ofUnnamedCode || known(globals));
+    if (storable && namesGlobals) storable = known(globals);
     if (!storable) {
       if (!isNeeded) return;  // the program's own, which stays as it was
       refuse(std::string(name(guard.kind)) + " " + (hasPlace ? guard.source->str() : std::string()) + " cannot be written down: " +
@@ -270,7 +319,7 @@ class Writer {
     form.isNeeded = isNeeded;
     if (predicate) form.predicate = predicate->name;
     form.globalsOfFunction = guard.kind == GuardKind::CodeMatch && guard.number != 0;
-    if (globals) form.number = object(globals);
+    if (globals) form.number = namesGlobals ? object(globals) : kNone;
     if (guard.kind == GuardKind::TensorMatch) form.spec = set_.tensorSpec(guard);
     if (guard.kind == GuardKind::TypeVersion && expected) {
       const auto& names = set_.attributesOf(reinterpret_cast<PyTypeObject*>(expected));
@@ -293,11 +342,15 @@ class Writer {
     for (const NumberGuard& number : shapes.numbers)
       form_.numbers.push_back({number.at.kind, argument(number.at.source, "reads a size of"), number.at.dim, number.is, number.defines});
     for (const SymbolOrigin& origin : shapes.origins)
-      if (origin.at.source && (isWhole() ? isReachable(origin.at.source) : isArgument(origin.at.source)))
-        form_.origins.push_back({origin.symbol, origin.at.kind, source(origin.at.source), origin.at.dim, origin.policy, origin.reason, origin.before, origin.after, origin.strict});
+      if (origin.at.source && (isWhole() || isArgument(origin.at.source)))
+        form_.origins.push_back({origin.symbol, origin.at.kind, argument(origin.at.source, "reads a size of"), origin.at.dim, origin.policy, origin.reason, origin.before, origin.after, origin.strict});
     form_.ofData = shapes.ofData;
     form_.hints = shapes.hints;
     form_.relations = shapes.relations;
+    if (!isWhole() || form_.origins.size() != shapes.origins.size()) return;
+    form_.pinned = shapes.pinned;
+    for (const KeptConstant& c : shapes.constants)
+      if (isReachable(c.at.source)) form_.constants.push_back({c.at.kind, source(c.at.source), c.value, c.at.dim, c.kind, c.reason});
   }
 
   /// Attributes and elements that are set or deleted, of arguments or of what has a name; of a whole program all that it does.
@@ -389,6 +442,12 @@ class Reader {
     for (OriginForm& origin : form_.origins)
       shapes.origins.push_back({origin.symbol, {origin.kind, needed(origin.source), origin.dim}, std::move(origin.policy), std::move(origin.reason), origin.before,
                                 origin.after, origin.strict});
+    for (ConstantForm& c : form_.constants) shapes.constants.push_back({{c.at, needed(c.source), c.dim}, c.value, std::move(c.kind), std::move(c.reason)});
+    for (const PinnedSymbol& pinned : form_.pinned) {
+      const bool isRelation = pinned.relation >= -1 && pinned.relation < static_cast<int64_t>(shapes.relations.size());
+      if (pinned.origin >= shapes.origins.size() || !isRelation) throw ArchiveError("a symbol that is none");
+      shapes.pinned.push_back(pinned);
+    }
     findCode();
     for (GuardForm& guard : form_.guards) addGuard(guard);
     Segment segment;
@@ -444,10 +503,11 @@ class Reader {
     for (const GuardForm& guard : form_.guards) {
       if (guard.codeDigest.empty()) continue;
       PyObject* found = places.output(next++);
-      if (found && guard.kind == GuardKind::CodeMatch && PyFunction_Check(found)) found = PyFunction_GET_CODE(found);
+      PyObject* globals = found && PyFunction_Check(found) ? PyFunction_GET_GLOBALS(found) : nullptr;
+      if (globals && guard.kind == GuardKind::CodeMatch) found = PyFunction_GET_CODE(found);
       if (!found || !PyCode_Check(found) || finding_->codeDigest(py::reinterpret_borrow<py::object>(found)) != guard.codeDigest)
         refuse("the code of " + needed(guard.source)->str() + " is not what it was");
-      foundCode_.push_back(PyRef::borrow(found));
+      foundCode_.emplace_back(PyRef::borrow(found), globals);
     }
   }
 
@@ -514,7 +574,11 @@ class Reader {
       refuse(std::string(name(form.kind)) + " " + (guard.source ? guard.source->str() : std::string()) + " speaks of an object that does not exist in this process");
     }
     PyRef now;
-    if (!form.codeDigest.empty()) expected = foundCode_.at(nextCode_++).get();
+    PyObject* foundGlobals = nullptr;
+    if (!form.codeDigest.empty()) {
+      expected = foundCode_.at(nextCode_).first.get();
+      foundGlobals = foundCode_.at(nextCode_++).second;
+    }
     requireFitting(form, expected);
     if (form.kind == GuardKind::Custom) {
       const KeptPredicate* predicate = keptPredicateNamed(form.predicate);
@@ -532,7 +596,7 @@ class Reader {
     if (form.kind == GuardKind::CodeMatch) {
       PyObject* globals = nullptr;
       if (expected) {
-        globals = form.globalsOfFunction ? object(form.number) : nullptr;
+        globals = !form.globalsOfFunction ? nullptr : form.number == kNone ? foundGlobals : object(form.number);
         if (form.globalsOfFunction && !globals) refuse("the module of a function among the arguments does not exist in this process");
       } else {
         PyObject* function = guard.source->key.get();
@@ -606,7 +670,7 @@ class Reader {
   EntryForm form_;
   std::vector<const Source*> sources_;
   std::vector<RecipePtr> recipes_;
-  std::vector<PyRef> foundCode_;  ///< by GuardForm::codeDigest, in the order of the guards
+  std::vector<std::pair<PyRef, PyObject*>> foundCode_;  ///< by GuardForm::codeDigest, in the order of the guards; globals of its function
   size_t nextCode_ = 0;
 };
 

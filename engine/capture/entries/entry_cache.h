@@ -49,6 +49,7 @@ struct CaptureConfig {
   bool specializeInt = false, specializeFloat = false;  ///< changed ones are constants nevertheless
   bool forceParameterStaticShapes = true;
   bool cacheCaptures = true;           ///< captures are kept in the cache, and taken from there
+  int cacheCapturesFrom = 64;          ///< … if so many instructions were followed: others are captured again as fast as read
 };
 CaptureConfig& captureConfig();
 

@@ -717,11 +717,10 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
   return entry;
 }
 
-/// For further processes. What was captured in a few instructions is captured again as fast as it could be read.
+/// For further processes.
 void EntryMaker::keep(const Entry& entry) {
-  constexpr int64_t kFew = 64;
   KeptCaptures* kept = keptCaptures();
-  if (!kept || stored_ || options_->breakEvery || entry.segment.bytecodes < kFew || !whyNotCached().empty()) return;
+  if (!kept || stored_ || options_->breakEvery || entry.segment.bytecodes < captureConfig().cacheCapturesFrom || !whyNotCached().empty()) return;
   Counted suspended(captureSuspended());
   KeptFacts facts;
   facts.place.numbers = point_.numbers.ofNewest();

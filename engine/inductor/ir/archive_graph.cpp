@@ -47,7 +47,8 @@ struct Lines {
 };
 template <class A>
 void lineFields(A& a, graph::In<A, Lines>& v) {
-  a(v.texts, v.lines, v.stacks, v.modules);
+  auto& [texts, lines, stacks, modules] = v;
+  a(texts, lines, stacks, modules);
 }
 
 class LineWriter {

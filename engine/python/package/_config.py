@@ -16,6 +16,7 @@ MEANINGS = {
     "background": "optimised code is made on a thread of its own while quick code runs",
     "break_every": "forces a graph break at every k-th instruction (for tests); 0: nowhere",
     "cache_captures": "what was captured is kept in the cache, and a further process takes it where it fits",
+    "cache_captures_from": "instructions that a capture must have followed to be kept: others are captured again as fast as they are read",
     "error_on_recompile": "a recompile is an error", "fail_on_recompile_limit_hit": "the limit is an error in place of a warning",
     "forbid_fusion": "nodes or pairs of nodes that are never fused: name, or name,name", "force_fusion": "pairs of nodes that are fused where that is right",
     "force_parameter_static_shapes": "sizes of parameters are constants", "fuse": "whether kernels are fused", "max_fusion_size": "operations in one kernel",

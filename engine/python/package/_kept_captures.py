@@ -7,7 +7,7 @@ from ._config import config
 from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
 
 # What never changes a capture, or is a part of its key already.
-_OF_OTHERS = ("background", "break_every", "cache_captures")
+_OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
 
 
 def code_digest(code):

@@ -129,6 +129,8 @@ def form_of(value):
         return ["tuple" if kind is tuple else "size", [form_of(item) for item in value]]
     if kind is frozenset:
         return ["frozenset", sorted((form_of(item) for item in value), key=json.dumps)]
+    if kind is range:
+        return ["range", [form_of(value.start), form_of(value.stop), form_of(value.step)]]
     if kind is slice:
         return ["slice", [form_of(value.start), form_of(value.stop), form_of(value.step)]]
     if kind in _TORCH_KINDS:
@@ -210,11 +212,11 @@ def object_of(form):
         return str(rest[0])
     if kind == "bytes":
         return bytes.fromhex(rest[0])
-    if kind in ("tuple", "size", "frozenset", "slice"):
+    if kind in ("tuple", "size", "frozenset", "slice", "range"):
         items = [object_of(item) for item in rest[0]]
         if any(item is MISSING for item in items):
             return MISSING
-        return {"tuple": tuple, "size": torch.Size, "frozenset": frozenset, "slice": lambda parts: slice(*parts)}[kind](items)
+        return {"tuple": tuple, "size": torch.Size, "frozenset": frozenset, "slice": lambda parts: slice(*parts), "range": lambda parts: range(*parts)}[kind](items)
     if kind == "torch":
         value = getattr(torch, rest[0])
         if not isinstance(value, _TORCH_KINDS):

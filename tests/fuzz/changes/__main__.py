@@ -11,8 +11,12 @@ import random
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
+
+if "--kept" in sys.argv:
+    os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "0"  # which torch reads when it is imported
 
 import torch
 
@@ -36,7 +40,7 @@ class Round:
     def __init__(self, all_worlds, seed, number, options):
         self.random = random.Random(f"{seed}:{number}")
         self.world = self.random.choice(all_worlds)
-        self.settings = {"backend": self.random.choice(options.backends), "backward": self.random.random() < 0.7}
+        self.settings = {"backend": self.random.choice(options.backends), "backward": self.random.random() < 0.7, "kept": options.kept}
         self.changes, self.length, self.only_kinds = [], options.changes, options.kinds
 
     def run(self, tell):
@@ -139,7 +143,9 @@ def work(all_worlds, numbers, options, pipe):
         current = Round(all_worlds, options.seed, number, options)
         try:
             tell({"number": number})
-            tell({"pairs": current.run(tell)})
+            recalled = fusebox.counters()["captures_recalled"]
+            pairs = current.run(tell)
+            tell({"pairs": pairs, "recalled": fusebox.counters()["captures_recalled"] - recalled})
         except Difference as difference:
             tell({"found": str(difference), "world": current.world.label, "settings": current.settings, "changes": current.changes})
         except Exception as error:
@@ -154,7 +160,7 @@ class Supervisor:
     def __init__(self, options, all_worlds):
         self.options, self.worlds = options, all_worlds
         self.by_label = {w.label: w for w in all_worlds}
-        self.pairs, self.findings, self.seen, self.begin = 0, [], {}, time.monotonic()
+        self.pairs, self.recalled, self.findings, self.seen, self.begin = 0, 0, [], {}, time.monotonic()
         self.harness = {}
         shard, shards = map(int, options.shard.split("/"))
         self.next, self.stride = options.round if options.round is not None else shard, shards
@@ -195,6 +201,7 @@ class Supervisor:
                     self.next = message["number"] + self.stride
                 elif "pairs" in message:
                     self.pairs += message["pairs"]
+                    self.recalled += message["recalled"]
                 elif "harness" in message:
                     self.harness[message["harness"]] = self.harness.get(message["harness"], 0) + 1
                 elif "found" in message:
@@ -276,10 +283,15 @@ def main():
     parser.add_argument("--programs", action="store_true", help="print each difference as a program")
     parser.add_argument("--first", action="store_true", help="stop at the first difference")
     parser.add_argument("--without", nargs="*", help="kinds of guards to switch off, one at a time ('all'): each must be found")
+    parser.add_argument("--kept", action="store_true", help="between calls all that was compiled is forgotten but for captures in the cache")
     parser.add_argument("--list", action="store_true", help="names of all programs")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.kept:
+        directory = tempfile.TemporaryDirectory()
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory.name
+        fusebox.config.cache_captures_from = 0
     fusebox.config.recompile_limit = 1000
     fusebox.config.accumulated_recompile_limit = 100000
     all_worlds = worlds.load(options.sources)
@@ -295,6 +307,8 @@ def main():
     seconds = time.monotonic() - supervisor.begin
     for text, times in sorted(supervisor.harness.items(), key=lambda item: -item[1])[:8]:
         print(f"harness: {text} ({times} times)"[:300])
+    if options.kept:
+        print(f"{supervisor.recalled} captures were taken from the cache")
     print(f"{supervisor.pairs} pairs in {seconds:.0f} s ({supervisor.pairs / seconds:.0f} a second), {len(supervisor.findings)} differences, "
           f"seed {options.seed}, rounds up to {supervisor.next}")
     sys.exit(1 if supervisor.findings else 0)

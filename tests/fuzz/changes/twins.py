@@ -211,6 +211,7 @@ class Twins:
     def __init__(self, world, options):
         restore_process()
         fusebox.reset()
+        sys.modules.pop("world", None)
         with contextlib.redirect_stdout(io.StringIO()):
             self.eager, self.compiled = same_numbers(lambda: world.make("eager"), lambda: world.make("compiled"))
         restore_process()
@@ -218,6 +219,9 @@ class Twins:
         settings = {"backend": options["backend"]}
         self.sides = Side(self.eager, self.eager.f, True), Side(self.compiled, fusebox.compile(target, **settings), False)
         self.with_backward = options["backward"]
+        self.kept = options.get("kept", False)
+        if self.kept:  # the cache names what is in a module
+            sys.modules["world"] = self.compiled.module
         self.number = 0
 
     def step(self, statement=None):
@@ -249,6 +253,9 @@ class Twins:
             raise Unusable("an operator of libtorch warns, and warnings are errors")
         with torch._C.DisableTorchFunction():
             self.compare(*seen)
+        if self.kept:  # the next call finds captures in the cache alone
+            fusebox._engine.drain()
+            fusebox.reset()
         return True
 
     def on_both(self, act):

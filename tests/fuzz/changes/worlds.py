@@ -18,8 +18,8 @@ PACKAGE = "world_package"  # stands for the package of files whose programs are 
 class Instance:
     """One copy: the callable and its arguments, and the globals in which it was made."""
 
-    def __init__(self, namespace, f, args, kwargs):
-        self.namespace, self.f, self.args, self.kwargs = namespace, f, list(args), dict(kwargs)
+    def __init__(self, module, f, args, kwargs):
+        self.module, self.namespace, self.f, self.args, self.kwargs = module, module.__dict__, f, list(args), dict(kwargs)
 
 
 class Unusable(BaseException):
@@ -52,13 +52,13 @@ class World:
         exec(code_of(self.path, side), namespace)
         if self.kind == "corpus":
             made = namespace[self.name]()
-            return Instance(namespace, made[0], made[1], made[2] if len(made) > 2 else {})
+            return Instance(module, made[0], made[1], made[2] if len(made) > 2 else {})
         if self.kind == "program":
             f, make_args = next(p for p in namespace["PROGRAMS"] if p[0].__name__ == self.name)
-            return Instance(namespace, f, make_args(), {})
+            return Instance(module, f, make_args(), {})
         sys.modules["world"] = module  # scripts look for the module that they are in
         try:
-            return Instance(namespace, *self.record(namespace[self.name]))
+            return Instance(module, *self.record(namespace[self.name]))
         finally:
             del sys.modules["world"]
 
