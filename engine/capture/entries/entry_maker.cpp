@@ -60,7 +60,7 @@ class EntryMaker {
   void install(const std::shared_ptr<Entry>& entry);
   std::string whyNotCached() const;
   std::shared_ptr<Entry> recall();
-  std::shared_ptr<Entry> recalled(KeptCaptures::Candidate& candidate, std::string& why);
+  std::shared_ptr<Entry> recalled(KeptCaptures::Candidate& candidate, std::string& why, int64_t& furthest);
   void keep(const Entry& entry);
   std::string differentChoice(const Entry& entry, const KeptFacts& facts);
   void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
@@ -595,10 +595,11 @@ std::shared_ptr<Entry> EntryMaker::recall() {
     if (isAsked) {
       const NoCollection whole;
       record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
-      std::string problem;
+      std::string problem;  // of the capture that came nearest to fitting
+      int64_t furthest = -2;
       kept->recall({code_, point_, state_, *options_, globals_, caches_}, [&](KeptCaptures::Candidate& candidate) {
         savedNs = candidate.captureNs;
-        entry = recalled(candidate, problem);
+        entry = recalled(candidate, problem, furthest);
         return entry != nullptr;
       }, why);
       if (!entry && !problem.empty()) why = problem;
@@ -681,19 +682,25 @@ std::string EntryMaker::differentChoice(const Entry& entry, const KeptFacts& fac
   return {};
 }
 
-std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, std::string& why) {
+/// `furthest`: the guard that failed in the capture that `why` tells of.
+std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, std::string& why, int64_t& furthest) {
   const std::shared_ptr<Entry> entry = newEntry();
   const int64_t start = nowNs();
   finishEntry(*entry, std::move(candidate.segment));
   const FrameView view = viewOf(state_);
   if (!entry->guards->check(view, now_)) {
     const GuardFailure failure = entry->guards->explain(view, now_);
+    if (failure.index <= furthest) return nullptr;
+    furthest = failure.index;
     why = failure.guard + ": expected " + failure.expected + ", found " + failure.found;
     return nullptr;
   }
   const auto facts = readKeptFacts(candidate.facts);
-  why = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts);
-  if (!why.empty()) return nullptr;
+  if (std::string other = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts); !other.empty()) {
+    why = std::move(other);
+    furthest = std::numeric_limits<int64_t>::max();
+    return nullptr;
+  }
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);
   if (const std::shared_ptr<const aot::AotModule> graph = candidate.readGraph()) {
     e.captureNs = nowNs() - start;

@@ -6,12 +6,14 @@ from . import _settings_table
 from ._config import config
 from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
 
+# Code is the same where it stands on the same lines too: captures name them.
+
 # What never changes a capture, or is a part of its key already.
 _OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
 
 
 def code_digest(code):
-    return digest_of(code_parts(code))
+    return digest_of(code_parts(code, lines=True))
 
 
 def settings():
@@ -67,7 +69,7 @@ class Names:
         for value, _ in self._followed:
             if not is_named(value):
                 raise RuntimeError(f"{value!r} has no name outside of this process")
-        return json.dumps([[self._form(value) for value in objects], facts_of(self._followed)])
+        return json.dumps([[self._form(value) for value in objects], facts_of(self._followed, lines=True)])
 
 
 def _object(form):
@@ -80,7 +82,7 @@ def _object(form):
 def found(text):
     """The objects; a text says why they are not there, or not what they were."""
     forms, facts = json.loads(text)
-    if problem := difference(facts):
+    if problem := difference(facts, lines=True):
         return problem
     objects = [_object(form) for form in forms]
     for form, value in zip(forms, objects):

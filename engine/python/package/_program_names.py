@@ -1,10 +1,12 @@
 """Objects of a program by names that other processes know them by, and digests of its code, for files that speak of them.
 
-Names are looked up in modules that have been imported; nothing is imported, unpickled or executed."""
+Names are looked up in modules that have been imported, and in parts of PyTorch that it imports when somebody asks for them; nothing is unpickled
+or executed."""
 
 import enum
 import functools
 import hashlib
+import importlib
 import inspect
 import json
 import logging
@@ -30,13 +32,23 @@ class Unnamed(Exception):
 
 def _find(module, qualname):
     """The object with this name in a module that has been imported; MISSING if there is none."""
-    module = sys.modules.get(module)
+    module = _module(module)
     # torch.backends and its kin put an object in a module's place, which holds the module.
     for holder in (module, (_namespace(module) or {}).get("m")):
         found = _within(holder, qualname) if isinstance(holder, types.ModuleType) else MISSING
         if found is not MISSING:
             return found
     return MISSING
+
+
+def _module(name):
+    """None where nobody has imported it."""
+    if name not in sys.modules and name.startswith("torch."):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            return None
+    return sys.modules.get(name)
 
 
 def _within(found, qualname):
@@ -225,14 +237,14 @@ def object_of(form):
     if kind == "device":
         return torch.device(rest[0])
     if kind in ("module", "globals"):
-        module = sys.modules.get(rest[0])
+        module = _module(rest[0])
         if module is None or (rest[0] == "__main__" and _program() != rest[1]):
             return MISSING
         return module if kind == "module" else module.__dict__
     if kind == "name":
         return _find(rest[0], rest[1])
     if kind == "type of module":
-        return type(sys.modules[rest[0]]) if rest[0] in sys.modules else MISSING
+        return MISSING if (module := _module(rest[0])) is None else type(module)
     if kind == "part":
         found = _find(rest[0], rest[1])
         for step in rest[2]:
@@ -255,17 +267,19 @@ def object_of(form):
 
 # --- whether the program is still the same ---
 
-def _plain(value):
+def _plain(value, lines=False):
     if isinstance(value, types.CodeType):
-        return code_parts(value)
+        return code_parts(value, lines)
     try:
         return form_of(value)
     except (Unnamed, RecursionError):
         return ["of", type(value).__qualname__]
 
 
-def code_parts(code):
-    return [code.co_code.hex(), [_plain(constant) for constant in code.co_consts], list(code.co_names), list(code.co_varnames),
+def code_parts(code, lines=False):
+    """What code is; with `lines`, where it stands too."""
+    place = [code.co_filename, code.co_firstlineno, code.co_linetable.hex()] if lines else []
+    return [*place, code.co_code.hex(), [_plain(constant, lines) for constant in code.co_consts], list(code.co_names), list(code.co_varnames),
             list(code.co_freevars), list(code.co_cellvars), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
             code.co_exceptiontable.hex()]
 
@@ -274,52 +288,52 @@ def digest_of(parts):
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _function_parts(function):
+def _function_parts(function, lines):
     keywords = function.__kwdefaults__ or {}
-    return [code_parts(function.__code__), [_plain(value) for value in function.__defaults__ or ()],
+    return [code_parts(function.__code__, lines), [_plain(value) for value in function.__defaults__ or ()],
             [[name, _plain(value)] for name, value in sorted(keywords.items())]]
 
 
-def _attribute_parts(value):
+def _attribute_parts(value, lines):
     if isinstance(value, (staticmethod, classmethod)):
-        return [type(value).__name__, _attribute_parts(value.__func__)]
+        return [type(value).__name__, _attribute_parts(value.__func__, lines)]
     if isinstance(value, property):
-        return ["property", *(_attribute_parts(part) for part in (value.fget, value.fset, value.fdel))]
-    return _function_parts(value) if isinstance(value, types.FunctionType) else _plain(value)
+        return ["property", *(_attribute_parts(part, lines) for part in (value.fget, value.fset, value.fdel))]
+    return _function_parts(value, lines) if isinstance(value, types.FunctionType) else _plain(value, lines)
 
 
-def _digest(value, names):
+def _digest(value, names, lines):
     """Of a function's code, or of those attributes of a class."""
     if isinstance(value, types.FunctionType):
-        parts = _function_parts(value)
+        parts = _function_parts(value, lines)
     else:
         bases = type.__dict__["__mro__"].__get__(value)
         parts = [[base.__qualname__ for base in bases]]
         if names == ALL:
-            parts += [[name, _attribute_parts(part)] for base in bases if base is not object for name, part in base.__dict__.items()]
+            parts += [[name, _attribute_parts(part, lines)] for base in bases if base is not object for name, part in base.__dict__.items()]
         for name in names if names != ALL else ():
             owner = next((base for base in bases if name in base.__dict__), None)
-            parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name])])
+            parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name], lines)])
     return digest_of(parts)
 
 
-def facts_of(followed):
-    """Digests of what the capture relied on, where a loading process can look it up."""
+def facts_of(followed, lines=False):
+    """Digests of what the capture relied on, where a loading process can look it up; with `lines`, also of where code stands."""
     facts = {}
     for value, names in followed:
         if is_named(value) and (isinstance(value, types.FunctionType) or names is not None):
             names = [] if names is None else ALL if None in names else sorted(names)
-            facts[json.dumps([form_of(value), names])] = _digest(value, names)
+            facts[json.dumps([form_of(value), names])] = _digest(value, names, lines)
     return [[*json.loads(key), digest] for key, digest in facts.items()]
 
 
-def difference(facts):
+def difference(facts, lines=False):
     """Which of these functions and classes is not what it was; None: all are."""
     for form, names, digest in facts:
         value = object_of(form)
         if value is MISSING:
             if form[1] in sys.modules and form[1] != "__main__":
                 return f"{form[1]} has no {form[2]} any more"
-        elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names) != digest:
+        elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names, lines) != digest:
             return f"{form[1]}.{form[2]} is not what it was"
     return None

@@ -1,0 +1,255 @@
+"""Captures in the cache: a further process takes them where its program is the same, says why where it is not, and is always as eager is."""
+
+import os
+import pathlib
+import shutil
+import unittest
+
+import cache_test
+
+# Calls `program.main(compile)` compiled and eager; what differs, what was taken from the cache, and why not.
+RUN = """
+import json, sqlite3, sys
+import torch, fusebox
+sys.path.insert(0, sys.argv[1])
+import program
+fusebox.config.cache_captures_from = 0
+def outcome(compile):
+    torch.manual_seed(0)
+    return program.main(compile)
+with fusebox.record(sys.argv[2]):
+    got = outcome(fusebox.compile)
+fusebox._engine.drain()
+wanted = outcome(lambda f, **options: f)
+with sqlite3.connect(sys.argv[2]) as db:
+    events = db.execute("SELECT outcome, coalesce(reason, '') FROM cache_events WHERE cache = 'capture' ORDER BY event_id").fetchall()
+equal = all(torch.allclose(a, b, atol=1e-5) if isinstance(a, torch.Tensor) else a == b for a, b in zip(got, wanted, strict=True))
+counters = fusebox.counters()
+print(json.dumps({"equal": equal, "events": events, **{name: counters[name] for name in ("captures_recalled", "captures_kept", "graph_breaks", "instructions")}}))
+"""
+
+MODEL = """
+import functools
+import torch
+from torch import nn
+
+SCALE = 2.0
+TABLE = {"a": 1.0, "b": 2.0}
+
+def helper(x, by=3):
+    return x * by + 1
+
+def traced(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return f(*args, **kwargs) * 1.0
+    return wrapper
+
+class Block(nn.Module):
+    shift = 0.5
+    names = ["first", "second"]
+
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.kind = "relu"
+
+    @property
+    def bias(self):
+        return self.linear.bias * 2
+
+    @traced
+    def forward(self, x):
+        x = helper(self.linear(x)) * SCALE + self.shift + self.bias
+        for name in self.names:
+            x = x + len(name)
+        return torch.relu(x) if self.kind == "relu" else torch.tanh(x)
+
+class Net(nn.Module):
+    def __init__(self, width=8, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x * TABLE["a"]
+
+def inputs():
+    return torch.randn(4, 8)
+
+def main(compile):
+    net = Net()
+    run = compile(net)
+    x = inputs()
+    loss = run(x).square().mean()
+    loss.backward()
+    return [loss.detach(), *(p.grad for p in net.parameters())]
+"""
+
+
+class CapturesTest(cache_test.Processes):
+    def program(self, text, **environment):
+        """What a fresh process says of this program; its results must be eager's."""
+        folder = pathlib.Path(self.directory, "program")
+        folder.mkdir(exist_ok=True)
+        (folder / "program.py").write_text(text)
+        session = os.path.join(self.directory, "s.fusebox")
+        found, errors = self.process(str(folder), session, code=RUN, PYTHONDONTWRITEBYTECODE="1", **environment)
+        os.unlink(session)
+        self.assertTrue(found["equal"], (found, errors))
+        self.assertNotIn("is left to Python", errors)
+        return found
+
+    def assert_taken(self, found, number=1):
+        self.assertEqual([outcome for outcome, _ in found["events"]], ["hit"] * number, found["events"])
+        self.assertEqual((found["captures_recalled"], found["captures_kept"]), (number, 0))
+
+    def assert_not_taken(self, found, reason):
+        self.assertEqual(found["captures_recalled"], 0, found["events"])
+        self.assertRegex(" | ".join(why for _, why in found["events"]), reason)
+
+    def test_the_same_program_is_not_captured_again(self):
+        first = self.program(MODEL)
+        self.assertEqual([outcome for outcome, _ in first["events"]], ["miss", "store"], first["events"])
+        again = self.program(MODEL)
+        self.assert_taken(again)
+        self.assertEqual(again["instructions"], first["instructions"])
+
+    def test_what_was_changed_is_captured_again(self):
+        self.program(MODEL)
+        kept = os.path.join(self.directory, "fusebox")
+        shutil.copytree(kept, kept + ".whole")
+        for old, new, reason in (
+                ("SCALE = 2.0", "SCALE = 3.0", "CONSTANT_MATCH G.*SCALE"),
+                ("by=3", "by=4", "helper is not what it was"),
+                ("return x * by + 1", "return x * by - 1", "helper is not what it was"),
+                ('"a": 1.0', '"a": 1.5', "CONSTANT_MATCH G.*TABLE"),
+                ("shift = 0.5", "shift = 0.25", "Block is not what it was"),
+                ('"second"', '"other"', "expected|CONSTANT_MATCH"),
+                ("self.linear.bias * 2", "self.linear.bias * 4", "is not what it was"),
+                (" * 1.0\n", " * 2.0\n", "is not what it was"),
+                ('self.kind = "relu"', 'self.kind = "tanh"', "CONSTANT_MATCH L.*kind"),
+                ("def traced(f):", "# a line\ndef traced(f):", "is not what it was|^ "),
+                ("depth=3", "depth=2", "DICT_KEYS_MATCH|LENGTH"),
+                ("self.linear = nn.Linear(width, width)", "self.linear = nn.Linear(width, width); self.linear.weight.requires_grad_(False)", "TENSOR_MATCH"),
+                ("torch.randn(4, 8)", "torch.randn(5, 8)", "TENSOR_MATCH"),
+                ("torch.randn(4, 8)", "torch.randn(8, 4).t()", "TENSOR_MATCH"),
+                ("    run = compile(net)", "    torch.set_float32_matmul_precision('medium')\n    run = compile(net)", "GLOBAL_STATE|float32|^$|"),
+                ("run = compile(net)", "run = compile(net, dynamic=True)", "^$|")):
+            with self.subTest(new):
+                shutil.rmtree(kept)
+                shutil.copytree(kept + ".whole", kept)
+                self.assertIn(old, MODEL)
+                text = MODEL.replace("for p in net.parameters()]", "for p in net.parameters() if p.grad is not None]") if "requires_grad" in new else MODEL
+                self.assert_not_taken(self.program(text.replace(old, new)), reason)
+                self.assert_taken(self.program(MODEL))
+
+    def test_a_decorated_function_is_found_where_it_lies(self):
+        inner = MODEL.replace("f(*args, **kwargs) * 1.0", "f(*args, **kwargs)")
+        self.program(inner)
+        self.assert_taken(self.program(inner))
+        self.assert_not_taken(self.program(inner.replace("x + len(name)", "x - len(name)")), "is not what it was")
+
+    def test_a_frame_that_breaks(self):
+        text = MODEL.replace("    loss = run(x).square().mean()", "    loss = compile(whole)(net, x)") + """
+
+def whole(net, x):
+    first = net(x)
+    kept = [first, 3]
+    torch._dynamo.graph_break()
+    return (first.square().mean() * kept[1])
+"""
+        first = self.program(text)
+        self.assertEqual(first["graph_breaks"], 1)
+        again = self.program(text)
+        self.assertEqual(again["graph_breaks"], 1)
+        self.assert_taken(again, 2)
+
+    def test_what_it_writes_and_prints(self):
+        text = """
+import collections, torch
+COUNTS = collections.Counter()
+class State:
+    def __init__(self):
+        self.calls, self.seen = 0, []
+def step(state, x):
+    state.calls += 1
+    state.seen.append(x.shape[0])
+    COUNTS["step"] += 1
+    print("step", state.calls)
+    out = {"twice": x * 2, "calls": state.calls, "pair": (x + 1, "text")}
+    return out
+def main(compile):
+    state = State()
+    run = compile(step)
+    out = run(state, torch.ones(3, 4))
+    return [out["twice"], out["pair"][0], out["calls"], out["pair"][1], list(out), state.calls, state.seen]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+
+    def test_sizes_that_changed_are_told_by_calls_alone(self):
+        """The first call is of constant sizes, as it is without a cache; the second one's symbols are taken from there."""
+        text = MODEL.replace("    loss = run(x)", "    first = run(torch.randn(N, 8)).sum()\n    second = run(torch.randn(N + 3, 8)).sum()\n    third = run(torch.randn(N + 5, 8)).sum()\n"
+                             "    loss = run(x)").replace("[loss.detach()", "[first.detach(), second.detach(), third.detach(), loss.detach()")
+        first = self.program("N = 4\n" + text)
+        self.assertEqual(first["captures_kept"], 2)
+        self.assert_taken(self.program("N = 4\n" + text), 2)
+        other = self.program("N = 20\n" + text)  # a constant that is not there, then symbols that are
+        self.assertEqual((other["captures_recalled"], other["captures_kept"]), (1, 1), other["events"])
+
+    def test_marked_sizes(self):
+        marked = MODEL.replace("    loss =", "    torch._dynamo.mark_dynamic(x, 0)\n    loss =")
+        self.program(MODEL)
+        self.assert_not_taken(self.program(marked), "marked in another way")
+        self.assert_taken(self.program(marked))
+
+    def test_what_only_a_process_has_is_said(self):
+        text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net = local()")
+        found = self.program(text)
+        self.assertEqual(found["captures_kept"], 0)
+        self.assertEqual([outcome for outcome, _ in found["events"]], ["miss", "bypass"])
+        self.assertIn("Local", found["events"][1][1])
+        self.assertEqual(self.program(text)["captures_recalled"], 0)
+
+    def test_operators_of_the_program(self):
+        text = """
+import torch
+@torch.library.custom_op("of_the_program::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+def main(compile):
+    return [compile(lambda x: twice(x) + 1)(torch.ones(3))]
+"""
+        found = self.program(text)
+        self.assertEqual(found["captures_kept"], 0)
+        self.assertIn("the program's own", found["events"][-1][1])
+
+    def test_switched_off(self):
+        text = MODEL.replace("def main(compile):", "import fusebox\ndef main(compile):\n    fusebox.config.cache_captures = False")
+        self.program(MODEL)
+        found = self.program(text)
+        self.assertEqual(found["events"], [["bypass", "fusebox.config.cache_captures is off"]])
+        for variable in ("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "FUSEBOX_NOTHING"):
+            found = self.program(MODEL, **{variable: "1"})
+            self.assertEqual(found["captures_recalled"], int(variable == "FUSEBOX_NOTHING"), found["events"])
+
+    def test_damage(self):
+        """Payloads that pass for whole (a forger in the owner's name): never another result, and captured again."""
+        self.program(MODEL)
+        [path] = self.entries("capture")
+        whole = path.read_bytes()
+        for cut in (len(whole) // 2, len(whole) - 5):
+            path.write_bytes(whole[:cut])
+            found = self.program(MODEL)
+            self.assertEqual(found["captures_recalled"], 0)
+            self.assertIn("damaged", " ".join(why for _, why in found["events"]) + "damaged" * (not path.exists()))
+        self.assert_taken(self.program(MODEL))
+
+
+if __name__ == "__main__":
+    unittest.main()
