@@ -113,11 +113,11 @@ int listCache(const CacheOptions& options) {
                           bytesText(item.bytes), header->nodes, header->name);
       continue;
     }
-    std::string direction;
+    std::string direction = "captured";
     for (const auto& c : header->key.components())
       if (c.name == "direction") direction = c.value;
-    text += fmt::format("{}  {}  {:>8}  {:>4} kernels  {:>7.1f} ms saved  {} ({})\n", item.id.substr(0, kShownDigits),
-                        timeText(item.lastUseS), bytesText(item.bytes), header->kernels,
+    text += fmt::format("{}  {}  {:>8}  {}  {:>7.1f} ms saved  {} ({})\n", item.id.substr(0, kShownDigits), timeText(item.lastUseS),
+                        bytesText(item.bytes), header->kind == "graph" ? fmt::format("{:>4} kernels", header->kernels) : std::string(12, ' '),
                         static_cast<double>(header->compileNs) / 1e6, header->name, direction);
   }
   const size_t count = entries.size();
@@ -143,10 +143,11 @@ int showCacheEntry(const CacheOptions& options) {
     report["components"] = componentsJson(*header);
     return print(report);
   }
-  fmt::print("{}\n{}: {} kernels, {} nodes, {}{}\ncompiled {} in {:.1f} ms, last used {}\n\n", item->path, header->name,
-             header->kernels, header->nodes, bytesText(item->bytes),
-             header->optimised ? "" : ", code of the first tier", timeText(header->createdS),
-             static_cast<double>(header->compileNs) / 1e6, timeText(item->lastUseS));
+  const bool isGraph = header->kind == "graph";
+  fmt::print("{}\n{}: {}{} nodes, {}{}\n{} {} in {:.1f} ms, last used {}\n\n", item->path, header->name,
+             isGraph ? fmt::format("{} kernels, ", header->kernels) : "a " + header->kind + ", ", header->nodes, bytesText(item->bytes),
+             !isGraph || header->optimised ? "" : ", code of the first tier", header->kind == "capture" ? "captured" : isGraph ? "compiled" : "written",
+             timeText(header->createdS), static_cast<double>(header->compileNs) / 1e6, timeText(item->lastUseS));
   for (const auto& c : header->key.components())
     fmt::print("{}  {}\n    {}\n", c.digest.substr(0, kShownDigits), c.name, c.value.empty() ? "none" : c.value);
   return kOk;
