@@ -71,6 +71,17 @@ def loops_and_lists(x, y):
 
 
 @program()
+def orders_of_set_displays(x, y):
+    written = {"a", "b", "c", "d", "e", "f", "g"}
+    return x + y, list(written), [name for name in {"a", "b", "c", "d"} | written], "".join({*"abcdefg"})
+
+
+@program()
+def recursion_limit(x, y):
+    return x + sys.getrecursionlimit(), y
+
+
+@program()
 def comprehension(x, y):
     d = {i: x[i] * 2 for i in range(x.shape[0]) if i % 2}
     s = {k for k in d}

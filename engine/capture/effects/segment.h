@@ -118,6 +118,7 @@ struct Segment {
   RecipePtr handled;                           ///< the exception under handling, where the segment leaves another than it found
   std::optional<GraphBreak> graphBreak;        ///< with Break
   int64_t bytecodes = 0, frames = 0;           ///< interpreted while capturing
+  const char* ofProcess = nullptr;             ///< what of it only this process may rely on; null: nothing
 };
 
 /// Captures from `state` on until the frame ends or breaks. Never changes the program's state: every write made while

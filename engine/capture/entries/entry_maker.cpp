@@ -735,7 +735,8 @@ void EntryMaker::keep(const Entry& entry) {
   facts.marks = marksOf(entry);
   std::string why;
   try {
-    why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeKeptFacts(facts), captureNs_);
+    if (entry.segment.ofProcess) why = std::string("it relies on ") + entry.segment.ofProcess + ", which may be another one in other processes";
+    else why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeKeptFacts(facts), captureNs_);
   } catch (std::exception& error) {
     why = runtime::textOf(error);
     restorePythonError(error);

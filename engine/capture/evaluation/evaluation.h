@@ -387,6 +387,10 @@ class Evaluation final : public Operations {
   // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
   Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
   int64_t rootCount() const { return rootCount_; }
+  /// What was just evaluated is this process's own although no guard can say so (a hash of a text): other processes evaluate it themselves.
+  void ownToProcess(const char* what) { ofProcess_ = what; }
+  /// The same of the order of a set, where it is one of the hashes' seed.
+  void readOrder(PyObject* set);
   /// A transform's level is entered: capture cannot stop before it is left again, except in front of this root instruction.
   void noteTransform();
   /// Calls of autograd.Function.
@@ -530,6 +534,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<FunctionModes> functionModes_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
+  const char* ofProcess_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised

@@ -369,6 +369,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   segment.exit = exit;
   segment.graphBreak = std::move(why);
   segment.bytecodes = bytecodes_;
+  segment.ofProcess = ofProcess_;
   segment.frames = frames_;
   if (exit == Segment::Exit::Return)
     segment.result = recipes.make(root.result.get());

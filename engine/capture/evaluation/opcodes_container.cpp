@@ -238,9 +238,16 @@ bool Operations::extendList(PyObject* list, PyObject* iterable, bool asksLength)
   return !PyErr_Occurred();
 }
 
+bool isMergedAsWhole(PyObject* iterable) {
+  if (!PyAnySet_CheckExact(iterable) && !PyDict_CheckExact(iterable)) return false;
+  const PyRef elements = PyRef::steal(PySequence_Tuple(iterable));
+  return elements && isConstantValue(elements.get());
+}
+
 bool Operations::updateSet(PyObject* set, PyObject* iterable) {
   PyRef iterator = iter(iterable);
   if (!iterator) return false;
+  if (isMergedAsWhole(iterable)) return _PySet_Update(set, iterable) == 0;
   while (PyRef item = next(iterator.get()))
     if (!addToSet(set, item.get())) return false;
   return !PyErr_Occurred();

@@ -365,6 +365,7 @@ PyRef Evaluation::hashOf(PyObject* object) {
     case KeyKind::Python: break;
   }
   const Py_hash_t hash = PyObject_Hash(object);
+  if (!PyLong_CheckExact(object) && !PyFloat_CheckExact(object)) ownToProcess("a hash");
   return hash == -1 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(hash));
 }
 

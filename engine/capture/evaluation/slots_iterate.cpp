@@ -274,8 +274,16 @@ PyRef Evaluation::iterBuiltin(PyObject* object, PyTypeObject* owner) {
   return iterator;
 }
 
+void Evaluation::readOrder(PyObject* set) {
+  PyObject* element;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &hash);)
+    if (!PyLong_Check(element) && !PyFloat_Check(element)) return ownToProcess("the order of a set of texts or objects");
+}
+
 PyRef Evaluation::iter(PyObject* object) {
   if (lazyOf(object)) return PyRef::borrow(object);
+  if (PyAnySet_Check(object)) readOrder(object);
   PyTypeObject* type = Py_TYPE(object);
   if (isTensor(object) && torchCalls_ && tensorOf(object).dim() > 0) {
     // A call for each element, which a graph can show.

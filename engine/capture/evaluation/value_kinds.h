@@ -25,6 +25,8 @@ bool isPythonClass(PyTypeObject* type);
 inline bool isChangeable(PyTypeObject* type) {
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE);
 }
+/// A set, frozenset or dict of constants: CPython adds its elements to a set by a merge, whose order is another one than that of additions.
+bool isMergedAsWhole(PyObject* iterable);
 /// The C type that decides an object's layout.
 PyTypeObject* builtinBase(PyTypeObject* type);
 /// Whether objects of the type are numbers of numpy, which are immutable.

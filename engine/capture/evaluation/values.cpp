@@ -439,6 +439,7 @@ void Evaluation::guardSetContents(PyObject* contents, const Source* source, bool
 
 PyRef Evaluation::expose(PyObject* object) {
   refuseAddress(object);
+  if (PyAnySet_Check(object)) readOrder(object);
   if (isConstantValue(object)) return PyRef::borrow(object);
   if (isSymbolicNumber(object)) return exposesSymbols_ ? toTorch(object) : plainNumber(object, "C code looks at the number");
   if (PySlice_Check(object)) return exposeSlice(object);

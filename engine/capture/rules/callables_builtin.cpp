@@ -6,6 +6,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
+#include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -290,7 +291,9 @@ PyRef ruleSignature(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return signature;
 }
 
-PyRef ruleGetrecursionlimit(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
+PyRef ruleGetrecursionlimit(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 0, 0) ? guardAnswer(e, callable, {}, "recursion limit") : PyRef();
+}
 
 PyRef ruleImport(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.breakHere("import", "__import__ is called");
@@ -305,6 +308,7 @@ PyRef ruleFindSpec(Evaluation& e, PyObject* callable, const CallArguments& a) {
     trace::NoTrace off;  // finders are Python
     spec = PyRef::steal(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
   }
+  e.ownToProcess("which packages are installed");
   return spec ? e.pin(spec.get(), Why::Process) : PyRef();
 }
 

@@ -220,6 +220,7 @@ PyRef ruleSetRemove(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleSetPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyAnySet_Check(a.args[0])) e.readOrder(a.args[0]);
   if (e.isFresh(a.args[0])) return e.callRaw(callable, a);
   e.expose(a.args[0]);
   if (PySet_GET_SIZE(a.args[0]) > 1) e.breakHere("unsupported side effect", "pop() of a set from outside, whose order is not guarded");

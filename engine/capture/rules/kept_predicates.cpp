@@ -16,7 +16,8 @@ namespace {
 
 /// A check runs no Python, and asks nothing but questions.
 bool isQuestion(PyObject* callable, PyObject* expected) {
-  const bool asks = stateQueryOf(callable) || callable == torchObject("torch._C._cuda_getDevice") || callable == torchObject("_abc.get_cache_token");
+  const bool asks = stateQueryOf(callable) || callable == torchObject("torch._C._cuda_getDevice") || callable == torchObject("_abc.get_cache_token") ||
+                    callable == torchObject("sys.getrecursionlimit");
   return asks && expected && PyTuple_CheckExact(expected) && PyTuple_GET_SIZE(expected) == 2 && PyTuple_CheckExact(PyTuple_GET_ITEM(expected, 0));
 }
 bool isClass(PyObject* value, PyObject*) { return PyType_Check(value); }

@@ -229,6 +229,32 @@ def main(compile):
         self.assertEqual(found["captures_kept"], 0)
         self.assertIn("the program's own", found["events"][-1][1])
 
+    def test_what_is_another_one_in_each_process(self):
+        """Hashes and the orders that they make, and what the process was told."""
+        for expression, reason in (('hash("text") % 1000', "a hash"), ("order({'a', 'b', 'c', 'd', 'e', 'f', 'g'})", "the order of a set"),
+                                   ("order(frozenset(TEXTS))", "the order of a set"), ("order({1, 2, 3})", ""),
+                                   ("sys.getrecursionlimit()", "")):
+            text = f"""
+import os, sys, torch
+TEXTS = {{"a", "b", "c", "d", "e", "f", "g"}}
+sys.setrecursionlimit(int(os.environ["LIMIT"]))
+def order(s):
+    number = 0
+    for n in s:
+        number = number * 3 % 1009 + ord(str(n))
+    return number
+def f(x):
+    return x + {expression}
+def main(compile):
+    return [compile(f)(torch.ones(3))]
+"""
+            with self.subTest(expression):
+                first = self.program(text, PYTHONHASHSEED="1", LIMIT="2000")
+                self.assertEqual(first["captures_kept"], int(not reason), first["events"])
+                self.assertIn(reason, first["events"][-1][1])
+                again = self.program(text, PYTHONHASHSEED="2", LIMIT="2001")
+                self.assertEqual(again["captures_recalled"], int(not reason and "limit" not in expression), again["events"])
+
     def test_switched_off(self):
         text = MODEL.replace("def main(compile):", "import fusebox\ndef main(compile):\n    fusebox.config.cache_captures = False")
         self.program(MODEL)
