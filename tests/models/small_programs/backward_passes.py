@@ -301,3 +301,21 @@ def counters_move_on_before_backward(compile):
             step.add_(1)
         out += [outcome(lambda: loss.backward()), x.grad]
     return out
+
+
+@script
+def hooks_on_results_without_a_gradient_are_not_called(compile):
+    """The first time and later; torch's own that waits for several results, once the region has seen one."""
+    f = compile(lambda x, y: (x.sin() * y, x.cos() + y, x * 3))
+    seen = []
+    for wanted in ((0,), (1,), (0, 2), (0, 1, 2), ()):
+        x, y = leaf(), leaf()
+        results = f(x, y)
+        if len(seen) > 0:
+            torch.autograd.graph.register_multi_grad_hook(results, lambda gs: seen.append([None if g is None else g.sum() for g in gs]))
+        handles = [r.register_hook(lambda g, i=i: (seen.append((i, g.sum())), g * (i + 2))[1]) for i, r in enumerate(results)]
+        handles[2].remove()
+        results[1].retain_grad()
+        sum((results[i].sum() for i in wanted), start=x.sum()).backward()
+        seen.append((x.grad, y.grad, results[1].grad))
+    return seen
