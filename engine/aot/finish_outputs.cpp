@@ -148,7 +148,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   return plan;
 }
 
-Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad) {
+Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad,
+                                           bool isRestrided) {
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
@@ -158,7 +159,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
   const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
-  if (!views.empty() && !symbolic) {
+  // Recorded views start at the base's first geometry; after an in-place restride they would start at the new one.
+  if (!views.empty() && !symbolic && !isRestrided) {
     trace::NoTrace off;
     functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
     try {
@@ -181,10 +183,7 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad());
-  // Recorded views start at the input's first geometry; after an in-place restride they would start at the new one.
-  if (made && restrided) made->views.clear();
-  return made;
+  return viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
 }
 
 Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
