@@ -127,6 +127,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   }
   const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   if (output.requires_grad() && !isUnrecorded && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
+  if (output.requires_grad() && !torch::autograd::isDifferentiableType(output.scalar_type())) return refuse("is not of floats and requires a gradient");
   valueOf(output);  // applies pending writes before geometry is read
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
