@@ -24,6 +24,17 @@ tl::unexpected<Error> refuse(const std::string& what) {
   return fail(ErrorCode::Unsupported, "an output " + what, "return it from outside compiled code");
 }
 
+/// Whether writes to `view` are not counted as writes to `base`.
+bool countsApart(const at::Tensor& view, const at::Tensor& base) {
+  if (view.is_inference() || base.is_inference()) return false;
+  auto counter = base.unsafeGetTensorImpl()->version_counter();
+  const auto first = counter.current_version(), before = view.unsafeGetTensorImpl()->version_counter().current_version();
+  counter.bump();
+  const bool apart = view.unsafeGetTensorImpl()->version_counter().current_version() == before;
+  counter.set_version(first);
+  return apart;
+}
+
 const c10::StorageImpl* ownStorageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
 bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
 
@@ -180,6 +191,7 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   plan.kind = OutputPlan::Kind::InputView;
   plan.index = input;
   auto& from = context_.inputs()[input];
+  plan.ownVersions = countsApart(output, from.standIn);
   auto placeholder = context_.recorder().graph().placeholders();
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
@@ -227,6 +239,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
     return plan;
   }
   plan.kind = OutputPlan::Kind::ResultView;
+  plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
   return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }
 

@@ -319,3 +319,34 @@ def hooks_on_results_without_a_gradient_are_not_called(compile):
         sum((results[i].sum() for i in wanted), start=x.sum()).backward()
         seen.append((x.grad, y.grad, results[1].grad))
     return seen
+
+
+@script
+def writes_through_data_are_not_counted(compile):
+    """Backward reads what lies there by then, and does not complain."""
+    weight, buffer = torch.nn.Parameter(torch.ones(4)), torch.ones(4)
+
+    @compile
+    def clamped(x):
+        loss = (x * weight * buffer).sum()
+        weight.data.clamp_(0, 0.25)
+        buffer.data.mul_(3)
+        return loss
+
+    @compile
+    def of_a_result(x):
+        y = x * 1
+        z = y * y
+        y.data.add_(1)
+        return z, y
+
+    out = []
+    for _ in range(3):
+        x, before = leaf(), (weight._version, buffer._version)
+        clamped(x).backward()
+        out.append((x.grad, weight.grad, weight._version - before[0], buffer._version - before[1]))
+        x = leaf()
+        z, y = of_a_result(x)
+        z.sum().backward()
+        out.append((x.grad, y.detach()))
+    return out
