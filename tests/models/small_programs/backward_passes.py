@@ -350,3 +350,14 @@ def writes_through_data_are_not_counted(compile):
         z.sum().backward()
         out.append((x.grad, y.detach()))
     return out
+
+
+@script
+def empty_vectors_that_cat_passes_over_get_a_gradient(compile):
+    f = compile(lambda t: (torch.cat([t, t[:2]]), t.sum(), t * 3))
+    out = []
+    for position in (0, 1, 2):
+        x = leaf(0)
+        f(x * 2)[position].sum().backward()
+        out.append(x.grad)
+    return out
