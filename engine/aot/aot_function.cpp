@@ -23,9 +23,9 @@ namespace fusebox::aot {
 namespace {
 
 /// `traced`: what the trace knew of `base`.
-at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
-                    const graph::SymbolValues& symbols) {
-  auto from = plan.detached ? base.detach() : base;
+at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
+                  const graph::SymbolValues& symbols) {
+  auto from = plan.detached || plan.ownVersions ? base.detach() : base;
   const at::AutoGradMode mode(c10::InferenceMode::is_enabled() ? c10::GradMode::is_enabled() : !plan.unrecorded);
   if (!plan.views.empty()) {
     at::functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
@@ -37,6 +37,13 @@ at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph:
               "Fusebox: a result is a view of other elements, of a tensor whose sizes change");
   auto offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
   return from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+}
+
+at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
+                    const graph::SymbolValues& symbols) {
+  at::Tensor view = viewOf(plan, base, traced, tracedOffset, symbols);
+  if (plan.ownVersions && !view.is_inference()) view.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));
+  return view;
 }
 
 /// A result that was computed by itself, where eager's is a part of something: it begins as far from its storage's start.

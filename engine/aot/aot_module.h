@@ -28,6 +28,7 @@ struct OutputPlan {
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
   uint32_t versions = 0;  ///< Graph, without gradients: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
+  bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
   bool byFunction = false;  ///< Graph: a view that an autograd.Function made, which eager refuses writes to
   graph::TensorMeta meta; ///< with requiresGrad as traced

@@ -222,6 +222,14 @@ bool CompiledNode::innerWatched() {
   return answer;
 }
 
+HooksOfResults::Hooks& CompiledNode::tensor_pre_hooks() noexcept {
+  auto& own = Node::tensor_pre_hooks();
+  if (own.empty() || num_inputs() < 2) return own;
+  std::lock_guard lock(watchMutex_);
+  if (hooksOfResults_.empty()) hooksOfResults_.push_back(std::make_unique<HooksOfResults>(own, shared_->hooksPassedOver));
+  return hooksOfResults_;
+}
+
 std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMeta>& expected, const variable_list& given,
                                               const std::vector<bool>& reads, size_t first) const {
   std::vector<at::Tensor> made;

@@ -16,6 +16,7 @@
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/kept_values.h"
 #include "engine/aot/second_order.h"
+#include "engine/aot/tensor_hooks.h"
 #include "engine/graph/symbol_values.h"
 
 namespace fusebox::aot {
@@ -48,6 +49,7 @@ struct AotFunction::Shared {
   std::vector<c10::Device> otherDevices;     ///< of saved tensors and gradients, whose streams libtorch's engine does not set; set with it
   std::vector<bool> differentiatedFrom;      ///< inputs that gradients of gradients start from; set with the first call
   GradientBuckets buckets;
+  std::atomic<bool> hooksPassedOver = false;  ///< a tensor hook on one of several results got no gradient: they get nodes of their own from then on
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
@@ -96,6 +98,7 @@ class CompiledNode : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& given) override;
   void release_variables() override;
   std::string name() const override { return "CompiledFunctionBackward"; }
+  HooksOfResults::Hooks& tensor_pre_hooks() noexcept override;
 
   /// `given`: one gradient for every tangent, undefined where there is none. Differentiable in gradient mode.
   /// `isLast`: nobody asks again, so that what was saved is given up as soon as it has been read.
@@ -202,6 +205,8 @@ class CompiledNode : public torch::autograd::Node {
   torch::autograd::variable_list runStage(StagedPass& pass, size_t stage);
   std::vector<std::weak_ptr<torch::autograd::Node>> stageNodes_;
   std::deque<StagedPass> stagedPasses_;  ///< the latest ones
+
+  HooksOfResults::Hooks hooksOfResults_;  ///< one, made when the first hook is met; guarded by watchMutex_
 
   std::vector<std::weak_ptr<torch::autograd::Node>> inner_;
   std::mutex watchMutex_;

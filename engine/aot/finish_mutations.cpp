@@ -57,6 +57,7 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
     // Writes under no_grad or through .data leave the history as it was; then the new data has no gradient of its own.
     plan.differentiable = input.standIn.requires_grad() &&
                           torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
+    if (plan.differentiable && !torch::autograd::isDifferentiableType(input.standIn.scalar_type())) return refuse(input, "is not of floats and gets a gradient");
     if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
     plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
   }

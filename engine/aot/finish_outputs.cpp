@@ -24,6 +24,17 @@ tl::unexpected<Error> refuse(const std::string& what) {
   return fail(ErrorCode::Unsupported, "an output " + what, "return it from outside compiled code");
 }
 
+/// Whether writes to `view` are not counted as writes to `base`.
+bool countsApart(const at::Tensor& view, const at::Tensor& base) {
+  if (view.is_inference() || base.is_inference()) return false;
+  auto counter = base.unsafeGetTensorImpl()->version_counter();
+  const auto first = counter.current_version(), before = view.unsafeGetTensorImpl()->version_counter().current_version();
+  counter.bump();
+  const bool apart = view.unsafeGetTensorImpl()->version_counter().current_version() == before;
+  counter.set_version(first);
+  return apart;
+}
+
 const c10::StorageImpl* ownStorageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
 bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
 
@@ -127,6 +138,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   }
   const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   if (output.requires_grad() && !isUnrecorded && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
+  if (output.requires_grad() && !torch::autograd::isDifferentiableType(output.scalar_type())) return refuse("is not of floats and requires a gradient");
   valueOf(output);  // applies pending writes before geometry is read
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
@@ -148,7 +160,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   return plan;
 }
 
-Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad) {
+Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad,
+                                           bool isRestrided) {
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
@@ -158,7 +171,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
   const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
-  if (!views.empty() && !symbolic) {
+  // Recorded views start at the base's first geometry; after an in-place restride they would start at the new one.
+  if (!views.empty() && !symbolic && !isRestrided) {
     trace::NoTrace off;
     functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
     try {
@@ -177,14 +191,12 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   plan.kind = OutputPlan::Kind::InputView;
   plan.index = input;
   auto& from = context_.inputs()[input];
+  plan.ownVersions = countsApart(output, from.standIn);
   auto placeholder = context_.recorder().graph().placeholders();
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad());
-  // Recorded views start at the input's first geometry; after an in-place restride they would start at the new one.
-  if (made && restrided) made->views.clear();
-  return made;
+  return viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
 }
 
 Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
@@ -227,6 +239,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
     return plan;
   }
   plan.kind = OutputPlan::Kind::ResultView;
+  plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
   return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }
 

@@ -21,8 +21,8 @@ std::shared_ptr<N> makeNode(Args&&... args) {
   return std::shared_ptr<N>(new N(std::forward<Args>(args)...), torch::autograd::deleteNode);
 }
 
-/// The history of one result. Edges: the region's node, or those of the parts that the result contributes to, then the nodes of the inner results
-/// that it is computed from.
+/// The history of one result. Edges: the region's node, its first stage, or those of the parts that the result contributes to, then the nodes of the
+/// inner results that it is computed from.
 class ResultNode : public Node {
  public:
   /// `split`: the region, where it has parts.
@@ -35,8 +35,9 @@ class ResultNode : public Node {
     for (size_t i = 0; i < ahead; ++i) made[i] = given[0];
     if (!given[0].defined()) return made;
     if (split_) split_->note(tangent_, given[0]);
+    if (inner_.empty()) return made;
     auto& region = split_ ? *split_ : static_cast<CompiledNode&>(*next_edge(0).function);
-    if (inner_.empty() || !region.innerWatched()) return made;
+    if (!region.innerWatched()) return made;
     variable_list only(tangents_);
     only[tangent_] = std::move(given[0]);
     auto arriving = region.gradients(Gradients::OfInnerResults, std::move(only));
@@ -105,8 +106,8 @@ bool needsParts(AotFunction::Shared& shared, const edge_list& next) {
   });
 }
 
-/// Tangents whose results need a node of their own: inner ones upstream first, then those that only contribute.
-std::vector<size_t> tangentsApart(const AotModule& module) {
+/// Tangents whose results need a node of their own: inner ones upstream first, then those that only contribute, then the others where `all` do.
+std::vector<size_t> tangentsApart(const AotModule& module, bool all) {
   std::vector<size_t> made;
   auto add = [&](int32_t tangent) {
     const auto t = static_cast<size_t>(tangent);
@@ -115,6 +116,7 @@ std::vector<size_t> tangentsApart(const AotModule& module) {
   for (auto& inner : module.inner) add(inner.tangent);
   for (auto& inner : module.inner)
     for (auto t : inner.from) add(t);
+  for (size_t t = 0; all && t < module.tangents.size(); ++t) add(static_cast<int32_t>(t));
   return made;
 }
 
@@ -128,18 +130,20 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
   auto region = makeNode<CompiledNode>(shared, isSplit || isStaged ? edge_list() : next, symbolValues);
   const auto stages = isStaged ? stagesOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
   const auto parts = isSplit ? partsOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
-  auto apart = tangentsApart(module);
+  const bool several = module.tangents.size() > 1;
+  const auto apart = tangentsApart(module, isSplit || (several && (isStaged || shared->hooksPassedOver)));
+  const std::shared_ptr<Node> first = isStaged ? stages[0] : region;
   for (size_t t = 0; t < module.tangents.size(); ++t) {
     auto& result = results[static_cast<size_t>(module.tangents[t])];
     const bool isApart = std::find(apart.begin(), apart.end(), t) != apart.end();
-    if (isSplit || isApart || isStaged) region->add_input_metadata(result);
-    if (!isSplit && !isApart) torch::autograd::set_history(result, isStaged ? stages[0] : region);
-    if (isSplit && !isApart) apart.push_back(t);
+    if (isStaged) region->add_input_metadata(result);
+    if (isApart) first->add_input_metadata(result);
+    else torch::autograd::set_history(result, first);
   }
   std::vector<std::shared_ptr<Node>> innerNodes(module.inner.size());
   for (size_t t : apart) {
     edge_list edges;
-    if (!isSplit) edges.emplace_back(region, static_cast<uint32_t>(t));
+    if (!isSplit) edges.emplace_back(first, static_cast<uint32_t>(t));
     for (size_t p = 0; p < parts.size(); ++p) {
       auto& tangents = shared->parts()[p].tangents;
       const auto at = std::lower_bound(tangents.begin(), tangents.end(), static_cast<int32_t>(t));

@@ -349,7 +349,8 @@ class IntNode final : public Node {
   double guard_float(const char*, int64_t) override { return static_cast<double>(specialised(e_)); }
   int64_t int_() override { return specialised(e_); }
   bool bool_() override { return decided(Compare::Ne, e_, 0); }
-  std::string str() override { return e_.str(); }
+  /// libtorch asks for it in messages of errors, which the program may read.
+  std::string str() override { return e_.isConstant() || env()->closed() ? e_.str() : std::to_string(specialised(e_)); }
   std::optional<int64_t> constant_int() override { return e_.maybeConstant(); }
   std::optional<int64_t> maybe_as_int() override { return e_.maybeConstant(); }
   bool is_constant() override { return e_.isConstant(); }

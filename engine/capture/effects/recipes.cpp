@@ -325,7 +325,9 @@ RecipePtr RecipeMaker::reduced(PyObject* object) {
   PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
   bool more = false;  // list and dict items of the pickle protocol
   for (Py_ssize_t i = 3; i < n; ++i) more |= PyTuple_GET_ITEM(parts.get(), i) != Py_None;
-  if (n < 2 || more || (state && !PyObject_HasAttrString(object, "__setstate__"))) {
+  // An object of C that pickling knows nothing about: object.__new__ does not make it.
+  const bool isUnknown = n > 0 && PyTuple_GET_ITEM(parts.get(), 0) == torchObject("copyreg._reconstructor");
+  if (n < 2 || more || isUnknown || (state && !PyObject_HasAttrString(object, "__setstate__"))) {
     PyErr_Clear();
     refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again");
   }

@@ -187,7 +187,7 @@ class Evaluation final : public Operations {
   bool storeElement(PyObject* list, PyObject* key, PyObject* value);
   bool append(PyObject* list, PyObject* item) override;
   bool addToSet(PyObject* set, PyObject* item) override;
-  PyRef tupleOf(PyObject* list) override;
+  PyRef tupleOf(PyObject* sequence) override;
   void willUnbind(const Frame& frame, PyObject* value) override;
   /// Calls a method of a builtin list, set or deque, args[0], which changes it in a way that depends on the other arguments alone. What
   /// is stored stays the same object; the contents of other arguments must be theirs alone.

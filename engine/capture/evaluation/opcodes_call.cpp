@@ -70,7 +70,8 @@ Flow makeFunction(Operations& ops, Frame& f, const Instruction& i) {
   PyRef code = f.pop();
   PyRef function = PyRef::steal(PyFunction_New(code.get(), f.globals));
   if (!function) return Flow::Error;
-  if (i.arg & 8) PyFunction_SetClosure(function.get(), f.pop().get());
+  // Cells in a tuple from before the segment come from there: writes to them are undone.
+  if (i.arg & 8) PyFunction_SetClosure(function.get(), ops.tupleOf(f.pop().get()).get());
   if (i.arg & 4) {
     PyRef pairs = f.pop();  // a flat tuple of names and annotations
     PyRef annotations = PyRef::steal(PyDict_New());

@@ -90,7 +90,7 @@ class Operations {
   virtual bool storeKey(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value) == 0; }
   virtual bool append(PyObject* list, PyObject* item) { return PyList_Append(list, item) == 0; }
   virtual bool addToSet(PyObject* set, PyObject* item) { return PySet_Add(set, item) == 0; }
-  virtual PyRef tupleOf(PyObject* list) { return PyRef::steal(PyList_AsTuple(list)); }
+  virtual PyRef tupleOf(PyObject* sequence) { return PyRef::steal(PySequence_Tuple(sequence)); }
   /// Before the last reference that a local variable holds may go.
   virtual void willUnbind(const Frame&, PyObject*) {}
   /// Before `raise` raises an exception (not again).

@@ -415,7 +415,12 @@ bool Evaluation::looksUpPlainly(PyTypeObject* type) {
 }
 
 PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
-  PyRef start = part(super, "__thisclass__"), self = part(super, "__self__"), selfClass = part(super, "__self_class__");
+  const Source* source = sourceOf(super);
+  const auto known = [&](const char* which) {
+    PyRef value = part(super, which);
+    return value && source ? wrap(value.get(), sources().attr(source, internedName(which))) : std::move(value);
+  };
+  PyRef start = known("__thisclass__"), self = known("__self__"), selfClass = known("__self_class__");
   if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)), Why::Class);
   if (!self || self.get() == Py_None) return genericGetAttr(super, name);  // bound to nothing
   auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());

@@ -614,6 +614,28 @@ PyRef callWeakReference(Evaluation& e, PyObject* reference) {
   return e.wrap(target, e.sources().globalWeak(reference));
 }
 
+bool isFixed(PyObject* value) {
+  if (!PyTuple_CheckExact(value)) return isConstantValue(value) || isValueObject(value);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+    if (!isFixed(PyTuple_GET_ITEM(value, i))) return false;
+  return true;
+}
+
+bool sameFixed(PyObject* a, PyObject* b) {
+  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return sameValue(a, b);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!sameFixed(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  return true;
+}
+
+/// Guard: an object of the operator module asks for the keys in the tuple `keys`.
+bool asksFor(PyObject* object, PyObject* keys) {
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyRef now = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+  PyErr_Clear();
+  return now && sameFixed(now.get(), keys);
+}
+
 /// operator.itemgetter, attrgetter and methodcaller, by the parts that pickling gives.
 PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a) {
   const std::string_view kind = Py_TYPE(object)->tp_name;
@@ -622,6 +644,10 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
   if (!keys || a.total() != 1 || a.positional != 1 || PyTuple_GET_SIZE(keys.get()) == 0) {
     PyErr_Clear();
     e.breakHere("unsupported call", "calling an " + std::string(kind) + " in an unusual way");
+  }
+  if (const Source* source = e.sourceOf(object); source && source->kind != Source::Kind::Pinned) {
+    if (isFixed(keys.get())) e.guardCustom(source, asksFor, keys.get(), "operator object");
+    else e.guard(GuardKind::IdMatch, source, object);
   }
   PyRef subject = PyRef::borrow(a.args[0]);
   if (kind == "operator.methodcaller") {

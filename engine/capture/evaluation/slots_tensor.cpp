@@ -84,8 +84,13 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
     }
     if (!isOfStandIn(name)) return hiddenTensorAttribute(object, name);
     if (nameIs(name, "_has_symbolic_sizes_strides")) return PyRef::borrow(Py_False);  // the program's tensors have none
-    // .data shares the value without a trace of its own: detach() is the same, written down.
-    if (nameIs(name, "data") && isStandIn(object)) return callMethodNamed(object, "detach", {});
+    // .data shares the value without a trace of its own: detach() is the same, written down, but that writes through .data are not counted.
+    if (nameIs(name, "data") && isStandIn(object)) {
+      PyRef data = callMethodNamed(object, "detach", {});
+      if (data && isStandIn(data.get()) && !tensorOf(data.get()).is_inference())
+        tensorOf(data.get()).unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));
+      return data;
+    }
   } else if (!Py_IS_TYPE(attribute, &PyMethodDescr_Type) && !Py_IS_TYPE(attribute, &PyWrapperDescr_Type) && !PyCFunction_Check(attribute) &&
              !isTorchsProperty(attribute)) {
     return bindDescriptor(attribute, object, type, name);

@@ -106,9 +106,9 @@ bool Evaluation::addToSet(PyObject* set, PyObject* item) {
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
 }
 
-PyRef Evaluation::tupleOf(PyObject* list) {
-  know(list);
-  return PyRef::steal(PyList_AsTuple(list));
+PyRef Evaluation::tupleOf(PyObject* sequence) {
+  know(sequence);
+  return PyRef::steal(PySequence_Tuple(sequence));
 }
 
 void Evaluation::willUnbind(const Frame&, PyObject* value) {

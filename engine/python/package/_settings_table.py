@@ -117,7 +117,7 @@ _DYNAMO = [
     _none("use_graph_deduplication track_nodes_for_deduplication graph_deduplication_lint enable_invoke_subgraph_regional_compile",
           "equal parts of a graph are not folded into one"),
     _none("issue_3_13_0_warning", "it is about a Python that Fusebox is not built for"),
-    _none("allow_empty_graphs", "a stretch without operators needs no graph"),
+    _always("allow_empty_graphs", True, "a stretch without operators needs no graph"),
     _none("debug_force_nested_calls debug_force_graph_break_on_leaf_return debug_disable_compile_counter inject_BUILD_SET_unimplemented_TESTING_ONLY", _TESTING),
     _none("cudagraph_backend_*", "CUDA graphs are recorded by another scheme, which writes inputs where they lie"),
     _none("only_allow_pt2_compliant_ops", "custom operators are called as they are, in order, and never merged"),

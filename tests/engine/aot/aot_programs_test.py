@@ -101,6 +101,13 @@ def write_and_restride_input(x):
     return x * 2, x[0]
 
 
+@program(lambda: X(6, 5))
+def row_of_an_input_that_got_another_shape(x):
+    rows = x.unbind(0)
+    x.unsqueeze_(0)
+    return rows[4], x
+
+
 @program(lambda: X(4))
 def constants(x):
     c = torch.tensor([1.0, 2.0, 3.0, 4.0])

@@ -45,6 +45,7 @@ def test_a_setting_without_effect_is_said_once_with_its_reason():
              (torch.fx.experimental._config, "translation_validation", True, "symbolic sizes"),
              (torch._inductor.config, "shape_padding", False, "operands are padded"),
              (torch._dynamo.config, "suppress_errors", False, ""), (torch._dynamo.config, "suppress_errors", True, ""),
+             (torch._dynamo.config, "allow_empty_graphs", True, ""),  # torch sets it around cond and while_loop
              (torch._dynamo.config, "capture_scalar_outputs", True, ""), (torch._dynamo.config, "recompile_limit", 3, ""))
     for module, name, value, reason in cases:
         with module.patch(**{name: value}):

@@ -94,7 +94,7 @@ def expressions(g):
     x, n, L = g.variable("x") or "x", g.integer(), g.variable("L")
     choices = [f"{x} = {x} + (1 if 0 < {n} <= 3 != 5 else 2)", f"LOG.append([w := {n}, w * 2])", f"LOG.append([w for k in range(3) if (w := k + {n}) > 1])",
                f"{x} = {x} + (lambda: {n})()", f"LOG.append([*range(2), *'ab', {n}])", f"LOG.append({{**dict(a=1), 'b': {n}}})",
-               f"LOG.append(f'{{{n}=}} {{{n}!r:>5}} {{call:{{call + 2}}d}}')", f"a, (b, *c), d = 1, (2, 3, {n}), 4\nLOG.append((a, b, c, d))",
+               f'LOG.append(f"""{{{n}=}} {{{n}!r:>5}} {{call:{{call + 2}}d}}""")', f"a, (b, *c), d = 1, (2, 3, {n}), 4\nLOG.append((a, b, c, d))",
                f"LOG.append({n} if {g.condition()} else 'no')", f"{x} = {x} * (not {n}) + ({n} or 2) + ({n} and 3)",
                f"s = slice(None, {n} if {n} > 0 else None)\n{x} = {x} + {x}[s].shape[0]", f"LOG.append([(i, j) for i in range(3) for j in range(i) if i + j < 3])",
                f"LOG.append({{k: v for k, v in enumerate('abc') if k != {n}}})", f"LOG.append(tuple(sorted({{{n}, 1, 2}})))",

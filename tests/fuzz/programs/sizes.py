@@ -94,7 +94,7 @@ WRITES = ["{v}[{a} % 3:] = 0.5", "{v}[: {a}].add_(1)", "{v}[{v}.shape[0] // 2:].
           "{x}.t()[: {b}].neg_()", "{x}[-1:].fill_({a})", "{x}.narrow(0, 0, {x}.shape[0] // 2).zero_()",
           "{x}[{a} % max(len({x}), 1)] = 1.0", "{x}.view(-1)[::2].add_({a})", "{x}[1:] = {x}[:-1].clone()",
           "{x}.mul_({a} / 4)", "{x}.add_({x}.shape[0])", "{x}.diagonal().add_({a})"]
-EFFECTS = ["LOG.append({x}.shape[0])", "LOG.append(tuple({x}.shape))", "LOG.append(f'{{{a}}} {{{x}.shape}}')",
+EFFECTS = ["LOG.append({x}.shape[0])", "LOG.append(tuple({x}.shape))", 'LOG.append(f"""{{{a}}} {{{x}.shape}}""")',
            "print({a}, {x}.shape, {x}.stride())", "COUNT[0] += {x}.shape[0]", "BY_SIZE[{x}.shape[0]] = {x}",
            "BY_SIZE.setdefault(len({x}), {x}.sum())", "LOG.append({a})", "LOG.append([{a}, {b}])", "LAST = {a}",
            "LAST = ({a}, LAST)[0]", "BOX.n = {x}.shape[0]", "BOX.n += {a}", "LOG.append({x}.shape)",

@@ -7,7 +7,7 @@ from .grammar import statement
 def prints(g):
     x, L = g.variable("x") or "x", g.variable("L")
     n = g.integer()
-    choices = [f"print('p', {n})", f"print(f'{{{n}:>4}}|{{{n}!r}}')", f"print('shape', {x}.shape, {x}.dtype)",
+    choices = [f"print('p', {n})", f'print(f"""{{{n}:>4}}|{{{n}!r}}""")', f"print('shape', {x}.shape, {x}.dtype)",
                f"print('%s and %d' % ('a', {n}))", f"print('{{:03d}}'.format({n}), end=';')", "print()", "print(LOG)",
                "print(len(LOG), *LOG[-2:], sep='-')"]
     if g.chance(0.3):
@@ -26,8 +26,8 @@ def prints(g):
 @statement(0.6)
 def texts(g):
     n, x = g.integer(), g.variable("x") or "x"
-    g.new("t", g.pick([f"f'a{{{n}}}'", f"'-'.join(str(d) for d in {x}.shape)", f"'abc'[{n} % 3:]", f"str({n}) + 'b'",
-                       f"'%04d' % ({n})", f"repr({x}.dtype)", f"'a,b,c'.split(',')[{n} % 3]", f"f'{{{n} * 0.5:.3f}}'",
+    g.new("t", g.pick([f'f"""a{{{n}}}"""', f"'-'.join(str(d) for d in {x}.shape)", f"'abc'[{n} % 3:]", f"str({n}) + 'b'",
+                       f"'%04d' % ({n})", f"repr({x}.dtype)", f"'a,b,c'.split(',')[{n} % 3]", f'f"""{{{n} * 0.5:.3f}}"""',
                        f"'{{0}}/{{1}}'.format({n}, 'z').upper()", f"str([{n}, 'a', None])"]))
 
 

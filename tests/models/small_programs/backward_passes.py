@@ -301,3 +301,63 @@ def counters_move_on_before_backward(compile):
             step.add_(1)
         out += [outcome(lambda: loss.backward()), x.grad]
     return out
+
+
+@script
+def hooks_on_results_without_a_gradient_are_not_called(compile):
+    """The first time and later; torch's own that waits for several results, once the region has seen one."""
+    f = compile(lambda x, y: (x.sin() * y, x.cos() + y, x * 3))
+    seen = []
+    for wanted in ((0,), (1,), (0, 2), (0, 1, 2), ()):
+        x, y = leaf(), leaf()
+        results = f(x, y)
+        if len(seen) > 0:
+            torch.autograd.graph.register_multi_grad_hook(results, lambda gs: seen.append([None if g is None else g.sum() for g in gs]))
+        handles = [r.register_hook(lambda g, i=i: (seen.append((i, g.sum())), g * (i + 2))[1]) for i, r in enumerate(results)]
+        handles[2].remove()
+        results[1].retain_grad()
+        sum((results[i].sum() for i in wanted), start=x.sum()).backward()
+        seen.append((x.grad, y.grad, results[1].grad))
+    return seen
+
+
+@script
+def writes_through_data_are_not_counted(compile):
+    """Backward reads what lies there by then, and does not complain."""
+    weight, buffer = torch.nn.Parameter(torch.ones(4)), torch.ones(4)
+
+    @compile
+    def clamped(x):
+        loss = (x * weight * buffer).sum()
+        weight.data.clamp_(0, 0.25)
+        buffer.data.mul_(3)
+        return loss
+
+    @compile
+    def of_a_result(x):
+        y = x * 1
+        z = y * y
+        y.data.add_(1)
+        return z, y
+
+    out = []
+    for _ in range(3):
+        x, before = leaf(), (weight._version, buffer._version)
+        clamped(x).backward()
+        out.append((x.grad, weight.grad, weight._version - before[0], buffer._version - before[1]))
+        x = leaf()
+        z, y = of_a_result(x)
+        z.sum().backward()
+        out.append((x.grad, y.detach()))
+    return out
+
+
+@script
+def empty_vectors_that_cat_passes_over_get_a_gradient(compile):
+    f = compile(lambda t: (torch.cat([t, t[:2]]), t.sum(), t * 3))
+    out = []
+    for position in (0, 1, 2):
+        x = leaf(0)
+        f(x * 2)[position].sum().backward()
+        out.append(x.grad)
+    return out

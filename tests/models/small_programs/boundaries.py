@@ -661,3 +661,37 @@ def scripted_and_compiled_callables(compile):
         return traced(x) + 1
 
     return f(rows()), f(rows())
+
+
+@script
+def super_from_before_a_break(compile):
+    """What it is bound to belongs to it."""
+    class Meta(type):
+        def __call__(cls, *args):
+            parent = super()
+            torch._dynamo.graph_break()
+            return parent.__call__(*args)
+
+    class First(metaclass=Meta):
+        pass
+
+    class Second(First):
+        pass
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, scale):
+            torch.nn.Module.__init__(self)
+            self.scale = scale
+
+        def forward(self, x):
+            return x * self.scale
+
+    class Broken(Scaled):
+        def forward(self, x):
+            parent = super()
+            torch._dynamo.graph_break()
+            return parent.forward(x)
+
+    make = compile(lambda kind, x: (type(kind()).__name__, x + 1))
+    call = compile(lambda module, x: module(x))
+    return [make(kind, torch.ones(2)) for kind in (First, Second, First, Second)], [call(Broken(k), torch.ones(2)) for k in (2, 3, 4.5, 5)]

@@ -1042,3 +1042,28 @@ def another_thread_writes_meanwhile(compile):
         delattr(s, f"k{i}")
     f(ones())
     return jumps, missing, lost, len(beats) == len(set(beats)), log.count("f"), sorted(vars(s))
+
+
+@script
+def a_closure_that_was_begun_before_the_segment(compile):
+    """Nothing can be handed over between the transform and the exception, so that segments end within the making of the function."""
+    seen = []
+
+    @compile
+    def f(y, total):
+        def count():
+            nonlocal total
+            total += 1
+
+        count()
+        seen.append(total)
+        a, back = torch.func.vjp(lambda t: t.sin(), y)
+        y = back(a)[0]
+        raise ValueError(total)
+
+    for start in (0, 5):
+        try:
+            f(torch.ones(2), start)
+        except ValueError as error:
+            seen.append(str(error))
+    return seen

@@ -417,3 +417,47 @@ def arguments_that_cannot_be_unpacked_name_the_function(compile):
         g = compile(f)
         out.append([outcome(g, torch.ones(2), given) for given in ({}, 1.5, True, {"k": 2}, {3: 4}, {"k": 2, None: 1}, [(1, 2)], "k")])
     return out
+
+
+@script
+def sizes_in_messages(compile):
+    """Numbers of this call, also where sizes are symbols."""
+    @compile
+    def f(x):
+        said = []
+        for act in (lambda: x[100000], lambda: x.narrow(0, 0, 4000), lambda: x.view(3, 1000)):
+            try:
+                act()
+            except (IndexError, RuntimeError) as error:
+                said.append(str(error))
+        return x * 2, said
+
+    g = compile(f, dynamic=True)
+    return [h(torch.arange(float(n))) for h in (f, g) for n in (9, 10, 11)]
+
+
+@script
+def numbers_that_are_no_floats_get_a_gradient(compile):
+    """A loss written to counts: eager lets it be, and refuses what is computed from them."""
+    def into_an_input(x, counts):
+        counts[:1] = x.sum()
+
+    def into_an_input_that_is_read(x, counts):
+        counts[:1] = x.sum()
+        return counts * 2
+
+    def into_a_result(x, counts):
+        made = counts * 2
+        made[:1] = x.sum()
+        return made, x * 2
+
+    out = []
+    for f in (into_an_input, into_an_input_that_is_read, into_a_result):
+        x, counts = torch.randn(5, requires_grad=True), torch.tensor([3])
+        try:
+            results = compile(f)(x, counts)
+            out.append([None if t is None else (t.detach(), t.requires_grad) for t in (results or (None,))])
+        except RuntimeError as error:
+            out.append(str(error))
+        out.append((counts.detach().clone(), counts.requires_grad))
+    return out

@@ -439,3 +439,33 @@ def device_and_layout_reads(compile):
         return x + y, str(x.device), x.layout, x.is_cuda, x.device.type == "cpu", torch.empty_like(x).shape
 
     return f(rows()), f(rows().double())
+
+
+@script
+def objects_of_operator_ask_for_other_keys(compile):
+    import operator
+    from types import SimpleNamespace
+
+    subject, items = SimpleNamespace(a=2.0, b=3.0, inner=SimpleNamespace(c=5.0)), [[1.0, 4.0], [2.0, 3.0]]
+    pick = compile(lambda o, x: x * o([1.0, 2.0, 3.0]))
+    attribute = compile(lambda o, x: x * o(subject))
+    method = compile(lambda o, x: o(x))
+    order = compile(lambda o, x: x * torch.tensor(sorted(items, key=o)[0]))
+    both = compile(lambda o, x: x * sum(o([1.0, 2.0, 3.0])))
+    x = torch.ones(2)
+    return ([pick(operator.itemgetter(k), x) for k in (0, 1, 2, 1)], [attribute(operator.attrgetter(n), x) for n in ("a", "b", "inner.c")],
+            [method(operator.methodcaller("mul", k), x) for k in (2, 3, 2.5)], [method(operator.methodcaller(n, 2), x) for n in ("add", "sub")],
+            [order(operator.itemgetter(k), x) for k in (0, 1, 0)], [both(operator.itemgetter(*k), x) for k in ((0, 1), (1, 2))])
+
+
+@script
+def a_match_outlives_a_region(compile):
+    import re
+
+    @compile
+    def f(text, x):
+        found = re.match("(a*)", text)
+        torch._dynamo.graph_break()
+        return x * len(found.group(1)), found
+
+    return [(y, found.span()) for y, found in (f(text, torch.ones(2)) for text in ("a", "aab", "aaa"))]
