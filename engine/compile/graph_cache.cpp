@@ -41,7 +41,7 @@ Result<KeptGraph> keptForm(CompiledRegion& region, const graph::Graph& traced,
       continue;
     }
     if (!jit || i >= kernels.size() || !kernels[i]) return fail(ErrorCode::Unsupported, "a kernel has no code that can be kept");
-    auto image = jit->image(*kernels[i]);
+    auto image = jit->image(*kernels[i], kept.program.kernels[i].sizeSymbols);
     if (!image) return tl::unexpected(image.error());
     kept.code[i] = std::move(*image);
   }

@@ -62,7 +62,7 @@ class OrcJit final : public Jit {
   std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                   int threads) override;
   Result<KernelText> text(const CompiledKernel& kernel) override;
-  Result<KernelImage> image(const CompiledKernel& kernel) override;
+  Result<KernelImage> image(const CompiledKernel& kernel, const std::vector<inductor::Symbol>& sizes) override;
   Result<std::shared_ptr<CompiledKernel>> load(const inductor::Kernel& kernel, KernelImage image) override;
   const TargetFeatures& target() const override { return options_.target; }
   void later(std::function<void()> work) override;
@@ -316,11 +316,23 @@ std::shared_ptr<Entry> OrcJit::entryOf(const CompiledKernel& kernel) {
   return nullptr;
 }
 
-Result<KernelImage> OrcJit::image(const CompiledKernel& kernel) {
+/// The facts of a kernel with `from` for its sizes, for an equal one that has `to`.
+LaunchFacts renamed(LaunchFacts facts, const std::vector<inductor::Symbol>& from, const std::vector<inductor::Symbol>& to) {
+  const auto named = [&](inductor::Symbol symbol) -> std::optional<inductor::SymExpr> {
+    const auto at = std::find(from.begin(), from.end(), symbol);
+    return at == from.end() ? std::nullopt : std::optional(inductor::SymExpr(to[static_cast<size_t>(at - from.begin())]));
+  };
+  for (inductor::SymExpr& units : facts.phaseUnits) units = units.substitute(named);
+  facts.scratchBytes = facts.scratchBytes.substitute(named);
+  return facts;
+}
+
+Result<KernelImage> OrcJit::image(const CompiledKernel& kernel, const std::vector<inductor::Symbol>& sizes) {
   const std::shared_ptr<Entry> entry = entryOf(kernel);
   if (!entry) return fail(ErrorCode::NotFound, "not a kernel of this JIT");
+  if (sizes.size() != entry->kernel.sizeSymbols.size()) return fail(ErrorCode::Internal, "a kernel with other sizes");
   std::lock_guard lock(entry->textMutex);
-  return KernelImage{entry->tier.load(), entry->canonical, entry->symbol, entry->object, entry->facts};
+  return KernelImage{entry->tier.load(), entry->canonical, entry->symbol, entry->object, renamed(entry->facts, entry->kernel.sizeSymbols, sizes)};
 }
 
 std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const std::vector<inductor::Kernel>& kernels,

@@ -95,8 +95,8 @@ class Jit {
   /// Compiles many kernels on `threads` threads; results in order.
   virtual std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                           int threads) = 0;
-  /// The newest tier of a kernel's code. Errors: NotFound.
-  virtual Result<KernelImage> image(const CompiledKernel& kernel) = 0;
+  /// The newest tier of a kernel's code, with what launches ask of it over `sizes`, the size symbols of whichever equal kernel asks. Errors: NotFound.
+  virtual Result<KernelImage> image(const CompiledKernel& kernel, const std::vector<inductor::Symbol>& sizes) = 0;
   /// Links what image() gave, for a kernel equal to that one; the code of an equal one that is there already stays. What was not
   /// optimised will be, in the background. Nothing of `image` is checked: it must be this build's own.
   virtual Result<std::shared_ptr<CompiledKernel>> load(const inductor::Kernel& kernel, KernelImage image) = 0;

@@ -304,6 +304,30 @@ print(json.dumps(answers))
         self.assertEqual(self.entries(), [])
 
 
+    def test_graphs_that_share_a_kernel(self):
+        """The code of a kernel that an earlier graph of the process compiled, over other symbols, is kept with each graph over its own."""
+        code = """
+import json, sys, torch, fusebox
+torch.manual_seed(6)
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(16, 16), torch.nn.LayerNorm(16)
+    def forward(self, x, k):
+        return self.b(torch.nn.functional.gelu(self.a(x)) * k).softmax(-1)
+model = Model()
+run = fusebox.compile(model)
+for n, k, with_gradient in json.loads(sys.argv[1]):
+    x = torch.randn(n, 16, requires_grad=with_gradient)
+    torch.testing.assert_close(run(x, k), model(x, k), rtol=1e-4, atol=1e-4)
+fusebox._engine.drain()
+print(json.dumps(fusebox.counters()["cache_hits"]))
+"""
+        first = [(33, 3, True), (64, 2, True), (64, 2, False), (3, 3, False)]
+        self.process(json.dumps(first), code=code)
+        for calls, hits in (([(16, 2, False), (3, 3, False), (8, 1, False)], 1), (first, 3)):
+            self.assertGreaterEqual(self.process(json.dumps(calls), code=code)[0], hits)
+
     def test_artifacts_are_carried_elsewhere(self):
         code = """
 import json, sys, torch, fusebox, programs

@@ -83,7 +83,7 @@ class ImageTest : public QObject {
       auto first = newJit(target, tier);
       auto compiled = first->compile(kernel);
       QVERIFY(compiled.has_value());
-      auto image = first->image(**compiled);
+      auto image = first->image(**compiled, kernel.sizeSymbols);
       QVERIFY(image.has_value());
       QCOMPARE(image->tier, tier);
       auto second = newJit(target, tier);
@@ -128,7 +128,7 @@ class ImageTest : public QObject {
         auto later = quiet->text(**plain), text = kept->text(**recorded);
         QVERIFY(later && text);
         QCOMPARE(QString::fromStdString(later->assembly), QString::fromStdString(text->assembly));
-        auto image = quiet->image(**plain);
+        auto image = quiet->image(**plain, kernel.sizeSymbols);
         QVERIFY(image);
         auto bare = cpu::disassembleObject(image->object, *cpu::TargetFeatures::named(target));
         QVERIFY(bare);
@@ -153,7 +153,7 @@ class ImageTest : public QObject {
     const Kernel kernel = pointwise();
     auto first = newJit("baseline", 0);
     auto second = newJit("baseline", 0, true);
-    auto loaded = second->load(kernel, *first->image(**first->compile(kernel)));
+    auto loaded = second->load(kernel, *first->image(**first->compile(kernel), kernel.sizeSymbols));
     QVERIFY(loaded.has_value());
     second->drain();
     QCOMPARE((*loaded)->tier.load(), 1);
@@ -163,7 +163,7 @@ class ImageTest : public QObject {
   void damagedCodeIsAnErrorAndCanBeCompiled() {
     const Kernel kernel = pointwise();
     auto first = newJit("baseline", 0), second = newJit("baseline", 0);
-    auto image = *first->image(**first->compile(kernel));
+    auto image = *first->image(**first->compile(kernel), kernel.sizeSymbols);
     image.object.resize(image.object.size() / 3);
     QVERIFY(!second->load(kernel, image).has_value());
     QVERIFY(second->compile(kernel).has_value());
