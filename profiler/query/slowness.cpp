@@ -185,8 +185,8 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
         return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call; which kernels ran in it, and for how long, this recording does not tell"),
                         FUSEBOX_TEXT("Slowness", "{} compiled calls; which kernels ran in them, and for how long, this recording does not tell"), n);
       }
-      return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call in which no kernel ran: binding arguments, taking memory, launching"),
-                      FUSEBOX_TEXT("Slowness", "{} compiled calls in which no kernel ran: binding arguments, taking memory, launching"), n);
+      return sayCount(FUSEBOX_TEXT("Slowness", "What {} compiled call does while none of its kernels runs: binding arguments, taking memory, launching"),
+                      FUSEBOX_TEXT("Slowness", "What {} compiled calls do while none of their kernels runs: binding arguments, taking memory, launching"), n);
     case TimeKind::Breaks:
       return sayCount(FUSEBOX_TEXT("Slowness", "Python ran once between pieces of functions that broke"),
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);

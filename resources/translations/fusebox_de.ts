@@ -1994,12 +1994,12 @@
         <translation>{} kompilierte Aufrufe; welche Kernel darin liefen und wie lange, sagt diese Aufzeichnung nicht</translation>
     </message>
     <message>
-        <source>{} compiled call in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation>{} kompilierter Aufruf, in dem kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
+        <source>What {} compiled call does while none of its kernels runs: binding arguments, taking memory, launching</source>
+        <translation>Was {} kompilierter Aufruf tut, während keiner seiner Kernel läuft: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
-        <source>{} compiled calls in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation>{} kompilierte Aufrufe, in denen kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
+        <source>What {} compiled calls do while none of their kernels runs: binding arguments, taking memory, launching</source>
+        <translation>Was {} kompilierte Aufrufe tun, während keiner ihrer Kernel läuft: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
         <source>Python ran once between pieces of functions that broke</source>

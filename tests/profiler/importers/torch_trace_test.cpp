@@ -79,6 +79,15 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM guards WHERE compile_id = 1"), int64_t{12});
   }
 
+  // What a comparison of two logs has to explain a difference of guards or kernels with.
+  void settingsOfTheCompilerAreFacts() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    COMPARE_ROWS(in_,
+                 "SELECT key, value FROM session_info WHERE key IN ('config.automatic_dynamic_shapes', 'config.recompile_limit', "
+                 "'config.inductor.max_fusion_size', 'config.inductor._profile_var') ORDER BY key",
+                 "config.automatic_dynamic_shapes,True;config.inductor.max_fusion_size,64;config.recompile_limit,8");
+  }
+
   void relationsAreReadInWordsOfPython() {
     using importing::parseRelation;
     using importing::RelationText;
