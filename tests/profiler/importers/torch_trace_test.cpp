@@ -358,6 +358,26 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts"), int64_t{67});
   }
 
+  // A file of this disk is the one that ran where it has every line that the log quotes; a changed one is not shown in its place.
+  void unchangedSourcesAreReadFromThisDisk() {
+    const auto bytes = importing::firstBytes(Imported::data("recompile.log.gz"), size_t{8} << 20);
+    QVERIFY(bytes && in_.open(Imported::data("recompile.log.gz")));
+    const std::string was = "/tmp/demo/recompile.py";
+    const QString quoted = QString::fromStdString(in_.rows("SELECT text FROM t_source_file WHERE path = '" + was + "'"));
+    QVERIFY(quoted.contains("return"));
+    QStringList lines = quoted.split('\n');
+    for (QString& line : lines) line = line.isEmpty() ? "# not quoted" : "    " + line;
+    for (const bool changed : {false, true}) {
+      if (changed) lines.replaceInStrings("return", "yield");
+      const std::string text = lines.join('\n').toStdString() + "\n", path = in_.write(changed ? "changed.py" : "same.py", text);
+      std::string log = *bytes;
+      for (size_t at = 0; (at = log.find(was, at)) != std::string::npos; at += path.size()) log.replace(at, was.size(), path);
+      QVERIFY(in_.open(in_.write("moved.log", log)));
+      QCOMPARE(in_.rows("SELECT truncated FROM t_source_file WHERE path = '" + path + "'"), std::string(changed ? "1" : "0"));
+      QCOMPARE(in_.rows("SELECT text FROM t_source_file WHERE path = '" + path + "'"), changed ? quoted.toStdString() : text);
+    }
+  }
+
   void timesAreUnixTimes() {
     QVERIFY(in_.open(Imported::data("recompile.log.gz")));
     // The first span began at 1795252631850120.8 µs.
