@@ -175,7 +175,7 @@ void GuardsView::sayNone(const query::Holdings& holdings) {
     empty_->showReason(noGuards.headline, noGuards.hint);
     guards_->setEmptyText(noGuards.headline, noGuards.hint);
   } else {
-    empty_->showReason(tr("No compiled frame yet"),
+    empty_->showReason(holdings.isOver ? tr("No frame was compiled") : tr("No compiled frame yet"),
                        tr("Each compiled function appears here with its entries: one for the first compile, one more for each recompile."));
     guards_->setEmptyText(tr("No guards"), shownCompile_ != 0 ? tr("None was recorded for this entry.") : tr("Choose a compiled entry; its assumptions are listed here."));
   }

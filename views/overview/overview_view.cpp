@@ -255,7 +255,7 @@ void OverviewView::fill(OverviewModel& model) {
   askOperators();
   showNumbers(model);
   showVerdict(model.summary.coverage);
-  sayNone(model.holdings, model.state != "recording" && model.state != "importing");
+  sayNone(model.holdings);
   const auto& s = model.summary;
   std::vector<StageBar::Part> parts{{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4}, {tr("codegen"), s.codegenMs, 1}};
   // What a backend of the program's own takes, or importing it, is in no stage.
@@ -301,8 +301,9 @@ void OverviewView::showVerdict(const query::Coverage& coverage) {
   }
 }
 
-void OverviewView::sayNone(const query::Holdings& holdings, bool isOver) {
+void OverviewView::sayNone(const query::Holdings& holdings) {
   using query::Holding;
+  const bool isOver = holdings.isOver;
   const struct {
     DataTable* table;
     Holding what;
@@ -310,7 +311,7 @@ void OverviewView::sayNone(const query::Holdings& holdings, bool isOver) {
   } lists[] = {
       {functions_, Holding::Graphs, isOver ? tr("No function was compiled") : tr("No function was compiled yet"),
        isOver ? tr("The program called nothing that torch.compile had been given.") : tr("Functions appear when torch.compile first captures them.")},
-      {hottest_, Holding::RunTimes, isOver ? tr("No kernel ran") : tr("No kernel has run yet"),
+      {hottest_, Holding::Launches, isOver ? tr("No kernel ran") : tr("No kernel has run yet"),
        isOver ? tr("The recording has no launch of compiled code.") : tr("Kernels appear with their first launch.")},
       {breaks_, Holding::Breaks, tr("No graph breaks"), tr("Every captured frame became one graph.")},
       {recompiles_, Holding::Recompiles, tr("No recompiles"), tr("No guard of a compiled entry has failed.")},
@@ -347,7 +348,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
-  setCount(launches_, Holding::RunTimes, s.launches, {});
+  setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),
