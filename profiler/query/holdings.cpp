@@ -61,7 +61,9 @@ uint32_t heldBy(const session::Reader& reader, const std::string& engine, const 
 Holdings holdingsOf(const session::Reader& reader) {
   std::string engine = reader.info("engine"), format = reader.info("imported_format");
   const uint32_t held = heldBy(reader, engine, format);
-  const bool isOver = reader.info("state") != "importing" && reader.state() != session::Reader::State::Recording;
+  // One without a process is only just being made.
+  const bool isBegun = !reader.info("pid").empty() || !format.empty() || reader.info("state") == "finished";
+  const bool isOver = isBegun && reader.info("state") != "importing" && reader.state() != session::Reader::State::Recording;
   return {format.empty() ? std::move(engine) : std::move(format), held, isOver, hasCompiles(reader)};
 }
 

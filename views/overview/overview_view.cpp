@@ -58,7 +58,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                       tr("Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass."), toList(&OverviewView::functions_));
   graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"), tr("Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran."),
                       toView("graph"));
-  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("How often compiling met a break; places: lines of the program at which it did."), toView("breaks"));
+  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("Lines of the program at which compiling met a break, and how many compilations did."), toView("breaks"));
   recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
                                 toView("recompiles"));
   kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
@@ -342,7 +342,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
-  setCount(breaksNumber_, Holding::Breaks, breaks, number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
+  setCount(breaksNumber_, Holding::Breaks, static_cast<int64_t>(s.graphBreaks.size()), number(breaks, tr("compile stopped"), tr("compiles stopped")));
   setCount(recompilesNumber_, Holding::Recompiles, s.compiledAgain, s.limitsReached > 0 ? number(s.limitsReached, tr("limit reached"), tr("limits reached")) : QString());
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
