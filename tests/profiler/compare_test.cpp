@@ -362,6 +362,9 @@ class CompareTest : public QObject {
     after["inductor.epilogue_fusion"] = "False";
     const Comparison beside = compare({.settings = before}, {.recompiles = 2, .settings = after});
     QCOMPARE(beside.entries[static_cast<size_t>(beside.cause.chain.at(0).entry)].subject, Subject::Recompile);
+    // Each engine has settings of its own.
+    const Comparison engines = compare({}, {.engine = "stock", .settings = before});
+    QVERIFY(!find(engines, Subject::Option, Kind::Added));
     after["automatic_dynamic_shapes"] = "False";
     const Comparison c = compare({.settings = before}, {.recompiles = 2, .settings = after});
     const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];
