@@ -99,6 +99,8 @@ void DataTable::dress(QTableView* table) {
   table->setTabKeyNavigation(false);
   table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   table->verticalHeader()->hide();
+  constexpr int kMeasuredRows = 200;  // beside those in sight: measuring a thousand rows of twenty columns is a stall
+  table->horizontalHeader()->setResizeContentsPrecision(kMeasuredRows);
   table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 7);
   table->horizontalHeader()->setStretchLastSection(!model_->isNumeric(model_->columnCount() - 1));
   table->horizontalHeader()->setHighlightSections(false);
@@ -177,9 +179,7 @@ void DataTable::setRows(TableRows rows) {
 }
 
 void DataTable::fitColumns(QTableView* table) {
-  isSharing_ = true;
-  table->resizeColumnsToContents();
-  isSharing_ = isArranged_ = false;
+  isArranged_ = false;
   wanted_.resize(static_cast<size_t>(model_->columnCount()));
   // Not the widths themselves: the last column's is what the others have left.
   const QAbstractItemView* cells = table;

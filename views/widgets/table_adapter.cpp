@@ -2,6 +2,8 @@
 
 #include <QFont>
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "views/common/fuzzy_match.h"
 #include "views/widgets/theme.h"
@@ -110,9 +112,11 @@ void TableFilter::setFilterText(const QString& text) {
 
 bool TableFilter::filterAcceptsRow(int row, const QModelIndex&) const {
   if (text_.empty()) return true;
-  std::string all;
-  for (const Cell& cell : table().row(row).cells) all.append(cell.text, 0, kLongestFiltered).push_back(' ');
-  return filterMatches(text_, all);
+  const auto& cells = table().row(row).cells;
+  std::vector<std::string_view> texts;
+  texts.reserve(cells.size());
+  for (const Cell& cell : cells) texts.push_back(cell.text);
+  return filterMatches(text_, texts, kLongestFiltered);
 }
 
 bool TableFilter::lessThan(const QModelIndex& left, const QModelIndex& right) const {
