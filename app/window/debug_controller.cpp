@@ -2,6 +2,7 @@
 
 #include <QPointer>
 #include <QTimer>
+#include <algorithm>
 
 #include "app/debug/debug_text.h"
 
@@ -190,12 +191,18 @@ std::map<int, bool> DebugController::linesOf(const QString& file) const {
 void DebugController::learn() {
   request({{"do", "status"}}, this, [this](bool ok, const Json& result) {
     if (!ok) return;
-    for (const Json& known : result.value("breakpoints", Json::array()))
-      for (Breakpoint& b : breakpoints_)
-        if (b.tag == numberField(known, "tag", -1)) {
-          b.hostId = numberField(known, "breakpoint");
-          b.hits = numberField(known, "hits");
-        }
+    const Json known = result.value("breakpoints", Json::array());
+    const auto describes = [](const Breakpoint& b) { return [&b](const Json& one) { return b.tag == numberField(one, "tag", -1); }; };
+    // One for a single stop is gone with it.
+    std::erase_if(breakpoints_, [&](const Breakpoint& b) {
+      return b.hostId > 0 && b.description.value("once", false) && std::none_of(known.begin(), known.end(), describes(b));
+    });
+    for (Breakpoint& b : breakpoints_) {
+      const auto found = std::find_if(known.begin(), known.end(), describes(b));
+      if (found == known.end()) continue;
+      b.hostId = numberField(*found, "breakpoint");
+      b.hits = numberField(*found, "hits");
+    }
     rules_.clear();
     for (const Json& rule : result.value("fusion_rules", Json::array())) rules_.push_back({textField(rule, "verb"), textField(rule, "rule")});
     emit breakpointsChanged();

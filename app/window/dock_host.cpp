@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QTabBar>
 #include <QTimer>
+#include <algorithm>
 
 #include "views/widgets/theme.h"
 
@@ -60,8 +61,12 @@ QDockWidget* DockHost::addPanel(const QString& name, const QString& title, QWidg
   dock->setObjectName(QStringLiteral("dock.") + name);
   dock->setAccessibleName(title);
   dock->setWidget(content);
+  panels_ << dock;
   addDockWidget(Qt::BottomDockWidgetArea, dock);
   dock->hide();
+  connect(dock, &QDockWidget::topLevelChanged, this, &DockHost::tidyTitles);
+  connect(dock, &QDockWidget::dockLocationChanged, this, &DockHost::tidyTitles);
+  connect(dock, &QDockWidget::visibilityChanged, this, &DockHost::tidyTitles);
   return dock;
 }
 
@@ -94,8 +99,9 @@ void DockHost::raiseView(const QString& id) {
 /// A dock among tabs has its tab as title; one that stands alone shows its title bar.
 void DockHost::tidyTitles() {
   QTimer::singleShot(0, this, [this] {
-    for (QDockWidget* dock : std::as_const(docks_)) {
-      const bool bare = !dock->isFloating() && !tabifiedDockWidgets(dock).isEmpty();
+    for (QDockWidget* dock : docks_.values() + panels_) {
+      const QList<QDockWidget*> beside = tabifiedDockWidgets(dock);
+      const bool bare = !dock->isFloating() && std::any_of(beside.begin(), beside.end(), [](const QDockWidget* other) { return !other->isHidden(); });
       if (bare == (dock->titleBarWidget() != nullptr)) continue;
       QWidget* old = dock->titleBarWidget();
       dock->setTitleBarWidget(bare ? new QWidget : nullptr);

@@ -41,7 +41,8 @@ class DockHost : public QMainWindow {
   void focusMoved(QWidget* now);
 
   QList<views::View*> views_;
-  QHash<QString, QDockWidget*> docks_;
+  QHash<QString, QDockWidget*> docks_;  ///< of the views
+  QList<QDockWidget*> panels_;
   views::View* current_ = nullptr;
   bool arranging_ = false;
 };

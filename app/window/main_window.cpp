@@ -356,6 +356,7 @@ void MainWindow::runStarted(const QString& commandLine) {
   output_->begin(commandLine);
   pages_->setCurrentWidget(docks_);
   outputDock_->show();
+  statePart_->setText(tr("starting"));
   updateActions();
 }
 
@@ -370,6 +371,7 @@ void MainWindow::runFinished(const RunOutcome& outcome) {
   }
   if (!awaited_.isEmpty() && !session_) retryOpening();
   if (!session_ && awaited_.isEmpty()) start_->reload();
+  if (!session_) statePart_->clear();
   sayState();
   updateActions();
   if (std::exchange(afterEnd_, AfterEnd::Nothing) == AfterEnd::RunAgain) QTimer::singleShot(0, this, &MainWindow::runAgain);

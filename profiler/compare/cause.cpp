@@ -44,7 +44,9 @@ struct OptionReach {
 constexpr OptionReach kReach[] = {
     {"config.fuse", kKernels},          {"config.max_fusion_size", kKernels},  {"config.target", kKernels},        {"config.max_autotune", kKernels},
     {"config.background", kTimes},      {"config.recompile_limit", kGuards},   {"config.accumulated_recompile_limit", kGuards},
-    {"config.error_on_recompile", kGuards}, {"config.cudagraphs", kKernels},   {"config.triton.cudagraphs", kKernels},
+    {"config.error_on_recompile", kGuards}, {"config.automatic_dynamic_shapes", kGuards}, {"config.assume_static_by_default", kGuards},
+    {"config.specialize_int", kGuards},     {"config.specialize_float", kGuards},         {"config.force_parameter_static_shapes", kGuards},
+    {"config.cudagraphs", kKernels},   {"config.triton.cudagraphs", kKernels},
     {"backend", kGraphs},               {"mode", kKernels},                    {"dynamic", kGuards},
     {"config.capture_scalar_outputs", kCapture}, {"config.capture_dynamic_output_shape_ops", kCapture},
 };
@@ -53,7 +55,11 @@ Level reachOf(const std::string& option) {
   for (const auto& r : kReach) {
     if (r.name == option) return r.level;
   }
-  return kCapture;
+  if (!option.starts_with("config.inductor.")) return kCapture;
+  // Where and by how many processes PyTorch's compiler works changes nothing of what it makes.
+  constexpr std::string_view kWork[] = {"cache", "compile_threads", "dir", "path", "timeout", "trace.", "worker"};
+  const auto said = [&](std::string_view word) { return option.find(word) != std::string::npos; };
+  return std::any_of(std::begin(kWork), std::end(kWork), said) ? kTimes : kGraphs;
 }
 
 class Detective {

@@ -78,8 +78,8 @@ void compareFacts(Outline& o, const Text& title, bool options, Subject subject) 
   const int32_t section = o.section(title);
   for (const auto& key : keys) {
     Side x = factSide(o.a, key), y = factSide(o.b, key);
-    // Sessions of other programs do not say these at all: no difference then.
-    if (x.present != y.present && (o.a.imported || o.b.imported)) continue;
+    // Sessions of other programs do not say these at all, and each engine has settings of its own: no difference then.
+    if (x.present != y.present && (o.a.imported || o.b.imported || (options && !o.sameEngine))) continue;
     // What was measured of a run differs a little each time, and is an effect of what was set up before it.
     const bool measured = key.starts_with("memory.") && x.present && y.present;
     const bool changed = measured ? std::fabs(y.value - x.value) > kNoiseFloor * x.value : x.text != y.text;

@@ -125,7 +125,7 @@ void ChromeImport::span(Row& row, std::string_view category, std::string_view na
   ChromeArguments arguments;
   parser.parseArguments(detail, arguments);
   if (call && arguments.correlation)
-    links_.deviceCall(*arguments.correlation, event, row.thread, start, meaning->driver);
+    links_.deviceCall(*arguments.correlation, event, row.thread, start, duration, meaning->driver);
   if (!call && arguments.externalId) links_.operatorSpan(*arguments.externalId, name);
 }
 

@@ -318,7 +318,7 @@ void NsightImport::call(const Row& row) {
       session_.cpuSpan(driver ? "cuda_driver" : "cuda_runtime", name, at->start, at->duration, thread, 0,
                        result && *result != 0 ? fmt::format("{{\"returned\":{}}}", *result) : std::string());
   const int64_t id = correlation(row, row.integer("globalTid").value_or(0) >> 24 & 0xffffff);
-  if (id >= 0) links_.deviceCall(id, event, thread, at->start, driver);
+  if (id >= 0) links_.deviceCall(id, event, thread, at->start, at->duration, driver);
 }
 
 // 59: push/pop, 60: start/end, 34 and 75: marks; the others declare names of domains and categories.

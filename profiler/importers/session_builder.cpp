@@ -4,6 +4,9 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "profiler/session/migrations.h"
 #include "profiler/session/recording_host.h"
@@ -216,8 +219,60 @@ void SessionBuilder::sourceText(const std::string& file, std::string_view whole)
   sources_.erase(file);
 }
 
-// The text of files is not in foreign traces, but many of their lines are quoted: those stand at their place.
+namespace {
+
+using QuotedLines = std::map<int64_t, std::string>;
+
+std::string_view trimmed(std::string_view line) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!line.empty() && blank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && blank(line.back())) line.remove_suffix(1);
+  return line;
+}
+
+/// Whether a file's text has every line where the trace quotes it, and the trace quotes any. Of statements the first line is compared.
+bool agrees(std::string_view text, const QuotedLines& quoted) {
+  int64_t at = 0, found = 0;
+  auto next = quoted.begin();
+  while (next != quoted.end() && !text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (++at == next->first) {
+      const std::string_view code = next->second;
+      if (!code.empty() && trimmed(code.substr(0, code.find('\n'))) != trimmed(text.substr(0, end))) return false;
+      found += code.empty() ? 0 : 1;
+      ++next;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return next == quoted.end() && found > 0;
+}
+
+/// A Python file of this disk that is still the one which the trace quotes; empty where it is not.
+std::string unchangedSource(const std::string& file, const QuotedLines& quoted) {
+  namespace fs = std::filesystem;
+  constexpr uintmax_t kMostBytes = 1 << 20;
+  std::error_code error;
+  if (!file.ends_with(".py") || !fs::path(file).is_absolute() || !fs::is_regular_file(fs::symlink_status(file, error)) || fs::file_size(file, error) > kMostBytes) return {};
+  std::ifstream in(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  return agrees(text, quoted) ? text : std::string();
+}
+
+}  // namespace
+
+// The text of files is not in foreign traces, but many of their lines are quoted: those stand at their place. Where the file lies on this
+// disk and has each of these lines there, it is the one.
 void SessionBuilder::putSources() {
+  size_t fromDisk = 0;
+  std::erase_if(sources_, [&](const auto& source) {
+    if (fromDisk > kMostSourceBytes) return false;
+    const std::string text = unchangedSource(source.first, source.second);
+    if (text.empty()) return false;
+    fromDisk += text.size();
+    put(rows::SourceFile{.id = newId(RowKind::SourceFile), .path = source.first, .text = text, .bytes = static_cast<int64_t>(text.size()),
+        .truncated = int64_t{0}});
+    return true;
+  });
   for (const auto& [file, lines] : sources_) {
     std::string whole;
     int64_t at = 1;

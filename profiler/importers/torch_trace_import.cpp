@@ -193,6 +193,7 @@ void TorchTraceImport::finish() {
     byPlace.emplace(std::pair(frame.name, frame.file), frame.id);
     if (frame.name.starts_with(kResume)) resumed.insert(frame.id);
   }
+  for (const auto& [name, value] : settings_.values()) session_.info("config." + name, value);
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
     writeShapes(compile);

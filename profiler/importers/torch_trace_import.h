@@ -13,6 +13,7 @@
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/session_builder.h"
 #include "profiler/importers/trace_record.h"
+#include "profiler/importers/trace_settings.h"
 #include "profiler/importers/trace_shapes.h"
 
 namespace fusebox::importing {
@@ -133,6 +134,7 @@ class TorchTraceImport {
   std::map<std::pair<int64_t, int64_t>, int64_t> storages_;
   std::unordered_map<std::string, std::vector<OpenStage>> loose_;  ///< spans without a compile, by process
   std::set<std::string> userFiles_;
+  TraceSettings settings_;
   std::unordered_map<std::string, int64_t> stacks_;
 };
 

@@ -161,6 +161,7 @@ int64_t TorchTraceImport::onMetrics(const TraceRecord& r, Compile* c) {
                                   std::pair{"cuda_version", "cuda"}, std::pair{"triton_version", "triton"}}) {
     if (const auto value = stringOf(m, key); !value.empty()) session_.info(name, value);
   }
+  settings_.note(m);
   return 0;
 }
 

@@ -4,7 +4,7 @@ namespace fusebox::importing {
 namespace {
 
 constexpr const char* kTables = R"sql(
-CREATE TEMP TABLE device_call(correlation INTEGER PRIMARY KEY, event INTEGER, thread INTEGER, start_ns INTEGER);
+CREATE TEMP TABLE device_call(correlation INTEGER PRIMARY KEY, event INTEGER, thread INTEGER, start_ns INTEGER, dur_ns INTEGER);
 CREATE TEMP TABLE operator_name(external_id INTEGER PRIMARY KEY, name TEXT);
 CREATE TEMP TABLE kernel_operator(kernel INTEGER PRIMARY KEY, external_id INTEGER);
 CREATE TEMP TABLE arrow_end(key TEXT, kind TEXT, name TEXT, start INTEGER, thread INTEGER, time_ns INTEGER);
@@ -15,6 +15,8 @@ constexpr const char* kFinish = R"sql(
 INSERT INTO t_flow(kind, from_thread, from_ns, to_thread, to_ns, from_event, to_event)
   SELECT 'launch', c.thread, c.start_ns, (SELECT thread FROM t_launch l WHERE l.id = g.launch_id), g.start_ns, c.event, g.id
   FROM t_gpu_event g JOIN device_call c ON c.correlation = g.correlation;
+UPDATE t_gpu_event SET thread = c.thread, called_ns = c.start_ns, call_dur_ns = c.dur_ns FROM device_call c
+  WHERE c.correlation = t_gpu_event.correlation AND called_ns IS NULL;
 CREATE INDEX temp.arrow_end_by_key ON arrow_end(key, start);
 INSERT INTO t_flow(kind, name, from_thread, from_ns, to_thread, to_ns)
   SELECT a.kind, a.name, a.thread, a.time_ns, b.thread, b.time_ns FROM arrow_end a JOIN arrow_end b
@@ -34,8 +36,8 @@ Result<std::unique_ptr<TraceLinks>> TraceLinks::create(SessionBuilder& session) 
     session::Statement* statement;
     const char* sql;
   };
-  for (const auto& [statement, sql] : {Entry{&links->call_, "INSERT OR REPLACE INTO device_call VALUES(?,?,?,?)"},
-                                       Entry{&links->driverCall_, "INSERT OR IGNORE INTO device_call VALUES(?,?,?,?)"},
+  for (const auto& [statement, sql] : {Entry{&links->call_, "INSERT OR REPLACE INTO device_call VALUES(?,?,?,?,?)"},
+                                       Entry{&links->driverCall_, "INSERT OR IGNORE INTO device_call VALUES(?,?,?,?,?)"},
                                        Entry{&links->operator_, "INSERT OR REPLACE INTO operator_name VALUES(?,?)"},
                                        Entry{&links->kernel_, "INSERT OR IGNORE INTO kernel_operator VALUES(?,?)"},
                                        Entry{&links->arrow_, "INSERT INTO arrow_end VALUES(?,?,?,?,?,?)"}}) {
@@ -46,8 +48,8 @@ Result<std::unique_ptr<TraceLinks>> TraceLinks::create(SessionBuilder& session) 
   return links;
 }
 
-void TraceLinks::deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, bool driver) {
-  (void)(driver ? driverCall_ : call_).bindAll(correlation, cpuEvent, thread, startNs).run();
+void TraceLinks::deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, int64_t durNs, bool driver) {
+  (void)(driver ? driverCall_ : call_).bindAll(correlation, cpuEvent, thread, startNs, durNs).run();
 }
 
 void TraceLinks::operatorSpan(int64_t externalId, std::string_view name) {

@@ -17,7 +17,7 @@ class TraceLinks {
 
   /// A call of the device's interface (cudaLaunchKernel …) that started work with this correlation. Of two calls for
   /// one launch (run-time interface and driver) the run-time interface's counts.
-  void deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, bool driver);
+  void deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, int64_t durNs, bool driver);
   /// An operator of the framework, by the id that its kernels carry.
   void operatorSpan(int64_t externalId, std::string_view name);
   /// A kernel seen with the id of its operator.

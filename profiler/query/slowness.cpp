@@ -98,10 +98,11 @@ Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
   return out;
 }
 
-/// A recompilation: frame, and from column 4 on the guard with what it expected and found, where they are known.
+/// A recompilation: frame, and from column 4 on the guard with what it expected and found, where they are known, and what was compiled.
 std::string recompileName(const Statement& s) {
-  if (s.isNull(4) || s.isNull(5) || s.isNull(6)) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), s.string(0));
-  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), s.string(0), s.string(4), s.string(5), s.string(6));
+  const std::string frame = s.text(7) == "backward" ? say(FUSEBOX_TEXT("Slowness", "{} (backward)"), s.string(0)) : s.string(0);
+  if (s.isNull(4) || s.isNull(5) || s.isNull(6)) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
+  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), frame, s.string(4), s.string(5), s.string(6));
 }
 
 /// Names and places of what parts are about.
@@ -123,7 +124,7 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
       break;
     case TimeKind::Recompiles:
       part.subject = TimeSubject::Failure;
-      sql = "SELECT c.frame, coalesce(x.file, c.file), coalesce(x.line, c.line), coalesce(x.id, 0), x.guard, x.expected, x.found "
+      sql = "SELECT c.frame, coalesce(x.file, c.file), coalesce(x.line, c.line), coalesce(x.id, 0), x.guard, x.expected, x.found, c.kind "
             "FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
       break;
     default:
@@ -185,8 +186,8 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
         return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call; which kernels ran in it, and for how long, this recording does not tell"),
                         FUSEBOX_TEXT("Slowness", "{} compiled calls; which kernels ran in them, and for how long, this recording does not tell"), n);
       }
-      return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call in which no kernel ran: binding arguments, taking memory, launching"),
-                      FUSEBOX_TEXT("Slowness", "{} compiled calls in which no kernel ran: binding arguments, taking memory, launching"), n);
+      return sayCount(FUSEBOX_TEXT("Slowness", "What {} compiled call does while none of its kernels runs: binding arguments, taking memory, launching"),
+                      FUSEBOX_TEXT("Slowness", "What {} compiled calls do while none of their kernels runs: binding arguments, taking memory, launching"), n);
     case TimeKind::Breaks:
       return sayCount(FUSEBOX_TEXT("Slowness", "Python ran once between pieces of functions that broke"),
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);

@@ -49,9 +49,10 @@ std::string toText(const TimeRow& row, double whole) {
 /// "A step takes 396 µs (median of 19,998: 350 µs to 1.2 ms)" and what was read of them.
 std::string head(const Slowness& s) {
   if (s.wholeRun) return fmt::format("{}: {}\n", duration(s.stepNs), s.how);
-  if (s.steps == 1) return fmt::format("A step takes {} (the only one that was found)\n  {}\n", duration(s.stepNs), s.how);
-  std::string out = fmt::format("A step takes {} (median of {}: {} to {})\n  {}\n  split here: the {} nearest to the median, on average {}\n", duration(s.medianNs),
-                                s.steps - (s.compiling * 2 > s.steps ? 0 : s.compiling), duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
+  const int64_t usual = s.steps - (s.compiling * 2 > s.steps ? 0 : s.compiling);
+  std::string out = usual == 1 ? fmt::format("A step takes {} (the only one that was found)\n  {}\n", duration(s.stepNs), s.how)
+                               : fmt::format("A step takes {} (median of {}: {} to {})\n  {}\n  split here: the {} nearest to the median, on average {}\n",
+                                             duration(s.medianNs), usual, duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
   if (s.compiling > 0 && s.compiling * 2 <= s.steps) out += fmt::format("  apart from them: {} in which something was compiled\n", s.compiling == 1 ? "1 step" : fmt::format("{} steps", s.compiling));
   return out;
 }

@@ -125,7 +125,8 @@ Result<std::vector<Arrow>> arrowsWhere(const Reader& reader, const char* where, 
   // The two parts of the view `flows`, each by its index.
   auto read = reader.each(fmt::format("SELECT from_thread, from_ns, to_thread, to_ns, to_event FROM t_flow WHERE kind = 'launch' AND "
                                       "to_event IN (SELECT id FROM t_gpu_event WHERE {0}) UNION ALL SELECT thread, called_ns, lane, start_ns, id "
-                                      "FROM t_gpu_event WHERE {0} AND called_ns IS NOT NULL LIMIT 200",
+                                      "FROM t_gpu_event e WHERE {0} AND called_ns IS NOT NULL AND NOT EXISTS(SELECT 1 FROM t_flow f "
+                                      "WHERE f.to_event = e.id AND f.kind = 'launch') LIMIT 200",
                                       where),
                           {id}, [&](const Statement& row) {
                             out.push_back({row.integer("from_thread"), row.integer("from_ns"), row.integer("to_thread"), row.integer("to_ns"), row.integer("to_event")});

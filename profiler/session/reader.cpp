@@ -130,8 +130,9 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   }
   if (!result) return tl::unexpected(result.error());
   if (auto loaded = reader->loadInfo(); !loaded) return tl::unexpected(loaded.error());
-  // Opened like that, nothing newer would ever be seen.
-  if (!first && reader->state() == State::Recording && mayWriteBeside(path)) return tl::unexpected(first.error());
+  // Opened like that, nothing newer would ever be seen. One that does not say yet who records it is only just being made.
+  const bool isBegun = !reader->info("pid").empty() || !reader->info("imported_format").empty();
+  if (!first && mayWriteBeside(path) && (reader->state() == State::Recording || !isBegun)) return tl::unexpected(first.error());
   if (reader->notice_.empty() && reader->state() == State::Elsewhere) {
     reader->notice_ = fmt::format("it was being recorded on {} when it was written last; whether it still is cannot be told here",
                                   reader->info("hostname"));

@@ -129,7 +129,8 @@ constexpr std::array kViews{
     ViewDefinition{"flows", R"(SELECT id * 2 AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
   from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow
   UNION ALL SELECT e.id * 2 + 1, 'launch', NULL, e.thread, e.called_ns, e.lane, e.start_ns, e.cpu_event * 4, e.id
-    FROM t_gpu_event e WHERE e.called_ns IS NOT NULL)"},
+    FROM t_gpu_event e WHERE e.called_ns IS NOT NULL
+    AND NOT EXISTS(SELECT 1 FROM t_flow f WHERE f.to_event = e.id AND f.kind = 'launch'))"},
     ViewDefinition{"gpu_counters", R"(SELECT c.event_id, e.kernel_id, e.launch_id, c.metric, c.value, e.dur_ns
   FROM t_gpu_counter c LEFT JOIN t_gpu_event e ON e.id = c.event_id)"},
     ViewDefinition{"gpu_sampled_metrics", "SELECT device, metric, interval_ns FROM t_gpu_sampling"},

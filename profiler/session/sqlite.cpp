@@ -158,6 +158,7 @@ Result<Database> Database::openForWriting(const std::string& path) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(fileUri(path, "").c_str(), &result.db_, flags, nullptr);
   if (code != SQLITE_OK) return tl::unexpected(sqliteError(result.db_, code, path));
+  sqlite3_busy_timeout(result.db_, 2000);  // a reader that comes or goes holds it for a moment
   return result;
 }
 

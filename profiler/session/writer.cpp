@@ -28,6 +28,24 @@ Result<void> makeRoom(const std::string& path) {
   return {};
 }
 
+/// A session without rows. It has its name once it has its schema and a log: whoever looks before then would be in the way of both. The schema
+/// is in the file itself, so that it is known for a session even if its writer is killed before the first checkpoint.
+Result<void> makeEmpty(const std::string& path) {
+  const std::string aside = path + ".new";
+  if (auto room = makeRoom(aside); !room) return room;
+  auto made = [&]() -> Result<void> {
+    auto database = Database::openForWriting(aside);
+    if (!database) return tl::unexpected(database.error());
+    if (auto schema = createSchema(*database); !schema) return schema;
+    return database->execute("PRAGMA journal_mode = WAL");
+  }();
+  std::error_code error;
+  if (made) std::filesystem::rename(aside, path, error);
+  if (error) made = fail(ErrorCode::Io, error.message(), path);
+  if (!made) std::filesystem::remove(aside, error);
+  return made;
+}
+
 /// How often an idle recording says that it lives: readers on other machines see nothing else of its process.
 constexpr int64_t kHeartbeatNs = int64_t{10} * 1'000'000'000;
 
@@ -58,20 +76,16 @@ Result<void> Writer::mayReplace(const std::string& path) {
 
 Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOptions options) {
   if (auto room = makeRoom(path); !room) return tl::unexpected(room.error());
-  auto database = Database::openForWriting(path);
-  if (!database) {
-    Error error = database.error();
+  if (auto made = makeEmpty(path); !made) {
+    Error error = made.error();
     error.message = "the session file cannot be created: " + error.message;
     return tl::unexpected(error);
   }
-  // The schema goes into the file itself before the log is used, so that it is known for a session even if its writer is killed
-  // before the first checkpoint. NORMAL: a power failure may lose the last commits but never the file; a killed process loses
-  // nothing committed.
-  auto prepared = createSchema(*database);
-  if (prepared) {
-    prepared = database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
-                                 "PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000");
-  }
+  auto database = Database::openForWriting(path);
+  if (!database) return tl::unexpected(database.error());
+  // NORMAL: a power failure may lose the last commits but never the file; a killed process loses nothing committed.
+  auto prepared = database->execute("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 67108864; "
+                                    "PRAGMA wal_autocheckpoint = 4000");
   if (!prepared) return tl::unexpected(prepared.error());
   std::unique_ptr<Writer> writer(new Writer(path, std::move(*database), options));
   for (auto& [key, value] : recordingHostFacts()) writer->post(rows::Info{.key = key, .value = value});

@@ -1132,6 +1132,10 @@
         <source>Environment</source>
         <translation>Umgebung</translation>
     </message>
+    <message>
+        <source>operators outside compiled functions are recorded in one session only: their kernels are not compared</source>
+        <translation>Operatoren außerhalb kompilierter Funktionen sind nur in einer Sitzung aufgezeichnet: ihre Kernel werden nicht verglichen</translation>
+    </message>
 </context>
 <context>
     <name>Coverage</name>
@@ -1994,12 +1998,12 @@
         <translation>{} kompilierte Aufrufe; welche Kernel darin liefen und wie lange, sagt diese Aufzeichnung nicht</translation>
     </message>
     <message>
-        <source>{} compiled call in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation>{} kompilierter Aufruf, in dem kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
+        <source>What {} compiled call does while none of its kernels runs: binding arguments, taking memory, launching</source>
+        <translation>Was {} kompilierter Aufruf tut, während keiner seiner Kernel läuft: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
-        <source>{} compiled calls in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation>{} kompilierte Aufrufe, in denen kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
+        <source>What {} compiled calls do while none of their kernels runs: binding arguments, taking memory, launching</source>
+        <translation>Was {} kompilierte Aufrufe tun, während keiner ihrer Kernel läuft: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
         <source>Python ran once between pieces of functions that broke</source>
@@ -2165,6 +2169,10 @@ gefunden {}</translation>
     <message>
         <source>It is of the format “%1”; “fusebox run script.py” records the program with all that the compiler does.</source>
         <translation>Sie hat das Format „%1“; „fusebox run script.py“ zeichnet das Programm mit allem auf, was der Compiler tut.</translation>
+    </message>
+    <message>
+        <source>This recording does not hold the kernels that ran</source>
+        <translation>Diese Aufzeichnung enthält die Kernel nicht, die liefen</translation>
     </message>
 </context>
 <context>
@@ -2463,6 +2471,14 @@ gefunden {}</translation>
     <message>
         <source>once</source>
         <translation>einmal</translation>
+    </message>
+    <message>
+        <source>Nothing was compiled in this recording.</source>
+        <translation>In dieser Aufzeichnung wurde nichts kompiliert.</translation>
+    </message>
+    <message>
+        <source>Nothing was compiled so far.</source>
+        <translation>Bisher wurde nichts kompiliert.</translation>
     </message>
 </context>
 <context>
@@ -3818,6 +3834,14 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <source>Fusion</source>
         <translation>Fusion</translation>
     </message>
+    <message>
+        <source>No graph was compiled</source>
+        <translation>Kein Graph wurde kompiliert</translation>
+    </message>
+    <message>
+        <source>The program ran no function that torch.compile was given.</source>
+        <translation>Das Programm führte keine Funktion aus, die torch.compile übergeben wurde.</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::GraphCanvas</name>
@@ -4139,6 +4163,14 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <source>, part %1 of %2</source>
         <translation>, Teil %1 von %2</translation>
     </message>
+    <message>
+        <source>No graph was captured</source>
+        <translation>Kein Graph wurde erfasst</translation>
+    </message>
+    <message>
+        <source>The program ran no function that torch.compile was given.</source>
+        <translation>Das Programm führte keine Funktion aus, die torch.compile übergeben wurde.</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::GuardsView</name>
@@ -4341,6 +4373,10 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
     <message>
         <source>Because of</source>
         <translation>Wegen</translation>
+    </message>
+    <message>
+        <source>No frame was compiled</source>
+        <translation>Kein Frame wurde kompiliert</translation>
     </message>
 </context>
 <context>
@@ -4868,6 +4904,14 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
     <message>
         <source>Kernels</source>
         <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>No kernel</source>
+        <translation>Kein Kernel</translation>
+    </message>
+    <message>
+        <source>Nothing was lowered to kernels, and none was launched, in this recording.</source>
+        <translation>In dieser Aufzeichnung wurde nichts in Kernel übersetzt und keiner gestartet.</translation>
     </message>
 </context>
 <context>
@@ -5618,12 +5662,12 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Aufrufe</translation>
     </message>
     <message>
-        <source>place</source>
-        <translation>Stelle</translation>
+        <source>compile stopped</source>
+        <translation>Kompilierung brach ab</translation>
     </message>
     <message>
-        <source>places</source>
-        <translation>Stellen</translation>
+        <source>compiles stopped</source>
+        <translation>Kompilierungen brachen ab</translation>
     </message>
     <message>
         <source>%1 fused</source>
@@ -5658,8 +5702,8 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Erfasste Graphen: jedes Eintrags, dessen, was nach Brüchen fortsetzt, und der Rückwärtsgänge. Aufrufe: wie oft kompilierter Code lief.</translation>
     </message>
     <message>
-        <source>How often compiling met a break; places: lines of the program at which it did.</source>
-        <translation>Wie oft das Kompilieren auf einen Bruch traf; Stellen: die Zeilen des Programms, an denen es geschah.</translation>
+        <source>Lines of the program at which compiling met a break, and how many compilations did.</source>
+        <translation>Zeilen des Programms, an denen das Kompilieren auf einen Bruch traf, und wie viele Kompilierungen es waren.</translation>
     </message>
     <message>
         <source>Compilations because a guard of an earlier entry failed; backward passes count with their function.</source>
@@ -6364,6 +6408,18 @@ above float32 without tensor cores: it used those</source>
         <source>Of this file&apos;s guards that failed the first %1 of %2 are shown, up to line %3; Guards has all.</source>
         <translation>Von den fehlgeschlagenen Guards dieser Datei sind die ersten %1 von %2 gezeigt, bis Zeile %3; „Guards“ hat alle.</translation>
     </message>
+    <message>
+        <source>The recording speaks of no line of a file.</source>
+        <translation>Die Aufzeichnung spricht von keiner Zeile einer Datei.</translation>
+    </message>
+    <message>
+        <source>No file</source>
+        <translation>Keine Datei</translation>
+    </message>
+    <message>
+        <source>No source</source>
+        <translation>Kein Quelltext</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::StageBar</name>
@@ -6800,6 +6856,14 @@ längstes %5: %6</translation>
     <message>
         <source>its compilation is marked</source>
         <translation>ihre Kompilierung ist markiert</translation>
+    </message>
+    <message>
+        <source>Nothing happened</source>
+        <translation>Nichts geschah</translation>
+    </message>
+    <message>
+        <source>The recording holds no stage of the compiler, no call of compiled code and no kernel launch.</source>
+        <translation>Die Aufzeichnung enthält keine Stufe des Compilers, keinen Aufruf kompilierten Codes und keinen Kernelstart.</translation>
     </message>
 </context>
 <context>
@@ -8115,6 +8179,10 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>For a report of a fault: what is above, and what the window did lately</source>
         <translation>Für die Meldung eines Fehlers: was oben steht, und was das Fenster zuletzt tat</translation>
+    </message>
+    <message>
+        <source>starting</source>
+        <translation>startet</translation>
     </message>
 </context>
 <context>

@@ -1,7 +1,7 @@
 // large_session_bench FILE [EVENTS] [ROWS]: how the window answers on a session of EVENTS (10,000,000) GPU events and launches, spans 33
 // deep and lists of ROWS (1,000,000) rows, which is written to FILE if there is none. Each view in turn: until it is shown, a click in the middle
 // of each of its lists, ordering by another column, a filter. Prints a line of JSON for each view, then one for all. Exit code 1 if a limit is
-// missed: first picture 2 s, a click 200 ms, reasons for slowness 2 s, no stall of the event loop over 50 ms, memory 1.5 GB.
+// missed (busy: what of a stall the window's thread itself worked, which others on the machine do not lengthen): first picture 2 s, a click 200 ms, reasons for slowness 2 s, no stall of the event loop over 50 ms, memory 1.5 GB.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ constexpr double kMostFirstMs = 2000, kMostClickMs = 200, kMostWhyMs = 2000, kMo
 struct Bench {
   window::MainWindow& window;
   Heartbeat heart{};
-  double worstClick = 0, worstStall = 0;
+  double worstClick = 0, worstStall = 0, worstBusy = 0;
 
   /// Until nothing is asked any more and what was answered is painted.
   double settle(const QElapsedTimer& since) {
@@ -50,6 +50,7 @@ struct Bench {
     QTest::qWait(150);  // what came before is over, its timers too
     if (!QTest::qWaitFor([&] { return window.session()->pending() == 0; }, 600'000)) return 1e9;
     heart.take();
+    heart.takeBusy();
     QElapsedTimer timer;
     timer.start();
     action();
@@ -59,9 +60,10 @@ struct Bench {
   void exercise(QTableView* table, QString& out) {
     const int rows = table->model()->rowCount();
     const auto note = [&](const char* what, double took) {
-      const double stall = heart.take();
+      const double stall = heart.take(), busy = heart.takeBusy();
       worstStall = std::max(worstStall, stall);
-      out += QString::asprintf(", \"%s\": %.0f, \"%s_stall\": %.0f", what, took, what, stall);
+      worstBusy = std::max(worstBusy, busy);
+      out += QString::asprintf(", \"%s\": %.0f, \"%s_stall\": %.0f, \"%s_busy\": %.0f", what, took, what, stall, what, busy);
     };
     out += QString::asprintf(", \"%s\": {\"rows\": %d", qPrintable(table->objectName()), rows);
     const double click = act([&] { table->selectRow(rows / 2); });
@@ -109,10 +111,11 @@ int measure(int argc, char** argv, const QString& path) {
   double whyMs = 0;
   for (views::View* view : window.docks()->views()) {
     const double shown = bench.act([&] { window.goTo(views::Location::ofView(view->id().toStdString())); });
-    const double stall = bench.heart.take();
+    const double stall = bench.heart.take(), busy = bench.heart.takeBusy();
     bench.worstStall = std::max(bench.worstStall, stall);
+    bench.worstBusy = std::max(bench.worstBusy, busy);
     if (view->id() == QLatin1String("slowness")) whyMs = shown;
-    QString out = QString::asprintf("{\"view\": \"%s\", \"shown_ms\": %.0f, \"shown_stall\": %.0f", qPrintable(view->id()), shown, stall);
+    QString out = QString::asprintf("{\"view\": \"%s\", \"shown_ms\": %.0f, \"shown_stall\": %.0f, \"shown_busy\": %.0f", qPrintable(view->id()), shown, stall, busy);
     for (auto* table : view->findChildren<QTableView*>()) {
       if (table->isVisible() && table->model()->rowCount() > 0) bench.exercise(table, out);
     }
@@ -124,8 +127,8 @@ int measure(int argc, char** argv, const QString& path) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const double memory = static_cast<double>(used.ru_maxrss) / 1024;
-  std::printf("{\"first_picture_ms\": %.0f, \"worst_click_ms\": %.0f, \"why_ms\": %.0f, \"worst_stall_ms\": %.0f, \"peak_mb\": %.0f}\n", firstMs,
-              bench.worstClick, whyMs, bench.worstStall, memory);
+  std::printf("{\"first_picture_ms\": %.0f, \"worst_click_ms\": %.0f, \"why_ms\": %.0f, \"worst_stall_ms\": %.0f, \"worst_busy_ms\": %.0f, \"peak_mb\": %.0f}\n", firstMs,
+              bench.worstClick, whyMs, bench.worstStall, bench.worstBusy, memory);
   return firstMs <= kMostFirstMs && bench.worstClick <= kMostClickMs && whyMs <= kMostWhyMs && bench.worstStall <= kMostStallMs && memory <= kMostMb ? 0 : 1;
 }
 

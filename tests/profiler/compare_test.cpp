@@ -46,6 +46,7 @@ struct Program {
   std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
   std::string engine = "fusebox";
   int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
+  std::map<std::string, std::string> settings = {};  ///< facts config.NAME
 };
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
@@ -68,6 +69,7 @@ void writeProgram(const std::string& path, const Program& p) {
   w.post(rows::Info{.key = text("schema_version"), .value = int64_t{session::kSchemaVersion}});
   w.post(rows::Info{.key = text("start_ns"), .value = kStart});
   for (const auto& [key, value] : facts) w.post(rows::Info{.key = text(key), .value = value});
+  for (const auto& [key, value] : p.settings) w.post(rows::Info{.key = "config." + key, .value = value});
   w.post(rows::SourceFile{.id = int64_t{1}, .path = file, .text = p.script, .bytes = static_cast<int64_t>(p.script.size()),
       .truncated = int64_t{0}, .time_ns = kStart});
   w.post(rows::SourceFile{.id = int64_t{2}, .path = text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), .text = text("pass\n"),
@@ -349,6 +351,25 @@ class CompareTest : public QObject {
     QCOMPARE(root.subject, Subject::Recompile);
     QVERIFY2(c.cause.headline.find("the inputs did") != std::string::npos, c.cause.headline.c_str());
     QCOMPARE(root.b.value, 2.0);
+  }
+
+  /// A setting explains what it can touch, and nothing before it: neither how many processes compile nor what becomes of graphs moves guards.
+  void settingsExplainWhatTheyReach() {
+    using Settings = std::map<std::string, std::string>;
+    const Settings before{{"automatic_dynamic_shapes", "True"}, {"inductor.compile_threads", "32"}, {"inductor.epilogue_fusion", "True"}};
+    Settings after = before;
+    after["inductor.compile_threads"] = "8";
+    after["inductor.epilogue_fusion"] = "False";
+    const Comparison beside = compare({.settings = before}, {.recompiles = 2, .settings = after});
+    QCOMPARE(beside.entries[static_cast<size_t>(beside.cause.chain.at(0).entry)].subject, Subject::Recompile);
+    // Each engine has settings of its own.
+    const Comparison engines = compare({}, {.engine = "stock", .settings = before});
+    QVERIFY(!find(engines, Subject::Option, Kind::Added));
+    after["automatic_dynamic_shapes"] = "False";
+    const Comparison c = compare({.settings = before}, {.recompiles = 2, .settings = after});
+    const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];
+    QCOMPARE(root.subject, Subject::Option);
+    QCOMPARE(root.name, std::string("config.automatic_dynamic_shapes"));
   }
 
   void nodesAreAligned() {

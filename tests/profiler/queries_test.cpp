@@ -100,6 +100,7 @@ class QueriesTest : public QObject {
     compile(1, null, "frame", start - 900 * us, start - 800 * us, null);
     compile(2, int64_t{1}, "backward", start - 800 * us, start - 700 * us, null);
     compile(3, null, "frame", start + 5 * 1000 * us + 650 * us, start + 5 * 1000 * us + 750 * us, int64_t{1});  // in a pause of step 5
+    compile(4, int64_t{3}, "backward", start + 5 * 1000 * us + 750 * us, start + 5 * 1000 * us + 780 * us, null);
     w.post(rows::GuardFailure{.id = int64_t{1}, .frame_id = int64_t{1}, .compile_id = int64_t{1}, .guard_id = int64_t{1}, .guard = text("L['x']"),
         .expected = text("8"), .found = text("9"), .outcome = text("recompile"), .file = text("/m.py"), .line = int64_t{1}, .time_ns = start});
     for (int64_t k = 1; k <= 4; ++k) {
@@ -153,7 +154,9 @@ class QueriesTest : public QObject {
     QCOMPARE(why->apart[0].ns, 200e3);
     QCOMPARE(why->apart[0].count, int64_t{1});
     QCOMPARE(why->apart[1].kind, query::TimeKind::Recompiles);
-    QCOMPARE(why->apart[1].ns, 100e3);
+    QCOMPARE(why->apart[1].ns, 130e3);
+    QCOMPARE(why->apart[1].parts[0].name, std::string("f: L['x'], expected 8, found 9"));
+    QCOMPARE(why->apart[1].parts[1].name, std::string("f (backward): L['x'], expected 8, found 9"));
     QCOMPARE(why->apart[1].parts[0].subject, query::TimeSubject::Failure);
     QVERIFY(std::abs(sum - why->stepNs) < 1);
     auto whole = query::whySlow(**reader, true);

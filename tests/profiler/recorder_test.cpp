@@ -6,6 +6,8 @@
 
 #include <QTemporaryDir>
 #include <QTest>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -124,6 +126,29 @@ class RecorderTest : public QObject {
     auto copy = Reader::open(file("copy"));
     QVERIFY(copy);
     QCOMPARE((*copy)->state(), Reader::State::Finished);
+  }
+
+  // Whoever opens a session while it is made is not in its way, and sees what comes later or is told to try again.
+  void oneThatIsOnlyJustBeingMadeIsSeenToGrow() {
+    for (int i = 0; i < 40; ++i) {
+      const std::string path = file(("young" + std::to_string(i)).c_str());
+      std::atomic<bool> isMade = false;
+      Result<std::unique_ptr<Writer>> writer = fail(ErrorCode::Io, "not made", path);
+      std::thread making([&] {
+        writer = Writer::create(path);
+        isMade = true;
+      });
+      while (!isMade && !std::filesystem::exists(path)) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 100));
+      Result<std::unique_ptr<Reader>> reader = Reader::open(path);
+      while (!reader && !isMade) reader = Reader::open(path);
+      making.join();
+      QVERIFY2(writer, writer ? "" : writer.error().text().c_str());
+      if (!reader) reader = Reader::open(path);
+      QVERIFY2(reader, reader ? "" : reader.error().text().c_str());
+      (*reader)->refresh();
+      QCOMPARE((*reader)->state(), Reader::State::Recording);
+    }
   }
 
   void sessionsOfOtherMachinesAreNotCalledDead() {

@@ -452,7 +452,41 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto* run = compiled->findChild<QLabel*>("overview.number.run");
     QTRY_COMPARE(compiled->findChild<QLabel*>("overview.number.graphs")->text(), QStringLiteral("1"));
     QTRY_COMPARE(run->text(), QStringLiteral("–"));
-    QVERIFY(says(compiled.get(), "overview.kernels.empty").contains("does not hold run times"));
+    QVERIFY(says(compiled.get(), "overview.kernels.empty").contains("does not hold the kernels that ran"));
+    // A profile of a program on the processor does not see the kernels that were compiled for it.
+    const QString processor = QStringLiteral(IMPORTER_DATA "/cpu_compiled.json.gz");
+    auto unseen = show<OverviewView>(processor);
+    QTRY_COMPARE(link_->pending(), 0);
+    QTRY_COMPARE(unseen->findChild<QLabel*>("overview.number.launches")->text(), QStringLiteral("–"));
+    auto kernels = show<KernelsView>(processor);
+    QTRY_VERIFY2(says(kernels.get(), "kernels.table.empty").contains("does not hold the kernels that ran"), qPrintable(says(kernels.get(), "kernels.table.empty")));
+    auto graph = show<GraphView>(processor);
+    QTRY_VERIFY2(says(graph.get(), "graph.empty").contains("does not hold graphs"), qPrintable(says(graph.get(), "graph.empty")));
+  }
+
+  /// Where nothing more will come, nothing is promised.
+  void aRecordingThatIsOverPromisesNothing() {
+    const QString path = folder_.filePath("nothing.fusebox");
+    {
+      auto writer = session::Writer::create(path.toStdString());
+      QVERIFY(writer);
+      for (const auto& [key, value] : {std::pair{"engine", session::Cell{std::string("fusebox")}}, {"schema_version", session::Cell{session::kSchemaVersion}}})
+        (*writer)->post(session::rows::Info{.key = std::string(key), .value = value});
+      (*writer)->finish();
+    }
+    const auto says = [](QWidget* view, const char* empty) { return view->findChild<QLabel*>(QLatin1String(empty))->text(); };
+    const auto saysOver = [&](std::unique_ptr<View> view, const char* empty, const char* words) {
+      QTRY_COMPARE(link_->pending(), 0);
+      QTRY_VERIFY2(says(view.get(), empty).contains(QLatin1String(words)), qPrintable(says(view.get(), empty)));
+      for (auto* label : view->findChildren<QLabel*>()) QVERIFY2(!label->isVisible() || !label->text().contains(QLatin1String(" yet")), qPrintable(label->text()));
+    };
+    saysOver(show<GraphView>(path), "graph.empty", "No graph was captured");
+    saysOver(show<KernelsView>(path), "kernels.table.empty", "none was launched");
+    saysOver(show<GuardsView>(path), "guards.empty", "No frame was compiled");
+    saysOver(show<BreaksView>(path), "breaks.empty", "Nothing was compiled in this recording");
+    saysOver(show<FusionView>(path), "fusion.decisions.empty", "No graph was compiled");
+    saysOver(show<SourceView>(path), "source.empty", "No source");
+    saysOver(show<TimelineView>(path), "timeline.empty", "Nothing happened");
   }
 
   /// Own times of stages add up to all compile time.

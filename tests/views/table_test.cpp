@@ -150,6 +150,15 @@ class TableTest : public QObject {
     QVERIFY(table.table()->currentIndex().isValid());
     QTest::keyClick(edit, Qt::Key_Escape);
     QTRY_COMPARE(table.filter()->rowCount(), 20);
+    // What is chosen stays so while it is there, and where it is not, nothing else is chosen for the person.
+    QVERIFY(table.select(Location::of(ObjectKind::Kernel, 7)));
+    QSignalSpy chosen(&table, &DataTable::rowSelected), removed(table.filter(), &QAbstractItemModel::rowsRemoved);
+    QTest::keyClicks(edit, "kernel_6");
+    QTRY_VERIFY(table.filter()->rowCount() < 20);
+    QVERIFY(table.current() && table.current()->location.id == 7);
+    QTest::keyClicks(edit, "x");
+    QTRY_COMPARE(table.filter()->rowCount(), 0);
+    QCOMPARE(chosen.count() + removed.count(), 0);
   }
 
   void selectionSurvivesNewRows() {

@@ -1,4 +1,5 @@
 #include <QtTest>
+#include <array>
 
 #include "engine/support/text.h"
 #include "views/common/fuzzy_match.h"
@@ -52,6 +53,10 @@ class TextTest : public QObject {
     QVERIFY(!filterMatches("conv f16", "aten.Convolution f32[1]"));
     QVERIFY(!filterMatches("conv -f32", "aten.convolution f32[1]"));
     QVERIFY(filterMatches("-", "a-b") && !filterMatches("-", "ab"));
+    const std::array<std::string_view, 3> cells{"aten::MM", "", "train.py:12"};
+    QVERIFY(filterMatches("mm PY", cells, 4000) && filterMatches("train -relu", cells, 4000));
+    QVERIFY(!filterMatches("mmtrain", cells, 4000) && !filterMatches("mm -Train", cells, 4000) && !filterMatches("12", cells, 5));
+    QVERIFY(filterMatches("ÜBER", "ÜBER") && filterMatches("  ", cells, 4000));
   }
   void textsAreSaidInTheReadersLanguage() {
     using fusebox::say, fusebox::sayCount, fusebox::Text;

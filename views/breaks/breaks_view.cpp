@@ -101,6 +101,8 @@ void BreaksView::sayNone(const query::Holdings& holdings) {
     const Absence absence = absenceOf(holdings, query::Holding::Breaks);
     return empty_->showReason(absence.headline, absence.hint);
   }
+  if (!holdings.isCompiled)
+    return empty_->showReason(tr("No graph break"), holdings.isOver ? tr("Nothing was compiled in this recording.") : tr("Nothing was compiled so far."));
   empty_->showReason(tr("No graph break"),
                      tr("Everything was compiled, and capture followed it so far. Where it stops in the middle of a function, the place, "
                         "the reason, the cost and a remedy are listed here."));

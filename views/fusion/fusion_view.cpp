@@ -288,7 +288,9 @@ void FusionView::showContent(FusionContent content) {
                              tr("Fusion decisions appear when a graph has been compiled."));
     askHoldings([this](const query::Holdings& holdings) {
       const Absence absence = absenceOf(holdings, query::Holding::FusionDecisions);
-      if (shown_ == 0 && !holdings.has(query::Holding::FusionDecisions)) decisions_->setEmptyText(absence.headline, absence.hint);
+      if (shown_ != 0) return;
+      if (!holdings.has(query::Holding::FusionDecisions)) decisions_->setEmptyText(absence.headline, absence.hint);
+      else if (holdings.isOver) decisions_->setEmptyText(tr("No graph was compiled"), tr("The program ran no function that torch.compile was given."));
     });
     facts_->setText({});
   } else {

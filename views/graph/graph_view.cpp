@@ -12,6 +12,7 @@
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
@@ -88,8 +89,7 @@ void GraphView::clear() {
   compile_->clear();
   stage_->clear();
   canvas_->setScene(nullptr, nullptr, false);
-  empty_->showReason(tr("No graph yet"),
-                     tr("Graphs appear when a compiled function runs for the first time: captured, then after each stage."));
+  sayNone({});
   details_->showHint(tr("Select a node to see its operator, arguments, shapes, origins and line."));
 }
 
@@ -98,11 +98,22 @@ void GraphView::fail(const Error& error) {
   empty_->showReason(tr("The graph cannot be shown"), str(error.text()));
 }
 
+void GraphView::sayNone(const query::Holdings& holdings) {
+  if (!holdings.has(query::Holding::Graphs)) {
+    const Absence absence = absenceOf(holdings, query::Holding::Graphs);
+    return empty_->showReason(absence.headline, absence.hint);
+  }
+  if (holdings.isOver) return empty_->showReason(tr("No graph was captured"), tr("The program ran no function that torch.compile was given."));
+  empty_->showReason(tr("No graph yet"),
+                     tr("Graphs appear when a compiled function runs for the first time: captured, then after each stage."));
+}
+
 void GraphView::load() {
   session()->ask<std::vector<GraphChoice>>(
       this, "graphs", [](session::Reader& reader) { return loadGraphChoices(reader); },
       [this](Result<std::vector<GraphChoice>>& result) {
         if (!result) return fail(result.error());
+        if (result->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         if (result->size() == choices_.size()) return;  // nothing new
         choices_ = std::move(*result);
         fillCompiles();

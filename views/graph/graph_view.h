@@ -37,6 +37,7 @@ class GraphView : public View {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   static QString stageText(const query::GraphRow& row);
   void buildToolbars();
   void arrangeToolbars();

@@ -175,7 +175,7 @@ void GuardsView::sayNone(const query::Holdings& holdings) {
     empty_->showReason(noGuards.headline, noGuards.hint);
     guards_->setEmptyText(noGuards.headline, noGuards.hint);
   } else {
-    empty_->showReason(tr("No compiled frame yet"),
+    empty_->showReason(holdings.isOver ? tr("No frame was compiled") : tr("No compiled frame yet"),
                        tr("Each compiled function appears here with its entries: one for the first compile, one more for each recompile."));
     guards_->setEmptyText(tr("No guards"), shownCompile_ != 0 ? tr("None was recorded for this entry.") : tr("Choose a compiled entry; its assumptions are listed here."));
   }
@@ -207,8 +207,10 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
   }
   const int scrolled = tree_->verticalScrollBar()->value();
   tree_->clear();
+  QList<QTreeWidgetItem*> tops;  // filled first: what is in a tree measures its columns at each word
   for (const auto& frame : frames) {
-    auto* top = new QTreeWidgetItem(tree_);
+    auto* top = new QTreeWidgetItem;
+    tops << top;
     top->setText(0, titleOf(frame));
     top->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
     top->setToolTip(0, str(shortPlace(frame.file, frame.line)) + (frame.reason.empty() ? QString() : QStringLiteral("\n") + str(frame.reason)));
@@ -230,14 +232,16 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
     top->setText(1, str(formatCount(guards)));
     top->setText(2, failures > 0 ? str(formatCount(failures)) : QString());
     if (frame.status != "compiled" && !frame.status.empty()) top->setText(3, str(frame.status));
-    for (QTreeWidgetItem* item : {top}) {
-      for (int c : {1, 2, 3}) item->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
-    }
+    for (int c : {1, 2, 3}) top->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
     for (int i = 0; i < top->childCount(); ++i) {
       for (int c : {1, 2, 3}) top->child(i)->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
     }
+  }
+  tree_->addTopLevelItems(tops);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const auto& frame = frames[i];
     const auto was = wasOpen.find(frame.frame);
-    top->setExpanded(was != wasOpen.end() ? was->second : frame.entries.size() > 1 || frames.size() <= 12);
+    tops[static_cast<qsizetype>(i)]->setExpanded(was != wasOpen.end() ? was->second : frame.entries.size() > 1 || frames.size() <= 12);
   }
   filterTree(treeFilter_->text());
   QTreeWidgetItem* item = shownFrame_ != 0 ? findItem(shownFrame_, shownCompile_) : nullptr;

@@ -7,6 +7,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
 #include "views/widgets/text.h"
 
@@ -57,7 +58,7 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   table_ = new DataTable(QStringLiteral("kernels.table"), tr("Filter kernels by name, kind or line"), kernelColumns());
   table_->setWidestColumn(290);
   table_->sortBy(kKernelTotal, Qt::DescendingOrder);
-  table_->setEmptyText(tr("No kernel yet"), tr("Kernels appear when a compiled graph has been lowered; times with their first launch."));
+  sayNone({});
   tabs_ = new QTabWidget;
   tabs_->setAccessibleName(tr("About the kernel"));
   tabs_->setObjectName(QStringLiteral("kernels.tabs"));
@@ -181,6 +182,15 @@ void KernelsView::clear() {
   showDetail({});
 }
 
+void KernelsView::sayNone(const query::Holdings& holdings) {
+  if (!holdings.has(query::Holding::Launches) && !holdings.has(query::Holding::Graphs)) {
+    const Absence absence = absenceOf(holdings, query::Holding::Launches);
+    return table_->setEmptyText(absence.headline, absence.hint);
+  }
+  if (holdings.isOver) return table_->setEmptyText(tr("No kernel"), tr("Nothing was lowered to kernels, and none was launched, in this recording."));
+  table_->setEmptyText(tr("No kernel yet"), tr("Kernels appear when a compiled graph has been lowered; times with their first launch."));
+}
+
 void KernelsView::load() {
   loadRooflinePlot();
   loadList();
@@ -194,6 +204,7 @@ void KernelsView::loadList() {
         if (!list) return table_->setEmptyText(tr("The kernels cannot be read"), str(list.error().text()));
         isWhole_ = list->isWhole();
         table_->setRest(isWhole_ ? 0 : list->all);
+        if (list->all == 0) askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         table_->setRows(std::move(list->rows));
         if (wanted_ != 0) return showLocation(Location::of(ObjectKind::Kernel, std::exchange(wanted_, 0)));
         if (shown_ == 0 && table_->filter()->rowCount() > 0) {

@@ -46,6 +46,7 @@ class KernelsView : public View {
   void showPending();
   void loadRooflinePlot();
   void loadList();
+  void sayNone(const query::Holdings& holdings);
   void openKernel(int64_t kernel);
   void showLine(const std::string& file, int line);
   /// The node that a line of the loop IR is a part of is selected everywhere.

@@ -58,7 +58,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                       tr("Functions that the compiler met, with what resumes them after graph breaks. Compiles: each attempt at one, and each backward pass."), toList(&OverviewView::functions_));
   graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"), tr("Graphs that were captured: of every entry, of what resumes after breaks, and of backward passes. Calls: how often compiled code ran."),
                       toView("graph"));
-  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("How often compiling met a break; places: lines of the program at which it did."), toView("breaks"));
+  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"), tr("Lines of the program at which compiling met a break, and how many compilations did."), toView("breaks"));
   recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
                                 toView("recompiles"));
   kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
@@ -255,7 +255,7 @@ void OverviewView::fill(OverviewModel& model) {
   askOperators();
   showNumbers(model);
   showVerdict(model.summary.coverage);
-  sayNone(model.holdings, model.state != "recording" && model.state != "importing");
+  sayNone(model.holdings);
   const auto& s = model.summary;
   std::vector<StageBar::Part> parts{{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4}, {tr("codegen"), s.codegenMs, 1}};
   // What a backend of the program's own takes, or importing it, is in no stage.
@@ -301,8 +301,9 @@ void OverviewView::showVerdict(const query::Coverage& coverage) {
   }
 }
 
-void OverviewView::sayNone(const query::Holdings& holdings, bool isOver) {
+void OverviewView::sayNone(const query::Holdings& holdings) {
   using query::Holding;
+  const bool isOver = holdings.isOver;
   const struct {
     DataTable* table;
     Holding what;
@@ -310,7 +311,7 @@ void OverviewView::sayNone(const query::Holdings& holdings, bool isOver) {
   } lists[] = {
       {functions_, Holding::Graphs, isOver ? tr("No function was compiled") : tr("No function was compiled yet"),
        isOver ? tr("The program called nothing that torch.compile had been given.") : tr("Functions appear when torch.compile first captures them.")},
-      {hottest_, Holding::RunTimes, isOver ? tr("No kernel ran") : tr("No kernel has run yet"),
+      {hottest_, Holding::Launches, isOver ? tr("No kernel ran") : tr("No kernel has run yet"),
        isOver ? tr("The recording has no launch of compiled code.") : tr("Kernels appear with their first launch.")},
       {breaks_, Holding::Breaks, tr("No graph breaks"), tr("Every captured frame became one graph.")},
       {recompiles_, Holding::Recompiles, tr("No recompiles"), tr("No guard of a compiled entry has failed.")},
@@ -341,13 +342,13 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
-  setCount(breaksNumber_, Holding::Breaks, breaks, number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
+  setCount(breaksNumber_, Holding::Breaks, static_cast<int64_t>(s.graphBreaks.size()), number(breaks, tr("compile stopped"), tr("compiles stopped")));
   setCount(recompilesNumber_, Holding::Recompiles, s.compiledAgain, s.limitsReached > 0 ? number(s.limitsReached, tr("limit reached"), tr("limits reached")) : QString());
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
-  setCount(launches_, Holding::RunTimes, s.launches, {});
+  setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),

@@ -48,7 +48,7 @@ class OverviewView : public View {
   void showHead(const OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void showVerdict(const query::Coverage& coverage);
-  void sayNone(const query::Holdings& holdings, bool isOver);
+  void sayNone(const query::Holdings& holdings);
   void askOperators();
   void setTabCount(DataTable* table, const QString& title, int count);
 

@@ -5,6 +5,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "profiler/query/holdings.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 #include "views/widgets/side_splitter.h"
@@ -45,7 +46,6 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
   files_ = new DataTable(QStringLiteral("source.files"), tr("Filter files"),
                          {{tr("File")}, {tr("Breaks"), {}, true}, {tr("Time"), tr("Time of the kernels that its lines became"), true}});
   files_->setStretchColumn(0);
-  files_->setEmptyText(tr("No file yet"), tr("Files appear when a function of theirs is compiled."));
   code_ = new CodePane(QStringLiteral("source.code"), Language::Python);
   code_->setAccessibleName(tr("Source code"));
   findBar_ = new FindBar(QStringLiteral("source.find"),
@@ -88,8 +88,14 @@ void SourceView::clear() {
   wantedPath_.clear();
   pendingLine_ = 0;
   files_->setRows({});
-  empty_->showReason(tr("No source yet"), tr("Choose a file beside. Files appear when a function of theirs is compiled."));
+  sayNone({});
   details_->showHint(tr("Select a line to see its graph breaks, failing guards and kernels."));
+}
+
+void SourceView::sayNone(const query::Holdings& holdings) {
+  const QString hint = holdings.isOver ? tr("The recording speaks of no line of a file.") : tr("Files appear when a function of theirs is compiled.");
+  files_->setEmptyText(holdings.isOver ? tr("No file") : tr("No file yet"), hint);
+  empty_->showReason(holdings.isOver ? tr("No source") : tr("No source yet"), holdings.isOver ? hint : tr("Choose a file beside. Files appear when a function of theirs is compiled."));
 }
 
 void SourceView::load() {
@@ -97,6 +103,7 @@ void SourceView::load() {
       this, "files", [](session::Reader& reader) { return loadSourceFiles(reader); },
       [this](Result<TableRows>& rows) {
         if (!rows) return empty_->showReason(tr("The files cannot be read"), str(rows.error().text()));
+        if (rows->empty()) askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         const std::string first = rows->empty() ? std::string() : rows->front().location.file;
         files_->setRows(std::move(*rows));
         openFile(wantedPath_.empty() ? first : wantedPath_, pendingLine_);

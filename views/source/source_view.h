@@ -39,6 +39,7 @@ class SourceView : public View {
   void follow(const Location& location) override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   void openFile(const std::string& path, int line);
   void showSource(SourceText source);
   void showMarks();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiler/query/gpu_gaps.h"
+#include "profiler/query/holdings.h"
 #include "profiler/session/reader.h"
 #include "views/common/table.h"
 #include "views/common/units.h"
@@ -90,7 +91,11 @@ void TimelineView::load() {
       this, "outline", [](session::Reader& reader) { return loadTimelineOutline(reader); },
       [this](Result<TimelineOutline>& outline) {
         if (!outline) return empty_->showReason(tr("The timeline cannot be read"), str(outline.error().text()));
-        if (outline->lanes.empty()) return;
+        if (outline->lanes.empty()) {
+          return askHoldings([this](const query::Holdings& holdings) {
+            if (holdings.isOver) empty_->showReason(tr("Nothing happened"), tr("The recording holds no stage of the compiler, no call of compiled code and no kernel launch."));
+          });
+        }
         empty_->showContent();
         canvas_->setOutline(std::move(*outline), loaded_);
         loaded_ = true;

@@ -75,7 +75,7 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
   column->addWidget(empty_, 1);
 
   connect(filterBox_, &FilterBox::filterChanged, this, [this](const QString& text) {
-    filter_->setFilterText(text);
+    keepSelection([&] { filter_->setFilterText(text); });
     updateHits();
     emit filterChanged(text);
   });
@@ -99,6 +99,8 @@ void DataTable::dress(QTableView* table) {
   table->setTabKeyNavigation(false);
   table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   table->verticalHeader()->hide();
+  constexpr int kMeasuredRows = 200;  // beside those in sight: measuring a thousand rows of twenty columns is a stall
+  table->horizontalHeader()->setResizeContentsPrecision(kMeasuredRows);
   table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 7);
   table->horizontalHeader()->setStretchLastSection(!model_->isNumeric(model_->columnCount() - 1));
   table->horizontalHeader()->setHighlightSections(false);
@@ -146,17 +148,22 @@ void DataTable::setEmptyText(const QString& headline, const QString& hint) {
   if (model_->rowCount() == 0) empty_->showReason(headline, hint);
 }
 
-void DataTable::setRows(TableRows rows) {
+void DataTable::keepSelection(const std::function<void()>& change) {
   std::vector<std::string> selected;
   for (const QModelIndex& index : table_->selectionModel()->selectedRows()) selected.push_back(identity(model_->row(filter_->mapToSource(index).row())));
   const TableRow* old = current();
+  const bool any = old || !selected.empty();
   const std::string present = old ? identity(*old) : std::string();
   const int scroll = table_->verticalScrollBar()->value();
   quiet_ = true;
-  model_->setRows(std::move(rows));
-  if (old || !selected.empty()) restoreSelection(selected, present);
+  change();
+  if (any) restoreSelection(selected, present);
   table_->verticalScrollBar()->setValue(scroll);
   quiet_ = false;
+}
+
+void DataTable::setRows(TableRows rows) {
+  keepSelection([&] { model_->setRows(std::move(rows)); });
   isSharing_ = true;  // to hide a column is not to arrange it
   for (int c = 0; c < model_->columnCount(); ++c)
     if (model_->isOptional(c)) table_->setColumnHidden(c, model_->rowCount() > 0 && !model_->hasText(c));
@@ -177,9 +184,7 @@ void DataTable::setRows(TableRows rows) {
 }
 
 void DataTable::fitColumns(QTableView* table) {
-  isSharing_ = true;
-  table->resizeColumnsToContents();
-  isSharing_ = isArranged_ = false;
+  isArranged_ = false;
   wanted_.resize(static_cast<size_t>(model_->columnCount()));
   // Not the widths themselves: the last column's is what the others have left.
   const QAbstractItemView* cells = table;

@@ -2,6 +2,7 @@
 
 #include <QSplitter>
 #include <QTableView>
+#include <functional>
 
 #include "views/widgets/empty_state.h"
 #include "views/widgets/filter_box.h"
@@ -62,6 +63,8 @@ class DataTable : public QWidget {
  private:
   void copySelection();
   /// By what tells rows apart (`identity`): after a refresh.
+  /// `change` resets the rows; those that were selected are so again, where they are still there.
+  void keepSelection(const std::function<void()>& change);
   void restoreSelection(const std::vector<std::string>& selected, const std::string& present);
   void updateHits();
   const TableRow* rowAt(const QModelIndex& index) const;

@@ -237,11 +237,11 @@ void SessionLink::lookForGrowth(session::Reader& reader) {
     return;
   }
   // One that seems abandoned may have been opened before it said which process records it.
-  const bool wasAbandoned = isAbandoned();
-  if (!isLive() && !wasAbandoned) return;
+  const Recording was = recording_;
+  if (was != Recording::Live && was != Recording::Abandoned) return;
   const bool changed = reader.refresh();
   noteState(reader);
-  if (!changed && (isLive() || wasAbandoned)) return;
+  if (!changed && recording_ == was) return;
   post([this] { emit grown(); });
 }
 

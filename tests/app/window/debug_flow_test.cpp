@@ -1,5 +1,6 @@
 // Debugging in the window, by keys and clicks, with the real program. Needs bin/fusebox and the engine host.
 #include <QApplication>
+#include <QDockWidget>
 #include <QFile>
 #include <QLabel>
 #include <QLineEdit>
@@ -135,6 +136,8 @@ class DebugFlowTest : public QObject {
     QTRY_VERIFY(output().count("result [") == 2);  // that of k = 2 was passed by
     QTRY_VERIFY(cell("debug.breakpoints", 0, 2).contains("hit 1 time"));
     QVERIFY(cell("debug.breakpoints", 0, 1).endsWith("if k > 5 and x.shape == [4, 8]"));
+    // Two panels in one place have tabs, which name them; a title more would say it twice.
+    QTRY_VERIFY(find<QDockWidget>("dock.output")->isVisibleTo(window_.get()) && find<QDockWidget>("dock.debug")->titleBarWidget() && find<QDockWidget>("dock.output")->titleBarWidget());
     // The row of the tensor opens what it holds.
     panel()->tabs()->setCurrentIndex(0);
     QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("x"));
@@ -156,6 +159,12 @@ class DebugFlowTest : public QObject {
     QTest::keyClicks(name, "k");
     QTest::keyClick(name, Qt::Key_Return);
     QTRY_VERIFY(find<QLabel>("debug.tensor.problem")->text().contains("no tensor") && !find<QLabel>("debug.tensor.problem")->isHidden());
+    // A breakpoint for one stop is in the list until that.
+    debugger()->addBreakpoint({{"kind", "pass"}, {"name", "*"}, {"when", "after"}, {"once", true}});
+    QTRY_VERIFY(cell("debug.breakpoints", 1, 2).contains("not hit yet"));
+    stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("pass"));
+    QTRY_COMPARE(debugger()->breakpoints().size(), size_t{1});
     // Restart: from the beginning, to the first compile.
     QSignalSpy ended(window_->runner(), &ScriptRunner::finished);
     QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);

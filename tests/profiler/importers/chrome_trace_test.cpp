@@ -7,6 +7,7 @@
 
 #include "profiler/importers/chrome_event.h"
 #include "profiler/importers/trace_names.h"
+#include "profiler/query/gpu_gaps.h"
 #include "profiler/query/operators.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
@@ -53,6 +54,13 @@ class ChromeTraceTest : public QObject {
         "JOIN flows f ON f.to_event_id = g.event_id JOIN cpu_events e ON e.event_id = f.from_event_id "
         "JOIN launches l ON l.launch_id = g.launch_id WHERE g.correlation = 179252",
         "4395614562798261,865,179252,cuLaunchKernel,4395614562769341,1");
+    COMPARE_ROWS(in_, "SELECT called_ns, call_dur_ns > 0, thread = (SELECT thread FROM cpu_events WHERE name = 'cuLaunchKernel' AND start_ns = called_ns) FROM gpu_events "
+                      "WHERE correlation = 179252", "4395614562769341,1,1");
+    QCOMPARE(in_.number("SELECT count(*) FROM flows WHERE kind = 'launch'"), in_.number("SELECT count(*) FROM gpu_events WHERE called_ns IS NOT NULL"));
+    // Whoever asked for a kernel is known, so what held the device up is too.
+    auto idle = query::gpuIdle(in_.reader(), 10);
+    QVERIFY(idle && idle->size() == 1 && !idle->front().longest.empty());
+    for (const auto& gap : idle->front().longest) QVERIFY(gap.cause != query::GapCause::Unknown);
     COMPARE_ROWS(in_, "SELECT name, kind, launches FROM kernels WHERE name = 'triton_poi_fused_clone_transpose_0'",
                  "triton_poi_fused_clone_transpose_0,generated,1");
     QVERIFY(in_.number("SELECT count(*) FROM kernels WHERE kind = 'extern' AND op = 'aten::mm'") > 0);

@@ -79,6 +79,15 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM guards WHERE compile_id = 1"), int64_t{12});
   }
 
+  // What a comparison of two logs has to explain a difference of guards or kernels with.
+  void settingsOfTheCompilerAreFacts() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    COMPARE_ROWS(in_,
+                 "SELECT key, value FROM session_info WHERE key IN ('config.automatic_dynamic_shapes', 'config.recompile_limit', "
+                 "'config.inductor.max_fusion_size', 'config.inductor._profile_var') ORDER BY key",
+                 "config.automatic_dynamic_shapes,True;config.inductor.max_fusion_size,64;config.recompile_limit,8");
+  }
+
   void relationsAreReadInWordsOfPython() {
     using importing::parseRelation;
     using importing::RelationText;
@@ -347,6 +356,26 @@ class TorchTraceTest : public QObject {
     QVERIFY(in_.open(in_.write("crlf.log", crlf)));
     COMPARE_ROWS(in_, "SELECT what FROM losses WHERE what <> 'source_text'", "");
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts"), int64_t{67});
+  }
+
+  // A file of this disk is the one that ran where it has every line that the log quotes; a changed one is not shown in its place.
+  void unchangedSourcesAreReadFromThisDisk() {
+    const auto bytes = importing::firstBytes(Imported::data("recompile.log.gz"), size_t{8} << 20);
+    QVERIFY(bytes && in_.open(Imported::data("recompile.log.gz")));
+    const std::string was = "/tmp/demo/recompile.py";
+    const QString quoted = QString::fromStdString(in_.rows("SELECT text FROM t_source_file WHERE path = '" + was + "'"));
+    QVERIFY(quoted.contains("return"));
+    QStringList lines = quoted.split('\n');
+    for (QString& line : lines) line = line.isEmpty() ? "# not quoted" : "    " + line;
+    for (const bool changed : {false, true}) {
+      if (changed) lines.replaceInStrings("return", "yield");
+      const std::string text = lines.join('\n').toStdString() + "\n", path = in_.write(changed ? "changed.py" : "same.py", text);
+      std::string log = *bytes;
+      for (size_t at = 0; (at = log.find(was, at)) != std::string::npos; at += path.size()) log.replace(at, was.size(), path);
+      QVERIFY(in_.open(in_.write("moved.log", log)));
+      QCOMPARE(in_.rows("SELECT truncated FROM t_source_file WHERE path = '" + path + "'"), std::string(changed ? "1" : "0"));
+      QCOMPARE(in_.rows("SELECT text FROM t_source_file WHERE path = '" + path + "'"), changed ? quoted.toStdString() : text);
+    }
   }
 
   void timesAreUnixTimes() {
