@@ -25,7 +25,7 @@ namespace {
 using namespace capture;
 
 constexpr const char* kKind = "capture";
-/// Captures of one place: others of the same function (with other classes below it, or other sizes).
+/// Captures of one place that lie beside each other: of other classes below the same function, or of other sizes.
 constexpr int kSlots = 8;
 
 py::object function(const char* name) { return py::module_::import("fusebox._kept_captures").attr(name); }
@@ -40,39 +40,33 @@ std::string optionsText(const RegionOptions& o) {
          flag("deterministic", o.deterministic) + flag("capture_only", o.captureOnly) + flag("cudagraphs", o.graphs.use) + flag("cudagraph_or_error", o.graphs.orError);
 }
 
-/// What a capture and its graph speak of: without a slot the key of none.
+/// What an entry holds. `graph` is read only where the rest fits.
 struct Payload {
   std::string objects, archive, graph, facts, devices;
+  std::vector<int64_t> gpus;  ///< that the graph works on
   int64_t captureNs = 0;
   template <class A>
   void fields(A& a) {
-    a(objects, archive, graph, facts, devices, captureNs);
+    a(objects, archive, graph, facts, devices, gpus, captureNs);
   }
 };
 
-/// Devices that a graph works on: what one can do decides how a graph is cut.
-std::string devicesOf(const aot::AotModule& module) {
-  std::set<int> gpus;
+std::vector<int64_t> gpusOf(const aot::AotModule& module) {
+  std::set<int64_t> gpus;
   for (const graph::TensorMeta& input : module.inputs)
     if (input.device.kind == graph::DeviceKind::Cuda) gpus.insert(std::max<int>(0, input.device.index));
-  std::string text;
-  for (const int gpu : gpus) text += std::to_string(gpu) + ": " + runtime::gpu::deviceText(gpu).value_or("unknown") + "; ";
-  return text;
+  return {gpus.begin(), gpus.end()};
 }
-std::string devicesNow(const std::string& kept) {
+/// What they are here and now: what a device can do decides how a graph is cut.
+std::string textOf(const std::vector<int64_t>& gpus) {
   std::string text;
-  for (size_t at = 0; at < kept.size();) {
-    const int gpu = std::atoi(kept.c_str() + at);
-    text += std::to_string(gpu) + ": " + runtime::gpu::deviceText(gpu).value_or("none") + "; ";
-    at = kept.find("; ", at);
-    if (at != std::string::npos) at += 2;
-  }
+  for (const int64_t gpu : gpus) text += runtime::gpu::deviceText(static_cast<int>(gpu)).value_or("none") + "; ";
   return text;
 }
 
 /// Operators of libraries in C++ mean the same wherever they are; the program's own are its Python.
 bool isProgramsOperator(const std::string& op) {
-  static const std::set<std::string, std::less<>> libraries = {"aten", "prim", "prims", "quantized", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "torchvision", "mkldnn", "onednn", "fbgemm", "torchaudio"};
+  static const std::set<std::string, std::less<>> libraries = {"fusebox", "aten", "prim", "prims", "quantized", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "torchvision", "mkldnn", "onednn", "fbgemm", "torchaudio"};
   return libraries.find(std::string_view(op).substr(0, op.find(':'))) == libraries.end();
 }
 
@@ -166,7 +160,7 @@ class CacheOfCaptures final : public KeptCaptures {
     inductor::ArchiveReader reader(bytes);
     payload->fields(reader);
     if (!reader.atEnd()) throw inductor::ArchiveError("there is more than that");
-    if (devicesNow(payload->devices) != payload->devices) {
+    if (textOf(payload->gpus) != payload->devices) {
       why = "it was captured with other GPUs";
       return false;
     }
@@ -194,7 +188,8 @@ class CacheOfCaptures final : public KeptCaptures {
     auto work = [header = std::move(header), payload = std::move(payload), function = std::move(function), isShared]() mutable {
       if (function) {
         payload.graph = writeStoredModule(function->module());
-        payload.devices = devicesOf(function->module());
+        payload.gpus = gpusOf(function->module());
+        payload.devices = textOf(payload.gpus);
         header.nodes = static_cast<int64_t>(function->module().forward.nodes().size());
       }
       inductor::ArchiveWriter writer;

@@ -349,8 +349,7 @@ class IntNode final : public Node {
   double guard_float(const char*, int64_t) override { return static_cast<double>(specialised(e_)); }
   int64_t int_() override { return specialised(e_); }
   bool bool_() override { return decided(Compare::Ne, e_, 0); }
-  /// libtorch asks for it in messages of errors, which the program may read.
-  std::string str() override { return e_.isConstant() || env()->closed() ? e_.str() : std::to_string(specialised(e_)); }
+  std::string str() override { return e_.str(); }
   std::optional<int64_t> constant_int() override { return e_.maybeConstant(); }
   std::optional<int64_t> maybe_as_int() override { return e_.maybeConstant(); }
   bool is_constant() override { return e_.isConstant(); }

@@ -376,6 +376,8 @@ RecipePtr RecipeMaker::plainDict(PyObject* object) {
 }
 
 RecipePtr RecipeMaker::plainSet(PyObject* object) {
+  // One that code holds is itself: a set into which an equal one is merged gets another order.
+  if (PyFrozenSet_CheckExact(object) && isValueObject(object) && !e_.isFresh(object)) return constant(object);
   refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
   PyRef items = PyRef::steal(PySequence_List(object));

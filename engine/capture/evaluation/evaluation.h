@@ -187,6 +187,7 @@ class Evaluation final : public Operations {
   bool storeElement(PyObject* list, PyObject* key, PyObject* value);
   bool append(PyObject* list, PyObject* item) override;
   bool addToSet(PyObject* set, PyObject* item) override;
+  bool mergeIntoSet(PyObject* set, PyObject* whole) override;
   PyRef tupleOf(PyObject* sequence) override;
   void willUnbind(const Frame& frame, PyObject* value) override;
   /// Calls a method of a builtin list, set or deque, args[0], which changes it in a way that depends on the other arguments alone. What

@@ -247,7 +247,7 @@ bool isMergedAsWhole(PyObject* iterable) {
 bool Operations::updateSet(PyObject* set, PyObject* iterable) {
   PyRef iterator = iter(iterable);
   if (!iterator) return false;
-  if (isMergedAsWhole(iterable)) return _PySet_Update(set, iterable) == 0;
+  if (isMergedAsWhole(iterable)) return mergeIntoSet(set, iterable);
   while (PyRef item = next(iterator.get()))
     if (!addToSet(set, item.get())) return false;
   return !PyErr_Occurred();

@@ -90,6 +90,8 @@ class Operations {
   virtual bool storeKey(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value) == 0; }
   virtual bool append(PyObject* list, PyObject* item) { return PyList_Append(list, item) == 0; }
   virtual bool addToSet(PyObject* set, PyObject* item) { return PySet_Add(set, item) == 0; }
+  /// Adds all elements of a set, frozenset or dict of constants in CPython's order (isMergedAsWhole).
+  virtual bool mergeIntoSet(PyObject* set, PyObject* whole) { return _PySet_Update(set, whole) == 0; }
   virtual PyRef tupleOf(PyObject* sequence) { return PyRef::steal(PySequence_Tuple(sequence)); }
   /// Before the last reference that a local variable holds may go.
   virtual void willUnbind(const Frame&, PyObject*) {}

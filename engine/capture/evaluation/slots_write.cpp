@@ -106,6 +106,12 @@ bool Evaluation::addToSet(PyObject* set, PyObject* item) {
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
 }
 
+bool Evaluation::mergeIntoSet(PyObject* set, PyObject* whole) {
+  if (isFresh(set)) return _PySet_Update(set, whole) == 0;
+  PyObject* args[] = {set, whole};
+  return static_cast<bool>(mutate(methodOf(&PySet_Type, "update"), {args, 2, nullptr}));
+}
+
 PyRef Evaluation::tupleOf(PyObject* sequence) {
   know(sequence);
   return PyRef::steal(PySequence_Tuple(sequence));

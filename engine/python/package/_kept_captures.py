@@ -1,26 +1,31 @@
 """Captures in the cache: how they speak of the program's objects, for the engine (engine/python/kept_captures.cpp)."""
 
 import json
+import sys
 
 from . import _settings_table
 from ._config import config
 from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
-
-# Code is the same where it stands on the same lines too: captures name them.
 
 # What never changes a capture, or is a part of its key already.
 _OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
 
 
 def code_digest(code):
+    """Of code and of the lines that it stands on, which captures name."""
     return digest_of(code_parts(code, lines=True))
 
 
+# Libraries whose functions of C are called while capturing, or whose operators are in graphs.
+_LIBRARIES = ("numpy", "scipy", "torchvision", "torchaudio")
+
+
 def settings():
-    """All settings that are not the default's, as text."""
+    """All settings that are not the default's, and which libraries answer, as text."""
     defaults = config.defaults()
     ours = {name: repr(value) for name in config.names() if name not in _OF_OTHERS and (value := getattr(config, name)) != defaults[name]}
-    return json.dumps([ours, _settings_table.recorded_settings()], sort_keys=True)
+    libraries = {name: str(getattr(sys.modules[name], "__version__", "")) for name in _LIBRARIES if name in sys.modules}
+    return json.dumps([ours, _settings_table.recorded_settings(), libraries], sort_keys=True)
 
 
 def name_of(value):

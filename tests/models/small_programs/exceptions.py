@@ -420,23 +420,6 @@ def arguments_that_cannot_be_unpacked_name_the_function(compile):
 
 
 @script
-def sizes_in_messages(compile):
-    """Numbers of this call, also where sizes are symbols."""
-    @compile
-    def f(x):
-        said = []
-        for act in (lambda: x[100000], lambda: x.narrow(0, 0, 4000), lambda: x.view(3, 1000)):
-            try:
-                act()
-            except (IndexError, RuntimeError) as error:
-                said.append(str(error))
-        return x * 2, said
-
-    g = compile(f, dynamic=True)
-    return [h(torch.arange(float(n))) for h in (f, g) for n in (9, 10, 11)]
-
-
-@script
 def numbers_that_are_no_floats_get_a_gradient(compile):
     """A loss written to counts: eager lets it be, and refuses what is computed from them."""
     def into_an_input(x, counts):
