@@ -6,8 +6,6 @@
 #include <ctime>
 #include <set>
 
-#include "engine/capture/cpython/once.h"
-#include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/kept_captures.h"
 #include "engine/capture/entries/place_name.h"
 #include "engine/compile/graph_cache.h"
@@ -70,21 +68,45 @@ bool isProgramsOperator(const std::string& op) {
   return libraries.find(std::string_view(op).substr(0, op.find(':'))) == libraries.end();
 }
 
-class CacheOfCaptures final : public KeptCaptures {
+/// Without a slot. Nothing: `why`.
+std::optional<cache::CacheKey> keyOf(const CapturePlace& place, std::string& why) {
+  const std::string globals = py::cast<std::string>(function("name_of")(py::handle(place.globals)));
+  if (globals.empty()) {
+    why = "the function's namespace is no module's";
+    return std::nullopt;
+  }
+  auto jit = processJit();
+  if (!jit) {
+    why = jit.error().text();
+    return std::nullopt;
+  }
+  cache::CacheKey key = platformKey((*jit)->target());
+  key.add("Python", Py_GetVersion());
+  key.add("cache key tag", place.caches.keyTag.value_or(cache::cacheKeyTag()));
+  key.add("function", placeName(place.code, place.point));
+  key.add("code", codeDigest(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(place.code.code))));
+  key.add("namespace", globals);
+  key.add("options", optionsText(place.options));
+  key.add("settings", py::cast<std::string>(function("settings")()));
+  return key;
+}
+
+class CachedPlace final : public KeptPlace {
  public:
-  bool recall(const CapturePlace& place, const std::function<bool(Candidate&)>& take, std::string& why) override {
-    const auto key = keyOf(place, why);
-    if (!key) return false;
+  /// `key`: without a slot.
+  CachedPlace(const CapturePlace& place, cache::CacheKey key) : place_(place), key_(std::move(key)) {}
+
+  bool recall(const std::function<bool(Candidate&)>& take, std::string& why) override {
     for (int slot = 0; slot < kSlots; ++slot) {
       std::string wrong;
-      auto fetched = GraphCache::instance().fetch(ofSlot(*key, slot), isShared(place), wrong);
+      auto fetched = GraphCache::instance().fetch(ofSlot(key_, slot), isShared(), wrong);
       if (!wrong.empty()) why = wrong;
       if (!fetched) break;
       try {
-        if (takes(place, fetched->entry.payload, take, why)) return true;
+        if (takes(fetched->entry.payload, take, why)) return true;
       } catch (const inductor::ArchiveError& error) {
         why = std::string("a capture in the cache is damaged: ") + error.what();
-        GraphCache::instance().drop(ofSlot(*key, slot), why);
+        GraphCache::instance().drop(ofSlot(key_, slot), why);
       } catch (py::error_already_set& error) {
         why = error.what();
         if (error.matches(PyExc_KeyboardInterrupt)) throw;
@@ -95,10 +117,7 @@ class CacheOfCaptures final : public KeptCaptures {
     return false;
   }
 
-  std::string keep(const CapturePlace& place, const Entry& entry, std::string facts, int64_t captureNs) override {
-    std::string why;
-    const auto key = keyOf(place, why);
-    if (!key) return why;
+  std::string keep(const Entry& entry, std::string facts, int64_t captureNs) override {
     if (entry.function)
       for (const graph::Node& node : entry.function->module().forward.nodes())
         if (node.kind == graph::NodeKind::Call && isProgramsOperator(node.op)) return "operator " + node.op + " is the program's own";
@@ -106,7 +125,7 @@ class CacheOfCaptures final : public KeptCaptures {
     try {
       const py::object names = function("Names")(followedBy(entry)), knows = names.attr("knows");
       const StoreRules rules{[&](const py::object& object) { return py::cast<bool>(knows(object)); }, codeDigest};
-      StoredEntry stored = writeStoredEntry(entry, place.code.code->co_nlocalsplus, rules);
+      StoredEntry stored = writeStoredEntry(entry, place_.code.code->co_nlocalsplus, rules);
       py::list objects;
       for (const py::object& object : stored.objects) objects.append(object);
       payload.objects = py::cast<std::string>(names.attr("text")(objects));
@@ -119,43 +138,21 @@ class CacheOfCaptures final : public KeptCaptures {
     }
     payload.facts = std::move(facts);
     payload.captureNs = captureNs;
-    cache::EntryHeader header{kKind, *key, py::cast<std::string>(py::handle(place.code.code->co_qualname)), static_cast<int64_t>(std::time(nullptr)), captureNs};
+    cache::EntryHeader header{kKind, key_, py::cast<std::string>(py::handle(place_.code.code->co_qualname)), static_cast<int64_t>(std::time(nullptr)), captureNs};
     // What takes no Python is done behind the program's back.
-    write(std::move(header), std::move(payload), entry.function, isShared(place));
+    write(std::move(header), std::move(payload), entry.function, isShared());
     return {};
   }
 
  private:
-  static bool isShared(const CapturePlace& place) { return place.caches.isShared.value_or(cache::isSwitchedOn("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE")); }
+  bool isShared() const { return place_.caches.isShared.value_or(cache::isSwitchedOn("TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE")); }
 
-  /// Without a slot. Nothing: `why`.
-  static std::optional<cache::CacheKey> keyOf(const CapturePlace& place, std::string& why) {
-    const std::string globals = py::cast<std::string>(function("name_of")(py::handle(place.globals)));
-    if (globals.empty()) {
-      why = "the function's namespace is no module's";
-      return std::nullopt;
-    }
-    auto jit = processJit();
-    if (!jit) {
-      why = jit.error().text();
-      return std::nullopt;
-    }
-    cache::CacheKey key = platformKey((*jit)->target());
-    key.add("Python", Py_GetVersion());
-    key.add("cache key tag", place.caches.keyTag.value_or(cache::cacheKeyTag()));
-    key.add("function", placeName(place.code, place.point));
-    key.add("code", codeDigest(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(place.code.code))));
-    key.add("namespace", globals);
-    key.add("options", optionsText(place.options));
-    key.add("settings", py::cast<std::string>(function("settings")()));
-    return key;
-  }
   static cache::CacheKey ofSlot(cache::CacheKey key, int slot) {
     key.add("slot", std::to_string(slot));
     return key;
   }
 
-  static bool takes(const CapturePlace& place, const std::string& bytes, const std::function<bool(Candidate&)>& take, std::string& why) {
+  bool takes(const std::string& bytes, const std::function<bool(Candidate&)>& take, std::string& why) const {
     auto payload = std::make_shared<Payload>();
     inductor::ArchiveReader reader(bytes);
     payload->fields(reader);
@@ -171,14 +168,14 @@ class CacheOfCaptures final : public KeptCaptures {
     }
     StoredEntry stored{std::move(payload->archive), {}};
     for (const py::handle object : objects) stored.objects.push_back(py::reinterpret_borrow<py::object>(object));
-    const Finding finding{viewOf(place.state), codeDigest};
-    auto found = std::make_shared<FoundEntry>(readStoredEntry(stored, place.code.code, place.globals, &finding));
+    const Finding finding{viewOf(place_.state), codeDigest};
+    FoundEntry found = readStoredEntry(stored, place_.code.code, place_.globals, &finding);
     Candidate candidate;
-    candidate.segment = std::move(found->segment);
+    candidate.segment = std::move(found.segment);
     candidate.facts = payload->facts;
     candidate.captureNs = payload->captureNs;
     const size_t inputs = candidate.segment.graphInputs.size();
-    candidate.readGraph = [=, results = found->results]() -> std::shared_ptr<const aot::AotModule> {
+    candidate.readGraph = [=, results = found.results]() -> std::shared_ptr<const aot::AotModule> {
       return results < 0 ? nullptr : readStoredModule(payload->graph, inputs, results);
     };
     return take(candidate);
@@ -218,13 +215,18 @@ class CacheOfCaptures final : public KeptCaptures {
     }
     return oldest;
   }
+
+  CapturePlace place_;
+  cache::CacheKey key_;
 };
 
 }  // namespace
 
 void keepCaptures() {
-  static CacheOfCaptures cache;
-  keptCaptures() = &cache;
+  keptPlaceOf = [](const CapturePlace& place, std::string& why) -> std::unique_ptr<KeptPlace> {
+    auto key = keyOf(place, why);
+    return key ? std::make_unique<CachedPlace>(place, std::move(*key)) : nullptr;
+  };
 }
 
 }  // namespace fusebox::python

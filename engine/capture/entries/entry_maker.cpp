@@ -6,6 +6,7 @@
 
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/cache_rules.h"
+#include "engine/capture/entries/capture_facts.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/dynamic_rules.h"
@@ -17,8 +18,6 @@
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
-#include "engine/capture/guards/number_profile.h"
-#include "engine/capture/guards/size_marks.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/runtime/error_text.h"
 
@@ -26,8 +25,6 @@ namespace fusebox::capture {
 namespace {
 
 using record::Recorder;
-
-struct KeptFacts;
 
 /// One attempt to make an entry.
 class EntryMaker {
@@ -60,9 +57,8 @@ class EntryMaker {
   void install(const std::shared_ptr<Entry>& entry);
   std::string whyNotCached() const;
   std::shared_ptr<Entry> recall();
-  std::shared_ptr<Entry> recalled(KeptCaptures::Candidate& candidate, std::string& why, int64_t& furthest);
+  std::shared_ptr<Entry> recalled(KeptPlace::Candidate& candidate, std::string& why, int64_t& furthest);
   void keep(const Entry& entry);
-  std::string differentChoice(const Entry& entry, const KeptFacts& facts);
   void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
@@ -80,6 +76,7 @@ class EntryMaker {
   const GlobalState& now_;
   const RegionOptions* options_;
   cache::CacheWishes caches_;
+  std::unique_ptr<KeptPlace> kept_;  ///< null: captures here are neither looked for in the cache nor kept
   PyObject* globals_;
   std::shared_ptr<StoredGraphs> stored_;
   Recorder* recorder_;
@@ -583,21 +580,20 @@ std::string EntryMaker::whyNotCached() const {
 
 /// An entry of an earlier process that fits this call; null: there is none.
 std::shared_ptr<Entry> EntryMaker::recall() {
-  KeptCaptures* kept = keptCaptures();
-  if (!kept || stored_ || options_->breakEvery) return nullptr;
+  if (!keptPlaceOf || stored_ || options_->breakEvery) return nullptr;
   Counted suspended(captureSuspended());
   std::string why = whyNotCached();
-  const bool isAsked = why.empty();
   std::shared_ptr<Entry> entry;
   int64_t savedNs = 0;
   const int64_t start = nowNs();
   try {
-    if (isAsked) {
+    if (why.empty()) kept_ = keptPlaceOf({code_, point_, state_, *options_, globals_, caches_}, why);
+    if (kept_) {
       const NoCollection whole;
       record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
       std::string problem;  // of the capture that came nearest to fitting
       int64_t furthest = -2;
-      kept->recall({code_, point_, state_, *options_, globals_, caches_}, [&](KeptCaptures::Candidate& candidate) {
+      kept_->recall([&](KeptPlace::Candidate& candidate) {
         savedNs = candidate.captureNs;
         entry = recalled(candidate, problem, furthest);
         return entry != nullptr;
@@ -610,80 +606,12 @@ std::shared_ptr<Entry> EntryMaker::recall() {
     restorePythonError(error);
   }
   if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
-  if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : isAsked ? "miss" : "bypass", {}, why, entry ? savedNs - (nowNs() - start) : 0});
+  if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : kept_ ? "miss" : "bypass", {}, why, entry ? savedNs - (nowNs() - start) : 0});
   return entry;
 }
 
-/// What is kept beside a capture: why its numbers are constants or symbols.
-struct KeptFacts {
-  PlaceProfile place;  ///< numbers as it saw them, and floats that were known to change
-  std::string marks;   ///< of its inputs' sizes
-};
-constexpr char kBetween = '\0';
-std::string writeKeptFacts(const KeptFacts& facts) { return facts.marks + kBetween + writeProfile({{"", facts.place}}); }
-std::optional<KeptFacts> readKeptFacts(const std::string& text) {
-  const size_t between = text.find(kBetween);
-  if (between == std::string::npos) return std::nullopt;
-  const auto profile = readProfile(std::string_view(text).substr(between + 1));
-  if (!profile || !profile->contains("")) return std::nullopt;
-  return KeptFacts{profile->at(""), text.substr(0, between)};
-}
-
-/// Marks of the sizes of an entry's inputs (mark_dynamic and its relatives), after its guards held.
-std::string marksOf(const Entry& entry) {
-  std::string text;
-  for (size_t i = 0; i < entry.graphInputs; ++i) {
-    PyObject* tensor = entry.guards->output(i);
-    if (!tensor || !isTensorObject(tensor)) continue;
-    const std::vector<SizeMark> marks = sizeMarks(tensor, static_cast<size_t>(tensorOf(tensor).dim()));
-    for (size_t dim = 0; dim < marks.size(); ++dim) {
-      const SizeMark& m = marks[dim];
-      text += std::to_string(i) + "." + std::to_string(dim) + ":" + std::to_string(m.dynamic | m.weak << 1 | m.fixed << 2 | m.unbacked << 3 | m.strictUnbacked << 4) + "[" +
-              (m.least ? std::to_string(*m.least) : "") + "," + (m.most ? std::to_string(*m.most) : "") + "] ";
-    }
-  }
-  return text;
-}
-
-/// Why a capture made here and now would choose other symbols and constants than a kept one that fits; empty: it would not. Numbers of this
-/// process's calls decide, and of its job's: the cache alone says nothing of what changes.
-std::string EntryMaker::differentChoice(const Entry& entry, const KeptFacts& facts) {
-  if (marksOf(entry) != facts.marks) return "sizes of its inputs are marked in another way";
-  if (facts.place.floats != point_.runTimeNumbers) return "other floats were known to change";
-  const GuardSet& set = entry.guards->guards();
-  const auto hasChanged = [&](const NumberSource& at, size_t rank, int64_t value) {
-    const NumberHistory::Number* known = point_.numbers.find(at, at.source->str(), rank);
-    return known && (known->changed || std::any_of(known->seen.begin(), known->seen.end(), [&](const auto& seen) { return seen.second != value; }));
-  };
-  const std::vector<graph::Symbol>& symbols = set.shapes().symbols;
-  for (const SymbolOrigin& origin : set.shapes().origins) {
-    if (origin.policy != "automatic") continue;
-    const size_t at = static_cast<size_t>(
-        std::find_if(symbols.begin(), symbols.end(), [&](const graph::Symbol& s) { return graph::SymExpr(s) == graph::SymExpr(origin.symbol); }) - symbols.begin());
-    const std::span<const int64_t> values = entry.guards->symbolValues();
-    const size_t rank = origin.at.kind == NumberSource::Kind::Value ? 0 : set.rankOf(origin.at.source);
-    if (at >= values.size() || !hasChanged(origin.at, rank, values[at])) return origin.at.str() + " is a symbol there, and has not changed here";
-  }
-  if (!symbols_.rules.automatic) return {};
-  for (const Guard& guard : set.guards()) {
-    if (guard.kind == GuardKind::ConstantMatch && guard.expected && PyLong_CheckExact(guard.expected.get())) {
-      int overflow = 0;
-      const int64_t value = PyLong_AsLongLongAndOverflow(guard.expected.get(), &overflow);
-      if (!overflow && value != 0 && value != 1 && hasChanged({NumberSource::Kind::Value, guard.source, -1}, 0, value)) return guard.source->str() + " is a constant there, and has changed here";
-    }
-    if (guard.kind != GuardKind::TensorMatch) continue;
-    const TensorSpec& spec = set.tensorSpec(guard);
-    for (size_t dim = 0; dim < spec.sizes.size() && dim < TensorSpec::kMostFree; ++dim) {
-      const NumberSource at{NumberSource::Kind::Size, guard.source, static_cast<int>(dim)};
-      const int64_t size = spec.sizes[dim];
-      if (!(spec.freeSizes >> dim & 1) && size != 0 && size != 1 && hasChanged(at, spec.sizes.size(), size)) return at.str() + " is a constant there, and has changed here";
-    }
-  }
-  return {};
-}
-
 /// `furthest`: the guard that failed in the capture that `why` tells of.
-std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, std::string& why, int64_t& furthest) {
+std::shared_ptr<Entry> EntryMaker::recalled(KeptPlace::Candidate& candidate, std::string& why, int64_t& furthest) {
   const std::shared_ptr<Entry> entry = newEntry();
   const int64_t start = nowNs();
   finishEntry(*entry, std::move(candidate.segment));
@@ -695,8 +623,8 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
     why = failure.guard + ": expected " + failure.expected + ", found " + failure.found;
     return nullptr;
   }
-  const auto facts = readKeptFacts(candidate.facts);
-  if (std::string other = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts); !other.empty()) {
+  const auto facts = CaptureFacts::read(candidate.facts);
+  if (std::string other = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts, point_, symbols_.rules.automatic); !other.empty()) {
     why = std::move(other);
     furthest = std::numeric_limits<int64_t>::max();
     return nullptr;
@@ -726,17 +654,12 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptCaptures::Candidate& candidate, 
 
 /// For further processes.
 void EntryMaker::keep(const Entry& entry) {
-  KeptCaptures* kept = keptCaptures();
-  if (!kept || stored_ || options_->breakEvery || entry.segment.bytecodes < captureConfig().cacheCapturesFrom || !whyNotCached().empty()) return;
+  if (!kept_ || entry.segment.bytecodes < captureConfig().cacheCapturesFrom) return;
   Counted suspended(captureSuspended());
-  KeptFacts facts;
-  facts.place.numbers = point_.numbers.ofNewest();
-  facts.place.floats = point_.runTimeNumbers;
-  facts.marks = marksOf(entry);
   std::string why;
   try {
     if (entry.segment.ofProcess) why = std::string("it relies on ") + entry.segment.ofProcess + ", which may be another one in other processes";
-    else why = kept->keep({code_, point_, state_, *options_, globals_, caches_}, entry, writeKeptFacts(facts), captureNs_);
+    else why = kept_->keep(entry, CaptureFacts::of(entry, point_).text(), captureNs_);
   } catch (std::exception& error) {
     why = runtime::textOf(error);
     restorePythonError(error);
@@ -882,10 +805,7 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
 
 }  // namespace
 
-KeptCaptures*& keptCaptures() {
-  static KeptCaptures* kept = nullptr;
-  return kept;
-}
+std::unique_ptr<KeptPlace> (*keptPlaceOf)(const CapturePlace& place, std::string& why) = nullptr;
 
 CompileOptions compileOptions(const RegionOptions& options) {
   CompileOptions how;

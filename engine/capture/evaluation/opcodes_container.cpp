@@ -238,12 +238,6 @@ bool Operations::extendList(PyObject* list, PyObject* iterable, bool asksLength)
   return !PyErr_Occurred();
 }
 
-bool isMergedAsWhole(PyObject* iterable) {
-  if (!PyAnySet_CheckExact(iterable) && !PyDict_CheckExact(iterable)) return false;
-  const PyRef elements = PyRef::steal(PySequence_Tuple(iterable));
-  return elements && isConstantValue(elements.get());
-}
-
 bool Operations::updateSet(PyObject* set, PyObject* iterable) {
   PyRef iterator = iter(iterable);
   if (!iterator) return false;

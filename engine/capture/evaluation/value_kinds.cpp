@@ -119,6 +119,10 @@ bool allConstant(PyObject* iterable) {
 
 }  // namespace
 
+bool isMergedAsWhole(PyObject* iterable) {
+  return (PyAnySet_CheckExact(iterable) || PyDict_CheckExact(iterable)) && allConstant(iterable);
+}
+
 bool isNumpyScalar(PyTypeObject* t) {
   static PyTypeObject* generic = nullptr;
   if (!startsWith(t->tp_name, "numpy.")) return false;

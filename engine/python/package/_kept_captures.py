@@ -40,7 +40,8 @@ class Names:
     """Names of the objects of one capture: those that every process knows, and what the classes hold whose attributes it read."""
 
     def __init__(self, followed):
-        self._forms, self._keep = {}, []
+        self._held, self._keep = {}, []  # attributes of classes, by address
+        self._forms = {}  # with the objects themselves, so that no address is another one's
         self._followed = [(value, names) for value, names in followed]
         for owner, names in self._followed:
             for name in names or () if isinstance(owner, type) else ():
@@ -50,21 +51,21 @@ class Names:
         for base in type.__dict__["__mro__"].__get__(owner):
             if name in base.__dict__:
                 self._keep.append(base.__dict__[name])
-                self._forms.setdefault(id(self._keep[-1]), ("attribute", base, name))
+                self._held.setdefault(id(self._keep[-1]), ("attribute", base, name))
                 return
 
     def _form(self, value):
         try:
             return form_of(value)
         except Unnamed:
-            kind, base, name = self._forms.get(id(value)) or (None,) * 3
-            if kind is None:
+            if id(value) not in self._held:
                 raise
+            kind, base, name = self._held[id(value)]
             return [kind, form_of(base), name]
 
     def knows(self, value):
         try:
-            self._form(value)
+            self._forms[id(value)] = value, self._form(value)
         except (Unnamed, RecursionError):
             return False
         return True
@@ -74,7 +75,7 @@ class Names:
         for value, _ in self._followed:
             if not is_named(value):
                 raise RuntimeError(f"{value!r} has no name outside of this process")
-        return json.dumps([[self._form(value) for value in objects], facts_of(self._followed, lines=True)])
+        return json.dumps([[self._forms[id(value)][1] if id(value) in self._forms else self._form(value) for value in objects], facts_of(self._followed, lines=True)])
 
 
 def _object(form):

@@ -130,13 +130,13 @@ class CapturesTest(cache_test.Processes):
                 ("self.linear.bias * 2", "self.linear.bias * 4", "is not what it was"),
                 (" * 1.0\n", " * 2.0\n", "is not what it was"),
                 ('self.kind = "relu"', 'self.kind = "tanh"', "CONSTANT_MATCH L.*kind"),
-                ("def traced(f):", "# a line\ndef traced(f):", "is not what it was|^ "),
+                ("def traced(f):", "# a line\ndef traced(f):", r"^ \| $"),  # all places are others
                 ("depth=3", "depth=2", "DICT_KEYS_MATCH|LENGTH"),
                 ("self.linear = nn.Linear(width, width)", "self.linear = nn.Linear(width, width); self.linear.weight.requires_grad_(False)", "TENSOR_MATCH"),
                 ("torch.randn(4, 8)", "torch.randn(5, 8)", "TENSOR_MATCH"),
                 ("torch.randn(4, 8)", "torch.randn(8, 4).t()", "TENSOR_MATCH"),
-                ("    run = compile(net)", "    torch.set_float32_matmul_precision('medium')\n    run = compile(net)", "GLOBAL_STATE|float32|^$|"),
-                ("run = compile(net)", "run = compile(net, dynamic=True)", "^$|")):
+                ("    run = compile(net)", "    torch.set_float32_matmul_precision('medium')\n    run = compile(net)", "GLOBAL_STATE"),
+                ("run = compile(net)", "run = compile(net, dynamic=True)", r"^ \| $")):
             with self.subTest(new):
                 shutil.rmtree(kept)
                 shutil.copytree(kept + ".whole", kept)
@@ -260,12 +260,11 @@ def main(compile):
         self.program(MODEL)
         found = self.program(text)
         self.assertEqual(found["events"], [["bypass", "fusebox.config.cache_captures is off"]])
-        for variable in ("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "FUSEBOX_NOTHING"):
-            found = self.program(MODEL, **{variable: "1"})
-            self.assertEqual(found["captures_recalled"], int(variable == "FUSEBOX_NOTHING"), found["events"])
+        self.assertEqual(self.program(MODEL, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")["captures_recalled"], 0)
+        self.assert_taken(self.program(MODEL))
 
     def test_damage(self):
-        """Payloads that pass for whole (a forger in the owner's name): never another result, and captured again."""
+        """What is cut off is told, removed and captured again."""
         self.program(MODEL)
         [path] = self.entries("capture")
         whole = path.read_bytes()
@@ -273,7 +272,7 @@ def main(compile):
             path.write_bytes(whole[:cut])
             found = self.program(MODEL)
             self.assertEqual(found["captures_recalled"], 0)
-            self.assertIn("damaged", " ".join(why for _, why in found["events"]) + "damaged" * (not path.exists()))
+            self.assertIn("damaged", " ".join(why for _, why in found["events"]))
         self.assert_taken(self.program(MODEL))
 
 
