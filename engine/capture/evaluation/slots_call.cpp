@@ -122,6 +122,18 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
 
 namespace {
 
+/// The function behind a mark that torch.compile itself sets on functions of torch.optim, whose effects its tracer plays back without following
+/// them; here they are followed. `function` as it is otherwise: borrowed.
+PyObject* behindMarkOfOptimizers(PyObject* function, PyObject* attributes) {
+  PyObject* original = attributes ? PyDict_GetItem(attributes, internedName("_torchdynamo_orig_callable")) : nullptr;
+  if (!original || !PyFunction_Check(original) || !PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"))) return function;
+  auto* f = reinterpret_cast<PyFunctionObject*>(original);
+  const auto text = [](PyObject* value) { return std::string_view(value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : ""); };
+  const std::string_view name = text(f->func_name);
+  const bool isPart = name == "_init_group" || name.starts_with("_fused_");
+  return isPart && text(f->func_module).starts_with("torch.optim.") ? original : function;
+}
+
 /// What torch.compiler.disable marked is not followed; the reason that was given for it is told.
 void refuseDisabled(Evaluation& e, PyObject* callable, PyObject* attributes) {
   const bool isMarked = attributes && PyDict_GetItem(attributes, internedName("_torchdynamo_disable"));
@@ -158,6 +170,10 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_marked_constant"))) {
     PyRef constant = assumedConstant(*this, function, a);
     if (constant || PyErr_Occurred()) return constant;
+  }
+  if (PyObject* original = behindMarkOfOptimizers(function, f->func_dict); original != function) {
+    pin(original, Why::Process);
+    return call(original, a);
   }
   refuseDisabled(*this, function, f->func_dict);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;

@@ -336,6 +336,33 @@ def test_reasons_of_disabled_functions():
     expect(operators == 1, f"what PyTorch disables itself is left alone with all that it calls: {operators} operators")
 
 
+def test_optimizers_are_followed_behind_the_marks_of_torch():
+    # torch.compile of torch's own marks parts of the optimizers, which its tracer plays back; it does so to the classes, for good.
+    script = """
+import torch, fusebox
+torch._dynamo.eval_frame.TorchPatcher.patch()
+fusebox.install()
+for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.1), lambda p: torch.optim.AdamW(p, fused=True)):
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(4)
+        weights = [torch.randn(3, 5, requires_grad=True), torch.randn(7, requires_grad=True)]
+        optimizer = make(weights)
+        plain = type(optimizer).step.__wrapped__.__wrapped__
+        step = lambda: plain(optimizer)
+        for _ in range(3):
+            for w in weights:
+                w.grad = w.detach().sin()
+            with torch.no_grad():
+                (torch.compile(step, fullgraph=True) if compiled else step)()
+        found.append(weights)
+    for want, got in zip(*found):
+        torch.testing.assert_close(got, want)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+
+
 def test_counters_and_callbacks():
     from torch._dynamo.callback import callback_handler
     from torch._dynamo.utils import counters
