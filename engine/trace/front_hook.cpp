@@ -84,14 +84,27 @@ bool leavesBatchNorm(const at::Tensor& input, std::initializer_list<const std::o
   return std::any_of(perChannel.begin(), perChannel.end(), [&](const auto* t) { return t->has_value() && (*t)->sym_numel() != input.sym_size(1); });
 }
 
-// native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
-// keeps memory for its backward whose size only cuDNN knows. So training is written as the form that hides nothing.
-// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 /// nansum(self, dim, …) sums over every dimension where `dim` is empty; its shape without data would be self's.
 void nameAllDimensions(std::span<IValue> args) {
   if (args[1].isIntList() && args[1].toIntVector().empty()) args[1] = IValue();
 }
 
+// one_hot(self, num_classes) looks at the classes before it writes; the graph checks them in the order of the program.
+bool rewriteOneHot(Stack* stack) {
+  const int64_t classes = stack->back().toInt();
+  const auto self = (*stack)[stack->size() - 2].toTensor();
+  if (classes <= 0 || self.scalar_type() != at::kLong || self.sym_numel() == 0) return false;
+  at::_assert_async(self.ge(0).all(), "Class values must be non-negative.");
+  at::_assert_async(self.lt(classes).all(), "Class values must be smaller than num_classes.");
+  auto out = self.unsqueeze(-1).eq(at::arange(classes, self.options())).to(at::kLong);
+  torch::jit::drop(*stack, 2);
+  stack->push_back(std::move(out));
+  return true;
+}
+
+// native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
+// keeps memory for its backward whose size only cuDNN knows. So training is written as the form that hides nothing.
+// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 bool rewriteBatchNorm(Stack* stack) {
   auto a = torch::jit::last(*stack, 9);
   auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
@@ -309,6 +322,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
+  if (facts.name == "aten::one_hot" && rewriteOneHot(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);

@@ -53,18 +53,6 @@ void tryComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, tor
              "register a fake kernel for it (torch.library.register_fake) or call it outside compiled code");
 }
 
-void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
-  try {
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-  } catch (const c10::NotImplementedError&) {
-    refuse(facts);
-  } catch (pybind11::error_already_set& error) {
-    pybind11::gil_scoped_acquire gil;
-    if (error.matches(PyExc_NotImplementedError)) refuse(facts);
-    throw;
-  }
-}
-
 // What eager says when an in-place operator would have to change its argument's type.
 void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts, const torch::jit::Stack& stack) {
   if (!facts.functional || shapeDepth > 0) return;
@@ -95,9 +83,9 @@ at::Tensor lazyZeros(const at::Tensor& like) {
 }
 
 // Runs the real kernel on zeros that lie in memory as the arguments do.
-void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack, bool onDevice) {
   const auto zeros = [&](const at::Tensor& t) {
-    return facts.shape().onDevice ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCUDA)).zero_() : lazyZeros(t);
+    return onDevice ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCUDA)).zero_() : lazyZeros(t);
   };
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   for (size_t i = base; i < stack->size(); ++i)
@@ -109,6 +97,23 @@ void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit
       if (!t.defined()) return t;
       return shape::freshStrided(t.sizes(), t.strides(), t.scalar_type());
     });
+}
+
+// An operator of PyTorch's without any function that computes on meta tensors is run on zeros.
+void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  const size_t base = stack->size() - arguments.size();
+  try {
+    return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+  } catch (const c10::NotImplementedError&) {
+  } catch (pybind11::error_already_set& error) {
+    pybind11::gil_scoped_acquire gil;
+    if (!error.matches(PyExc_NotImplementedError)) throw;
+  }
+  if (!facts.name.starts_with("aten::") || facts.dynamicShape || facts.dataDependent) refuse(facts);
+  stack->resize(base);
+  for (auto& a : arguments) stack->push_back(std::move(a));
+  probe(op, stack, shape::forCuda());
 }
 
 void makeRowMajor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -124,7 +129,7 @@ void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::
     case OperatorFacts::Route::HiddenMeta: return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
     case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
-    case OperatorFacts::Route::Probe: return probe(op, facts, stack);
+    case OperatorFacts::Route::Probe: return probe(op, stack, facts.shape().onDevice);
     case OperatorFacts::Route::None: break;
   }
   refuse(facts);

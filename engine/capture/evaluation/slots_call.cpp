@@ -442,6 +442,32 @@ PyRef readSize(Evaluation& e, PyObject* o) {
 
 }  // namespace
 
+namespace {
+
+/// The overload that PyTorch chooses of a torch.ops.aten.add for these arguments; the packet itself where it chooses none. It tries one after
+/// the other and puts every tensor that does not fit into the text of an error, so it is asked with empty ones of the same kind.
+PyRef overloadFor(PyObject* packet, const CallArguments& given) {
+  if (!isOperatorPacket(packet)) return PyRef::borrow(packet);
+  const trace::NoTrace off;
+  PyRef name = PyRef::steal(PyObject_GetAttrString(packet, "_qualified_op_name"));
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args = {name.get()};
+  for (PyObject* value : std::span(given.args.begin(), given.total())) {
+    if (isTensorObject(value)) {
+      const at::Tensor& t = tensorOf(value);
+      const std::vector<int64_t> none(static_cast<size_t>(t.dim()), 0);
+      value = keep.emplace_back(PyRef::steal(newTensorObject(at::empty(none, t.scalar_type())))).get();
+    }
+    args.push_back(value);
+  }
+  PyRef chosen = PyRef::steal(PyObject_Vectorcall(torchObject("torch._C._jit_resolve_packet"), args.data(), given.positional + 1, given.kwNames));
+  PyRef overload = chosen ? PyRef::steal(PyObject_GetAttr(packet, chosen.get())) : PyRef();
+  PyErr_Clear();
+  return overload ? std::move(overload) : PyRef::borrow(packet);
+}
+
+}  // namespace
+
 PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
@@ -473,7 +499,8 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   NumpyWarnings warnings(*this);
   warnings.watch(args.data(), args.size());
   const CallArguments given(args.data(), a.positional, a.kwNames);
-  const auto made = [&] { return PyObject_Vectorcall(callable, given.args, given.positional, given.kwNames); };
+  const PyRef called = overloadFor(callable, given);
+  const auto made = [&] { return PyObject_Vectorcall(called.get(), given.args, given.positional, given.kwNames); };
   PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made())));
   scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;

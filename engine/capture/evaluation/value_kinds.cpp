@@ -252,9 +252,14 @@ bool isIdentityValue(PyObject* o) {
   return isEnumClass(reinterpret_cast<PyObject*>(t));
 }
 
+bool isOperatorPacket(PyObject* o) {
+  static PyTypeObject* packet = nullptr;
+  return isTypeNamed(Py_TYPE(o), "torch._ops.OpOverloadPacket", &packet);
+}
+
 bool isTorchOperator(PyObject* o) {
-  static PyTypeObject *overload = nullptr, *packet = nullptr;
-  return isTypeNamed(Py_TYPE(o), "torch._ops.OpOverload", &overload) || isTypeNamed(Py_TYPE(o), "torch._ops.OpOverloadPacket", &packet);
+  static PyTypeObject* overload = nullptr;
+  return isTypeNamed(Py_TYPE(o), "torch._ops.OpOverload", &overload) || isOperatorPacket(o);
 }
 
 bool isDeviceObject(PyObject* o) { return THPDevice_Check(o); }

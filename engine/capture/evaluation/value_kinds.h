@@ -50,6 +50,8 @@ PyRef itemsInOrder(PyObject* dict);
 bool isPlainTensorClass(PyTypeObject* type);
 /// torch.ops' overloads and packets of them.
 bool isTorchOperator(PyObject* object);
+/// A torch._ops.OpOverloadPacket, such as torch.ops.aten.add.
+bool isOperatorPacket(PyObject* object);
 /// A torch.device: equal ones need not be one object.
 bool isDeviceObject(PyObject* object);
 /// A C base class of torch.Tensor (torch._C.TensorBase).

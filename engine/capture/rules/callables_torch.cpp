@@ -1,6 +1,8 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
 #include <c10/core/AutogradState.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -443,6 +445,34 @@ PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return product;
 }
 
+/// Whether a list of lists holds numbers, and no others than ints where `ints`.
+bool holdsNumbers(PyObject* data, bool ints) {
+  if (!PyList_Check(data) && !PyTuple_CheckExact(data)) return PyLong_CheckExact(data) || (!ints && (PyFloat_CheckExact(data) || PyBool_Check(data)));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
+    if (!holdsNumbers(PySequence_Fast_GET_ITEM(data, i), ints)) return false;
+  return true;
+}
+
+/// torch.Tensor(2, 3), torch.FloatTensor([1, 2]): the old constructors, as torch.empty and torch.tensor on the CPU. Numbers that only these
+/// convert are left to them.
+PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) {
+  const bool isDefault = type == reinterpret_cast<PyObject*>(tensorType());
+  if (a.keywords() > 0 || (isDefault && torch::tensors::get_default_dispatch_key() != c10::DispatchKey::CPU)) throw UnfitArguments();
+  PyRef dtype = PyRef::steal(isDefault ? PyObject_CallNoArgs(torchObject("torch.get_default_dtype")) : PyObject_GetAttrString(type, "dtype"));
+  const bool ints = c10::isIntegralType(reinterpret_cast<THPDtype*>(dtype.get())->scalar_type, true);
+  PyRef first = a.total() == 0 ? PyRef::steal(PyLong_FromLong(0)) : isSymbolicInt(a.args[0]) ? PyRef::borrow(a.args[0]) : e.expose(a.args[0]);
+  if (!first) return {};
+  const bool isData = a.total() == 1 && (PyList_Check(first.get()) || PyTuple_CheckExact(first.get()));
+  const auto isSize = [&](PyObject* value) { return PyLong_CheckExact(value) || isSymbolicInt(value) || (a.total() == 1 && isSizeObject(value)); };
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  if (args.empty()) args.push_back(first.get());
+  if (isData ? !holdsNumbers(first.get(), ints) : !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
+  const size_t positional = args.size();
+  PyRef cpu = PyRef::steal(PyUnicode_FromString("cpu")), names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device"));
+  args.insert(args.end(), {dtype.get(), cpu.get()});
+  return e.call(torchObject(isData ? "torch.tensor" : "torch.empty"), args.data(), positional, names.get());
+}
+
 constexpr RuleRow kTorchRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},
     {"torch.compiler.is_dynamo_compiling", ruleTrue},
@@ -457,6 +487,17 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._is_tracing", ruleFalse},
     {"torch._dynamo.graph_break", ruleGraphBreak},
     {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
+    {"torch.Tensor", ruleOldConstructor},
+    {"torch.FloatTensor", ruleOldConstructor},
+    {"torch.DoubleTensor", ruleOldConstructor},
+    {"torch.HalfTensor", ruleOldConstructor},
+    {"torch.BFloat16Tensor", ruleOldConstructor},
+    {"torch.LongTensor", ruleOldConstructor},
+    {"torch.IntTensor", ruleOldConstructor},
+    {"torch.ShortTensor", ruleOldConstructor},
+    {"torch.CharTensor", ruleOldConstructor},
+    {"torch.ByteTensor", ruleOldConstructor},
+    {"torch.BoolTensor", ruleOldConstructor},
     {"torch.is_tensor", ruleIsTensor},
     {"torch.overrides.is_tensor_like", ruleIsTensor},
     {"torch.cuda.is_available", rulePure},

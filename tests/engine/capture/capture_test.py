@@ -668,6 +668,14 @@ def test_numbers_that_change_are_values_of_the_graph():
         expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
 
 
+def test_operators_that_broke_graphs():
+    x = torch.randn(4, 5)
+    whole("no shape function", lambda a: (a.cummax(0).values, a.logcumsumexp(1), torch.histogram(a, 3).hist), x)
+    whole("one_hot", lambda c: nn.functional.one_hot(c, 6) + 1, torch.arange(6).view(2, 3))
+    whole("old constructors", lambda a: (torch.Tensor(4, 5).zero_() + a, torch.LongTensor([1, 2]), torch.FloatTensor([[1, 2.5]])), x)
+    whole("a packet", lambda a, i, b: torch.ops.aten.scatter(a, 1, i, b), torch.zeros(2, 3), torch.tensor([[0]]), torch.ones(2, 3))
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     run(globals())

@@ -785,3 +785,57 @@ def legacy_new(compile):
         return made, x.new([1, 2]), x.new((3, 4)), x.new().shape, x.new(x.shape[0], 2).fill_(3)
 
     return f(torch.randn(2, 3)), f(torch.randn(4, 3)), f(torch.randn(5, 3)), f(torch.ones(2, dtype=torch.int64))
+
+
+@script
+def old_constructors(compile):
+    @compile
+    def f(x, n):
+        made = torch.Tensor(n, 3).fill_(n), torch.Tensor(x.size()).zero_() + x, torch.Tensor([[1, 2.5], [3, True]]), torch.Tensor((2, 3))
+        return made, torch.LongTensor([3, 4]) + n, torch.ByteTensor([1, 0]), torch.DoubleTensor([0.1]), torch.Tensor(), torch.FloatTensor(2).zero_()
+
+    @compile
+    def g(x):
+        return torch.LongTensor([1.5]) + x  # which they convert in a way of their own
+
+    found = [f(torch.randn(n, 2), n) for n in (3, 4, 5)], g(torch.ones(2))
+    torch.set_default_dtype(torch.float64)
+    try:
+        return found, f(torch.randn(3, 2), 3)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@script
+def operators_without_a_shape_function(compile):
+    @compile
+    def f(x):
+        y = x.cummax(0).values + x.logcumsumexp(1) + x.cummin(1).values
+        return y, torch.histogram(x.detach(), 4), torch.histogramdd(x.detach()[:, :2], bins=[3, 2])
+
+    found = []
+    for n in (4, 6, 9):
+        x = torch.randn(n, 5, requires_grad=True)
+        out = f(x)
+        out[0].square().sum().backward()
+        found.append((out, x.grad))
+    return found
+
+
+@script
+def classes_of_one_hot_are_checked(compile):
+    f = compile(lambda c: F.one_hot(c, 4).float() @ torch.ones(4, 2))
+    found = [f(torch.tensor([0, 3, 1])), f(torch.tensor([[2], [2]])), f(torch.zeros(0, dtype=torch.long))]
+    for wrong in ([-1, 0], [4, 0]):
+        try:
+            f(torch.tensor(wrong))
+        except RuntimeError as error:
+            found.append(str(error))
+    return found
+
+
+@script
+def packets_of_operators(compile):
+    aten = torch.ops.aten
+    f = compile(lambda a, i, b: (aten.scatter(a, 1, i, b), aten.scatter(a, 1, i, 2.0), aten.add(a, b), aten.add(a, 1), aten.sum(b), aten.sum(b, [0])))
+    return f(torch.zeros(2, 3), torch.tensor([[0], [2]]), torch.randn(2, 3))
