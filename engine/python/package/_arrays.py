@@ -6,6 +6,7 @@ import operator
 
 import numpy
 import torch
+from torch.overrides import TorchFunctionMode
 
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")}
 FRESH, VIEW, SAME, NUMBER = range(4)
@@ -557,6 +558,30 @@ def apply(function, args, kwargs, tensors):
         return f"is called in a way that is not followed ({error})"
     condition = torch.stack(conditions).all() if len(conditions) > 1 else conditions[0] if conditions else None
     return array, tensor, kind, condition, function, args
+
+
+class _Recording(TorchFunctionMode):
+    """Writes down the calls that give tensors."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.calls = calls
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if any(isinstance(part, torch.Tensor) for part in (result if isinstance(result, (tuple, list)) else (result,))):
+            self.calls.append((function, args, kwargs or {}, result))
+        return result
+
+
+def recorded(calls, function, *args):
+    """function(*args); `calls` gets (function, arguments, keywords, result) of each call of torch's that it makes."""
+    with _Recording(calls):
+        return function(*args)
+
+
+def both(condition, other):
+    return condition.logical_and(other)
 
 
 MOST_CONSTANTS = 1 << 16

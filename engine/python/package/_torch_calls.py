@@ -30,10 +30,10 @@ class NotExpressible(Exception):
 
 
 class TorchGraph:
-    """A graph, and which of the region's inputs it reads."""
+    """A graph, and which of the region's inputs it reads. `assumes`: its last result says whether the others count."""
 
-    def __init__(self, root, graph, inputs, used_inputs):
-        self.root, self.graph, self.inputs, self.used_inputs = root, graph, inputs, used_inputs
+    def __init__(self, root, graph, inputs, used_inputs, assumes=False):
+        self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes
         self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
         self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
 
@@ -353,11 +353,28 @@ class _Builder:
                 mode = node.args[0]
 
 
+class Misfit(Exception):
+    """What was assumed of data does not hold in this call."""
+
+
+class Assuming:
+    """What a backend made of a graph that assumes something of data."""
+
+    def __init__(self, compiled):
+        self.compiled = compiled
+
+    def __call__(self, *inputs):
+        *results, fits = self.compiled(*inputs)
+        if not fits:
+            raise Misfit("what was captured does not fit the data of this call")
+        return results
+
+
 def _input_name(source):
     return re.sub(r"[^a-zA-Z0-9]+", "_", source)
 
 
-def build(rows, inputs, results, grad_before, grad_after):
+def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
     root = torch.nn.Module()
     builder = _Builder(root)
@@ -380,4 +397,4 @@ def build(rows, inputs, results, grad_before, grad_after):
         else:
             graph.erase_node(node)
     graph.lint()
-    return TorchGraph(root, graph, [inputs[i][1] for i in used], used)
+    return TorchGraph(root, graph, [inputs[i][1] for i in used], used, assumes)

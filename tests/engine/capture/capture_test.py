@@ -166,6 +166,39 @@ def test_iterators():
     expect(got.tolist() == [3, 3] and next(given).tolist() == [3, 3], "an iterator from outside is advanced as far as it was read")
 
 
+def test_iterators_that_are_handed_on():
+    """What is left of an iterator of itertools when the region ends comes to its caller, as an iterator of the same class."""
+    def advanced(iterator, n):
+        return [next(iterator) for _ in range(n)], iterator
+
+    makers = {
+        "accumulate": lambda v: itertools.accumulate(v), "accumulate a function": lambda v: itertools.accumulate(v, operator.mul, initial=v[0] + 1),
+        "compress": lambda v: itertools.compress(v, [1, 0, 1, 1, 0, 1]), "cycle": lambda v: itertools.islice(itertools.cycle(v[:3]), 8),
+        "pairwise": lambda v: itertools.pairwise(v), "zip_longest": lambda v: itertools.zip_longest(v, v[:2], fillvalue=0),
+        "takewhile": lambda v: itertools.takewhile(lambda t: t is not v[4], v), "filterfalse": lambda v: itertools.filterfalse(lambda t: t is v[1], v)}
+    for name, make in makers.items():
+        for n in (0, 1, 3):
+            def program(x):
+                return advanced(make([x * k for k in range(6)]), n)
+
+            fusebox.reset()
+            x = torch.randn(3)
+            begun, rest = fusebox.compile(program, fullgraph=True)(x)
+            expected, others = program(x)
+            expect(type(rest) is type(others), f"{name} after {n}: {type(rest)}")
+            torch.testing.assert_close((begun, list(rest)), (expected, list(others)), msg=lambda m: f"{name} after {n}: {m}")
+
+
+def test_tee():
+    def program(x):
+        first, second = itertools.tee(t * 2 for t in (x, x + 1, x + 2))
+        a = next(first)
+        three = itertools.tee([x], 3)
+        return a, list(second), list(first), len(three), [next(t) for t in three], itertools.tee([x], 0)
+
+    whole("tee", program, torch.randn(3))
+
+
 def test_generators_that_are_dropped():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     whole("next() of generators inside each other", lambda x: model(x.to(next(model.parameters()).dtype)), torch.ones(2, 3))
