@@ -310,7 +310,18 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
 PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   const std::string name = nameOf(function);
   requireGraph(name);
-  PyObject* dtype = a.keyword("dtype");
+  PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
+  const bool isForCpu = device && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
+  if (a.positional == 1 && name == "tensor" && PyList_CheckExact(a.args[0]) && a.keywords() == size_t{dtype != nullptr} + isForCpu) {
+    PyRef tensors = PyRef::steal(PyList_New(0));
+    const Py_ssize_t n = e_.builtinLength(a.args[0]);
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (const PyRef item = e_.element(a.args[0], i); isArrayScalar(item.get())) PyList_Append(tensors.get(), tensorOfOperand(item.get()).get());
+    PyRef made = PyList_GET_SIZE(tensors.get()) == n ? ask("tensor_of_numbers", {tensors.get(), dtype ? dtype : Py_None}) : PyRef();
+    e_.throwIfBreak();
+    if (made && made.get() != Py_None) return made;
+    PyErr_Clear();
+  }
   if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   PyObject* array = a.args[0];

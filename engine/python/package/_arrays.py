@@ -605,6 +605,11 @@ def constant(array):
         return str(why)
 
 
+def tensor_of_numbers(tensors, dtype):
+    """torch.tensor of a list of numbers of one type; None: it would convert some."""
+    return torch.stack(tensors) if {t.dtype for t in tensors} == {dtype or tensors[0].dtype} else None
+
+
 def tensor_of(function, array, tensor, dtype):
     """torch.from_numpy, as_tensor or tensor of an array; a text: why not."""
     if function is torch.tensor:

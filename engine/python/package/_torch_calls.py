@@ -16,6 +16,7 @@ import torch.fx
 _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN = range(9)
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
 _SET_GRAD = torch._C._set_grad_enabled
 # What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
@@ -168,6 +169,10 @@ class _Builder:
             return self.graph.get_attr(self.attribute("_generator", value))
         if kind in (torch._ops.OpOverload,):
             return value
+        if kind is type and value in _DTYPES:
+            return _DTYPES[value]
+        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+            return value.item()  # as torch takes it
         if isinstance(value, (bool, int, float, str)):
             for plain in (int, float, str):
                 if isinstance(value, plain):

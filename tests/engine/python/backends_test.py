@@ -443,6 +443,15 @@ def test_data_that_numpy_warns_of():
     expect(any("broken" in str(w.message) for w in heard), f"numpy: what a backend raised is told: {[str(w.message) for w in heard]}")
 
 
+def test_arguments_of_other_kinds():
+    """What torch takes for a type or a number is one in the graph."""
+    recorder = Recorder()
+    program = lambda t: (t * np.int64(3)).to(bool).to(float) + np.array([2.0], dtype=np.dtype("float64")).size + torch.LongTensor([np.arange(3)[1]])
+    t = torch.randn(4)
+    same("types and numbers of numpy", torch.compile(program, backend=recorder, fullgraph=True)(t), program(t))
+    expect(torch.float64 in {a for n in recorder.graphs[0].graph.nodes for a in n.args}, "a type of Python's is one of torch's")
+
+
 def test_numbers_that_are_read():
     import torch._dynamo
 
