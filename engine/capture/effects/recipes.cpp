@@ -451,6 +451,14 @@ RecipePtr RecipeMaker::dictView(PyObject* object) {
   return call(object, method.get(), {dict});
 }
 
+RecipePtr RecipeMaker::proxy(PyObject* object) {
+  Origin* origin = e_.origin(object);
+  if (origin && origin->owner) return call(object, torchObject("builtins.vars"), {origin->owner.get()});
+  PyRef mapping = e_.proxied(object);
+  keep_.push_back(mapping);
+  return call(object, reinterpret_cast<PyObject*>(&PyDictProxy_Type), {mapping.get()});
+}
+
 /// How objects of builtin types are made, by the type itself; null for all others.
 RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
   static const auto* makers = new std::unordered_map<PyTypeObject*, Maker>{
@@ -461,7 +469,7 @@ RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
       {&PyCell_Type, &RecipeMaker::cell}, {&PyFunction_Type, &RecipeMaker::function}, {&PyMethod_Type, &RecipeMaker::method},
       {builtinType("functools.partial"), &RecipeMaker::partial}, {&PySuper_Type, &RecipeMaker::super},
       {&PyDictKeys_Type, &RecipeMaker::dictView}, {&PyDictValues_Type, &RecipeMaker::dictView}, {&PyDictItems_Type, &RecipeMaker::dictView},
-      {&PyODictKeys_Type, &RecipeMaker::dictView}, {&PyODictValues_Type, &RecipeMaker::dictView},
+      {&PyDictProxy_Type, &RecipeMaker::proxy}, {&PyODictKeys_Type, &RecipeMaker::dictView}, {&PyODictValues_Type, &RecipeMaker::dictView},
       {&PyODictItems_Type, &RecipeMaker::dictView}, {&PyODict_Type, &RecipeMaker::instance},
       {builtinType("collections.defaultdict"), &RecipeMaker::instance}, {builtinType("types.SimpleNamespace"), &RecipeMaker::instance},
       {builtinType("collections.deque"), &RecipeMaker::deque}, {&_PyWeakref_RefType, &RecipeMaker::weakReference}};

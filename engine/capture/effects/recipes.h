@@ -44,6 +44,7 @@ class RecipeMaker {
   RecipePtr deque(PyObject* object);
   RecipePtr weakReference(PyObject* object);
   RecipePtr dictView(PyObject* object);
+  RecipePtr proxy(PyObject* object);
   RecipePtr instance(PyObject* object);
   RecipePtr reduced(PyObject* object);
   void sequence(Recipe& recipe, PyObject* object);

@@ -104,7 +104,7 @@ struct Segment {
   std::shared_ptr<aot::AotModule> graph;       ///< null when no tensor operation was seen
   PyRef torchGraph;                            ///< in its place, for a backend in Python: fusebox._torch_calls.TorchGraph
   size_t torchResults = 0;                     ///< tensors that what the backend makes of it gives
-  bool torchMayRepeat = false;                 ///< some of it is inside `try`, and it may be run again by the program where it raises
+  bool torchMayRepeat = false;                 ///< it may be run again by the program where it raises, and some of it is inside `try` or assumes something of data
   std::vector<SideEffect> effects;
   enum class Exit : uint8_t {
     Return,     ///< `result` is the frame's value
@@ -135,6 +135,7 @@ struct CaptureOptions {
   const std::set<std::string>* runTimeNumbers = nullptr;
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
   SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
+  bool assumesOfData = true;  ///< for a backend in Python: that numpy warns of nothing may be assumed
 };
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);
 

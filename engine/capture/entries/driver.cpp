@@ -11,9 +11,11 @@
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
+#include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/error_text.h"
@@ -84,6 +86,7 @@ class FrameRun {
   void raiseStored(const GlobalState& now, const EntryPoint& point);
   bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
+  void refuseResults(Entry& entry);
   void noteMisfit(Entry& entry, const aot::DataMisfit& error);
   PyObject* runInstead();
   bool rebuildState(const Segment& segment, Replay& replay);
@@ -321,6 +324,20 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
   return fits;
 }
 
+/// What a backend in Python made has raised, and the program is run instead.
+void FrameRun::refuseResults(Entry& entry) {
+  const PyRef error = takeException(), text = error ? PyRef::steal(PyObject_Str(error.get())) : PyRef();
+  PyErr_Clear();
+  static PyObject* const misfit = torchObject("fusebox._torch_calls.Misfit");
+  static PyObject* const assuming = torchObject("fusebox._torch_calls.Assuming");
+  const bool isMisfit = error && misfit && PyErr_GivenExceptionMatches(error.get(), misfit);
+  const bool assumes = reinterpret_cast<PyObject*>(Py_TYPE(entry.callable.get())) == assuming;
+  const std::string what = text ? PyUnicode_AsUTF8(text.get()) : "an error";
+  PyErr_Clear();
+  if (isMisfit) noteMisfit(entry, {what, {-1}, false});
+  else if (assumes) graphError_ = what;
+}
+
 /// A call whose data decide otherwise than was assumed runs in Python. Where that is no exception the place is captured anew: first by the values
 /// that were found, and when that does not help without symbols for what data decide.
 void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
@@ -441,7 +458,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   if (entry.callable && !runCallable(entry, &outputs)) {
     // A handler of the program may be waiting for it.
     if (!entry.segment.torchMayRepeat || !PyErr_ExceptionMatches(PyExc_Exception)) return Outcome::Raised;
-    PyErr_Clear();
+    refuseResults(entry);
     return Outcome::NotRun;
   }
   if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {

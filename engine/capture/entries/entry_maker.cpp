@@ -353,6 +353,7 @@ bool EntryMaker::capture(Segment* segment) {
     how.numbersRefused = &point_.numbersRefused;
   }
   if (!options_->function) how.symbolic = &symbols_;  // a graph of calls has the sizes of its first call
+  how.assumesOfData = point_.dataRefused.empty();
   bool interrupted = false;
   Result<Segment> captured = captureOnce(how, &interrupted);
   if (!interrupted && !skipped_ && !captured && symbols_.dataUsed) {

@@ -128,10 +128,26 @@ PyRef Arrays::keep(Value value) {
   return array;
 }
 
+bool Arrays::isFollowing() const {
+  const bool assumes = e_.torchCalls() ? e_.options().assumesOfData : e_.trace().dataSizes().isAllowed;
+  return assumes && !e_.functions().isLate() && !trace::insideTransform();
+}
+
 void Arrays::requireGraph(const std::string& name) {
-  if (e_.torchCalls() || e_.functions().isLate() || trace::insideTransform() || !e_.trace().dataSizes().isAllowed ||
-      at::impl::PythonTorchFunctionTLS::stack_len() > 0)
-    refuse(name, "works on an array where arrays are not followed");
+  if (!isFollowing() || at::impl::PythonTorchFunctionTLS::stack_len() > 0) refuse(name, "works on an array where arrays are not followed");
+}
+
+PyRef Arrays::ask(const char* name, std::initializer_list<PyObject*> args) {
+  PyRef function = PyRef::steal(PyObject_GetAttrString(module(), name)), calls = PyRef::steal(PyList_New(0));
+  if (!function) return {};
+  if (!e_.torchCalls()) return PyRef::steal(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
+  const TorchCalls::Scope scope(e_.torchCalls());
+  std::vector<PyObject*> all = {calls.get(), function.get()};
+  all.insert(all.end(), args.begin(), args.end());
+  PyRef recorded = PyRef::steal(PyObject_GetAttrString(module(), "recorded"));
+  PyRef answer = recorded ? PyRef::steal(PyObject_Vectorcall(recorded.get(), all.data(), all.size(), nullptr)) : PyRef();
+  if (answer) e_.torchCalls()->addAll(scope, calls.get());
+  return answer;
 }
 
 Arrays::Value& Arrays::input(PyObject* array) {
@@ -204,7 +220,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   PyRef answer;
   {
     const c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-    answer = PyRef::steal(PyObject_CallMethod(module(), "apply", "OOOO", function, given.get(), named.get(), tensors.get()));
+    answer = ask("apply", {function, given.get(), named.get(), tensors.get()});
   }
   e_.throwIfBreak();
   if (!answer) {
@@ -222,7 +238,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
       e_.guardCustom(e_.sources().pinned(torchObject("numpy.ndarray"), Why::Process), ignoresUnderflow, nullptr, "numpy ignores an underflow");
       quietSince_ = e_.rootCount();
     }
-    quiet_ = quiet_.defined() ? quiet_.logical_and(tensorOf(condition)) : tensorOf(condition);
+    quiet_ = quiet_.defined() ? tensorOf(ask("both", {PyRef::steal(newTensorObject(quiet_)).get(), condition}).get()) : tensorOf(condition);
   }
   if (kind == kSame) return PyRef::borrow(array);
   if (kind == kNumber) return deferredArrayScalar(e_, tensorOf(tensor));
@@ -294,12 +310,23 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
 PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   const std::string name = nameOf(function);
   requireGraph(name);
-  PyObject* dtype = a.keyword("dtype");
+  PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
+  const bool isForCpu = device && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
+  if (a.positional == 1 && name == "tensor" && PyList_CheckExact(a.args[0]) && a.keywords() == size_t{dtype != nullptr} + isForCpu) {
+    PyRef tensors = PyRef::steal(PyList_New(0));
+    const Py_ssize_t n = e_.builtinLength(a.args[0]);
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (const PyRef item = e_.element(a.args[0], i); isArrayScalar(item.get())) PyList_Append(tensors.get(), tensorOfOperand(item.get()).get());
+    PyRef made = PyList_GET_SIZE(tensors.get()) == n ? ask("tensor_of_numbers", {tensors.get(), dtype ? dtype : Py_None}) : PyRef();
+    e_.throwIfBreak();
+    if (made && made.get() != Py_None) return made;
+    PyErr_Clear();
+  }
   if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   PyObject* array = a.args[0];
   PyRef tensor = tensorOfOperand(array);
-  PyRef made = PyRef::steal(PyObject_CallMethod(module(), "tensor_of", "OOOO", function, array, tensor.get(), dtype ? dtype : Py_None));
+  PyRef made = ask("tensor_of", {function, array, tensor.get(), dtype ? dtype : Py_None});
   e_.throwIfBreak();
   if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
   if (!made) {
@@ -354,9 +381,7 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
 Py_ssize_t Arrays::length(PyObject* array) { return PyObject_Size(valueOf(array).array.get()); }
 
 PyRef Arrays::ofTensor(PyObject* object) {
-  if (!e_.isStandIn(object) || e_.isNumber(object) || e_.torchCalls() || e_.functions().isLate() || trace::insideTransform() ||
-      !e_.trace().dataSizes().isAllowed || !isPlainTensorClass(Py_TYPE(object)))
-    return {};
+  if (!e_.isStandIn(object) || e_.isNumber(object) || !isFollowing() || !isPlainTensorClass(Py_TYPE(object))) return {};
   const at::Tensor& t = tensorOf(object);
   if (t.requires_grad() || !t.is_cpu() || t.layout() != at::kStrided || t.is_conj() || t.is_neg() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return {};
   PyRef array;
@@ -373,7 +398,7 @@ PyRef Arrays::ofTensor(PyObject* object) {
 
 PyRef Arrays::constant(PyObject* array, const std::string& name) {
   requireGraph(name);
-  PyRef tensor = PyRef::steal(PyObject_CallMethod(module(), "constant", "O", array));
+  PyRef tensor = ask("constant", {array});
   e_.throwIfBreak();
   if (tensor && PyUnicode_Check(tensor.get())) refuse(name, std::string("makes an array that ") + PyUnicode_AsUTF8(tensor.get()));
   if (!tensor) return {};
@@ -382,7 +407,8 @@ PyRef Arrays::constant(PyObject* array, const std::string& name) {
 
 void Arrays::finish() {
   if (!quiet_.defined()) return;
-  if (!assumeOutcome(quiet_, true, "that numpy warns of nothing"))
+  const bool isAssumed = e_.torchCalls() ? e_.torchCalls()->assume(PyRef::steal(newTensorObject(quiet_)).get()) : assumeOutcome(quiet_, true, "that numpy warns of nothing");
+  if (!isAssumed)
     throw CaptureBreak{{"numpy", "whether numpy warns of something cannot be told when the graph runs", "", e_.place(), e_.stackPlaces()}, quietSince_};
 }
 

@@ -64,7 +64,10 @@ class Arrays {
   PyRef operand(PyObject* o, const std::string& name, PyObject* tensors, int depth = 0);
   PyRef keep(Value value);
   void requireOwnMemory(PyObject* array, const std::string& name);
+  bool isFollowing() const;
   void requireGraph(const std::string& name);
+  /// A function of _arrays.py, of which a graph of calls gets the calls of torch that it makes.
+  PyRef ask(const char* function, std::initializer_list<PyObject*> args);
   [[noreturn]] void refuse(const std::string& name, const std::string& why);
 
   Evaluation& e_;

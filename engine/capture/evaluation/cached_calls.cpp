@@ -135,15 +135,17 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   pin(wrapper, Why::Guarded);
   bool plain = true;
-  for (size_t i = 0; i < a.total(); ++i) {
-    PyObject* o = a.args[i];
-    if (isConstantValue(o) || isIdentityValue(o)) continue;
+  const std::function<void(PyObject*)> read = [&](PyObject* o) {
+    if (isConstantValue(o) || isIdentityValue(o)) return;
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
+    if (PyTuple_CheckExact(o)) return;
     const Source* source = isTensor(o) ? nullptr : sourceOf(o);
     if (!source || !comparesByIdentity(o))
       breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);
     guard(GuardKind::IdMatch, source, o);
     plain = false;
-  }
+  };
+  for (size_t i = 0; i < a.total(); ++i) read(a.args[i]);
   if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
   CacheObject* cache = cacheOf(wrapper);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -63,8 +65,8 @@ bool isKnown(Evaluation& e, const at::Tensor& t) {
 
 bool isReadable(Evaluation& e, PyObject* o) {
   if (!e.isStandIn(o) || e.isNumber(o) || !isPlainTensorClass(Py_TYPE(o)) || e.mayBePython(o)) return false;
-  // A backend of the user's gets the program's own calls; transforms and gradients do not end where a segment does.
-  if (e.torchCalls() || trace::insideTransform() || e.functions().isLate()) return false;
+  // Transforms and gradients do not end where a segment does.
+  if (trace::insideTransform() || e.functions().isLate()) return false;
   const at::Tensor& t = tensorOf(o);
   return !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !isKnown(e, t);
 }
@@ -78,13 +80,29 @@ bool isIntType(at::ScalarType type) {
 
 PyTypeObject* pythonTypeOf(at::ScalarType type) { return isRealType(type) ? &PyFloat_Type : type == at::kBool ? &PyBool_Type : &PyLong_Type; }
 
-/// The values as they are now, whatever is written to the tensor later.
-DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType type) {
-  const at::Tensor plain = values.detach();
+/// The values as they are now, in one row, whatever is written to the tensor later. A graph of calls shows how they come.
+PyRef copied(Evaluation& e, const at::Tensor& values, at::ScalarType type, bool isRow) {
+  TorchCalls* calls = e.torchCalls();
+  if (!calls) {
+    const at::Tensor plain = isRow ? values.detach().reshape(-1) : values.dim() > 0 ? values.reshape({}).detach() : values.detach();
+    return PyRef::steal(newTensorObject(type == plain.scalar_type() ? plain.clone() : plain.to(type)));
+  }
+  const auto method = [&](const char* name, std::initializer_list<PyObject*> args) {
+    PyRef made = calls->method(name, args);
+    if (!made) throw std::runtime_error(std::string("a number is read: ") + name);
+    return made;
+  };
+  PyRef plain = method("detach", {PyRef::steal(newTensorObject(values)).get()});
+  const PyRef shape = isRow ? PyRef::steal(Py_BuildValue("(i)", -1)) : PyRef::steal(PyTuple_New(0));
+  if (values.dim() != isRow) plain = method("reshape", {plain.get(), shape.get()});
+  if (type == at::kBool && values.scalar_type() != at::kBool) return method("ne", {plain.get(), PyRef::steal(PyLong_FromLong(0)).get()});
+  return method(type == values.scalar_type() ? "clone" : type == at::kDouble ? "double" : "long", {plain.get()});
+}
+
+DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType type, bool isRow = false) {
   const Place place = e.place();
   e.trace().dataSizes().readsNumbers = true;
-  return {.tensor = PyRef::steal(newTensorObject(type == plain.scalar_type() ? plain.clone() : plain.to(type))),
-          .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
+  return {.tensor = copied(e, values, type, isRow), .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
 }
 
 /// The number as a 0-dimensional tensor of float64 or int64; undefined: Python might compute something else.
@@ -196,6 +214,9 @@ static void warnOfHistory(Evaluation& e) {
   if (!PyRef::steal(e.heard({nullptr, 0, nullptr}, read))) PyErr_Clear();
 }
 
+/// A backend in Python is given graphs that end where a number is read, unless torch's setting says otherwise.
+static bool endsGraphs(Evaluation& e) { return e.torchCalls() && !dynamoSwitch("capture_scalar_outputs", "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", false); }
+
 PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   if (!isReadable(e, object)) return {};
   const at::Tensor& t = tensorOf(object);
@@ -204,30 +225,48 @@ PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   // int() of a float may raise.
   const bool fits = how == 'i' ? integer || isBool : real || integer || isBool;
   if (t.numel() != 1 || !fits) return {};
+  if (endsGraphs(e)) return {};
   if (how == 'f' && t.requires_grad()) warnOfHistory(e);
   const at::ScalarType read = how == 'f' && !real ? at::kDouble : how == 'i' && isBool ? at::kLong : type;
-  return newDeferred(pythonTypeOf(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
+  return newDeferred(pythonTypeOf(read), readOf(e, t, read));
 }
 
 PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value) { return newArrayScalar(readOf(e, value, value.scalar_type())); }
 
 PyRef deferredTruth(Evaluation& e, PyObject* arrayScalar) {
   const DeferredNumber& n = deferredNumber(arrayScalar);
-  return isReadable(e, n.tensor.get()) ? newDeferred(&PyBool_Type, readOf(e, tensorOf(n.tensor.get()).ne(0), at::kBool)) : PyRef();
+  if (!isReadable(e, n.tensor.get())) return {};
+  const at::Tensor& value = tensorOf(n.tensor.get());
+  return newDeferred(&PyBool_Type, readOf(e, e.torchCalls() ? value : value.ne(0), at::kBool));
 }
+
+namespace {
+
+/// Lists in lists of elements of `number`, from `number.element` on.
+PyRef nested(Evaluation& e, DeferredNumber& number, at::IntArrayRef sizes, PyTypeObject* type) {
+  if (sizes.empty()) {
+    PyRef element = newDeferred(type, number);
+    ++number.element;
+    return element;
+  }
+  PyRef made = PyRef::steal(PyList_New(sizes[0]));
+  for (int64_t i = 0; i < sizes[0]; ++i) PyList_SET_ITEM(made.get(), i, nested(e, number, sizes.slice(1), type).release());
+  e.adopt(made.get());
+  return made;
+}
+
+}  // namespace
 
 PyRef deferredList(Evaluation& e, PyObject* object) {
   if (!isReadable(e, object)) return {};
   const at::Tensor& t = tensorOf(object);
   const at::ScalarType type = t.scalar_type();
-  if (t.dim() != 1 || t.numel() == 0 || t.numel() > kLongestList || !(isRealType(type) || isIntType(type))) return {};
-  DeferredNumber number = readOf(e, t, type);
+  if (t.numel() == 0 || t.numel() > kLongestList || !(isIntType(type) || (isRealType(type) && !endsGraphs(e)))) return {};
+  if (t.dim() == 0) return newDeferred(pythonTypeOf(type), readOf(e, t, type));
+  DeferredNumber number = readOf(e, t, type, true);
   number.list = PyRef::steal(PyList_New(0));
-  PyRef made = PyRef::steal(PyList_New(t.numel()));
-  for (number.element = 0; number.element < t.numel(); ++number.element)
-    PyList_SET_ITEM(made.get(), number.element, newDeferred(pythonTypeOf(type), number).release());
-  e.adopt(made.get());
-  return made;
+  number.element = 0;
+  return nested(e, number, t.sizes(), pythonTypeOf(type));
 }
 
 at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {

@@ -159,6 +159,7 @@ class Evaluation final : public Operations {
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
 
+  const CaptureOptions& options() const { return options_; }
   /// The stand-in of a tensor of constant sizes that is an input of the graph, guarded.
   PyRef inputOfGraph(PyObject* tensor, const Source* source);
 

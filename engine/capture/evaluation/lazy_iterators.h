@@ -109,19 +109,25 @@ class SliceIterator final : public LazyIterator {
 class StepIterator final : public LazyIterator {
  public:
   using Step = std::function<PyRef(Evaluation& e)>;
-  /// `again`: what its class is called with to have the same iterator again, for those without a state of their own; null: break.
-  StepIterator(PyTypeObject* type, Step step, PyRef again = {}) : type_(type), step_(std::move(step)), again_(std::move(again)) {}
+  /// What a class is called with to have an iterator again as it is by now, and how many items are skipped then (-1: none); no arguments: break.
+  struct Call {
+    PyRef args, kwargs;
+    int64_t taken = -1;
+  };
+  using Again = std::function<Call(Evaluation& e)>;
+  StepIterator(PyTypeObject* type, Step step, Again again = {}) : type_(type), step_(std::move(step)), again_(std::move(again)) {}
   PyRef next(Evaluation& e) override { return step_(e); }
   PyTypeObject* type() const override { return type_; }
-  Remaking remake(Evaluation&) const override {
+  Remaking remake(Evaluation& e) const override {
     if (!again_) return {};
-    return {PyRef::borrow(reinterpret_cast<PyObject*>(type_)), again_, {}, {}};
+    Call call = again_(e);
+    return {PyRef::borrow(reinterpret_cast<PyObject*>(type_)), std::move(call.args), std::move(call.kwargs), {}, call.taken};
   }
 
  private:
   PyTypeObject* type_;
   Step step_;
-  PyRef again_;
+  Again again_;
 };
 
 /// itertools.groupby: its groups and itself advance one iterator.

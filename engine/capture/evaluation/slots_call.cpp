@@ -683,23 +683,28 @@ bool asksFor(PyObject* object, PyObject* keys) {
 PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a) {
   const std::string_view kind = Py_TYPE(object)->tp_name;
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  PyRef keys = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
-  if (!keys || a.total() != 1 || a.positional != 1 || PyTuple_GET_SIZE(keys.get()) == 0) {
+  PyRef maker = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 0)) : PyRef(), keys = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+  const bool hasKeywords = keys && !PyType_Check(maker.get());  // a methodcaller that functools.partial makes with them
+  if (!keys || a.total() != 1 || a.positional != 1 || (PyTuple_GET_SIZE(keys.get()) == 0 && !hasKeywords)) {
     PyErr_Clear();
     e.breakHere("unsupported call", "calling an " + std::string(kind) + " in an unusual way");
   }
   if (const Source* source = e.sourceOf(object); source && source->kind != Source::Kind::Pinned) {
-    if (isFixed(keys.get())) e.guardCustom(source, asksFor, keys.get(), "operator object");
+    if (isFixed(keys.get()) && !hasKeywords) e.guardCustom(source, asksFor, keys.get(), "operator object");
     else e.guard(GuardKind::IdMatch, source, object);
   }
   PyRef subject = PyRef::borrow(a.args[0]);
   if (kind == "operator.methodcaller") {
-    if (PyRef::steal(PyObject_GetAttrString(parts.get(), "__class__")).get() && !PyType_Check(PyTuple_GET_ITEM(parts.get(), 0)))
-      e.breakHere("unsupported call", "an operator.methodcaller with keywords");
+    PyRef keywords;
+    if (hasKeywords) {
+      PyRef first = PyRef::steal(PyObject_GetAttrString(maker.get(), "args"));
+      keywords = PyRef::steal(PyObject_GetAttrString(maker.get(), "keywords"));
+      keys = first && keywords ? PyRef::steal(PySequence_Concat(first.get(), keys.get())) : PyRef();
+      if (!keys) return {};
+    }
     PyRef method = e.getAttr(subject.get(), PyTuple_GET_ITEM(keys.get(), 0));
-    std::vector<PyObject*> args;
-    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(keys.get()); ++i) args.push_back(PyTuple_GET_ITEM(keys.get(), i));
-    return method ? e.call(method.get(), args.data(), args.size(), nullptr) : PyRef();
+    PyRef args = PyRef::steal(PyTuple_GetSlice(keys.get(), 1, PyTuple_GET_SIZE(keys.get())));
+    return method ? e.callEx(method.get(), args.get(), keywords.get()) : PyRef();
   }
   auto one = [&](PyObject* key) -> PyRef {
     if (kind == "operator.itemgetter") return e.getItem(subject.get(), key);

@@ -71,8 +71,17 @@ bool Evaluation::isDequeFromOutside(PyObject* object) {
   return true;
 }
 
+/// A deque that existed before and was written to: what it held at first is guarded.
+static bool isWrittenDeque(Evaluation& e, PyObject* object) {
+  Origin* o = isDeque(object) ? e.origin(object) : nullptr;
+  if (!o || o->fresh() || !o->written) return false;
+  e.readOriginal(object);
+  return true;
+}
+
 PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
   PyRef raw = PyRef::steal(PySequence_GetItem(deque, i));
+  if (raw && isWrittenDeque(*this, deque)) return translate(raw.get(), nullptr);
   return raw ? wrap(raw.get(), sources().sequenceItem(origins_.find(deque)->source, i)) : PyRef();
 }
 
@@ -124,7 +133,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   }
   if (isTensor(key) && (PyTuple_Check(object) || PyList_Check(object)))
     breakHere("data-dependent value", "a sequence is indexed by a tensor", "Keep the index as a Python int.");
-  if (PyLong_CheckExact(key) && isDequeFromOutside(object)) {
+  if (PyLong_CheckExact(key) && (isDequeFromOutside(object) || isWrittenDeque(*this, object))) {
     const Py_ssize_t n = PyObject_Size(object), given = PyLong_AsSsize_t(key), index = given < 0 ? given + n : given;
     if (PyErr_Occurred()) return {};
     if (index >= 0 && index < n) return dequeElement(object, index);
@@ -308,7 +317,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
   }
   refuseSubclassOperands(*this, object);
   if (isContainer(object)) return builtinLength(object);
-  if (isDequeFromOutside(object)) return PyObject_Size(object);
+  if (isDequeFromOutside(object) || isWrittenDeque(*this, object)) return PyObject_Size(object);
   DictWalk::Kind kind{};
   if (PyObject* dict = knownDictOf(*this, object, &kind)) return builtinLength(dict);
   requireKnown(object);

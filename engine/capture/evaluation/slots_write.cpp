@@ -188,10 +188,11 @@ void Evaluation::readOriginal(PyObject* container) {
   const Source* source = o->source;
   PyRef first = journal_.original(container);
   if (PyAnySet_Check(container)) return guardSetContents(first.get(), source, false);
-  if (!PyList_Check(container)) return;
-  const Py_ssize_t n = PyList_GET_SIZE(first.get());
+  if (!PyList_Check(container) && !isDeque(container)) return;
+  const PyRef elements = PyRef::steal(PySequence_List(first.get()));
+  const Py_ssize_t n = PyList_GET_SIZE(elements.get());
   guard(GuardKind::SequenceLength, source, nullptr, n);
-  for (Py_ssize_t i = 0; i < n; ++i) requireConstant(wrap(PyList_GET_ITEM(first.get(), i), sources().sequenceItem(source, i)));
+  for (Py_ssize_t i = 0; i < n; ++i) requireConstant(wrap(PyList_GET_ITEM(elements.get(), i), sources().sequenceItem(source, i)));
 }
 
 void Evaluation::guardOriginalLength(PyObject* container) {

@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -135,6 +136,33 @@ void TorchCalls::add(const Scope& scope, Kind kind, PyRef target, PyRef args, Py
   rows_.push_back(std::move(row));
   insideTry_ = insideTry_ || e_.insideTry();
   accounted_ = scope.accounted_ + (operators() - scope.operators_);
+}
+
+PyRef TorchCalls::method(const char* name, std::initializer_list<PyObject*> args, PyObject* keywords) {
+  static PyObject* const type = torchObject("torch.Tensor");
+  const Scope scope(this);
+  PyRef target = PyRef::steal(PyObject_GetAttrString(type, name)), tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
+  Py_ssize_t i = 0;
+  for (PyObject* argument : args) PyTuple_SET_ITEM(tuple.get(), i++, frozen(argument).release());
+  PyRef result = target ? PyRef::steal(PyObject_Call(target.get(), tuple.get(), keywords)) : PyRef();
+  if (result) add(scope, Kind::Function, target, tuple, PyRef::borrow(keywords), result.get());
+  return result;
+}
+
+void TorchCalls::addAll(const Scope& scope, PyObject* calls) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); ++i) {
+    PyObject *target, *args, *keywords, *result;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(calls, i), "OOOO", &target, &args, &keywords, &result)) throw std::runtime_error("a call is no four objects");
+    rows_.push_back({Kind::Function, PyRef::borrow(target), frozen(args), frozen(keywords), frozen(result), places(), modules(), PyRef::borrow(Py_None), e_.rootCount()});
+  }
+  insideTry_ = insideTry_ || e_.insideTry();
+  accounted_ = scope.accounted_ + (operators() - scope.operators_);
+}
+
+bool TorchCalls::assume(PyObject* condition) {
+  if (!mayRepeat()) return false;
+  assumed_ = PyRef::borrow(condition);
+  return true;
 }
 
 TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a) {
@@ -440,9 +468,10 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     inputs.push_back(PyRef::steal(Py_BuildValue("(OOs)", standIn.get(), real.get(), sources.back()->str().c_str())));
   }
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
-  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
+  if (assumed_) outputs.push_back(assumed_);
+  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
                                                   gradMode_ ? Py_True : Py_False, at::GradMode::is_enabled() ? Py_True : Py_False,
-                                                  static_cast<int>(segment.exit == Segment::Exit::Break)));
+                                                  assumed_ ? Py_True : Py_False, static_cast<int>(segment.exit == Segment::Exit::Break)));
   if (!answer) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -478,7 +507,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     segment.graphInputs.push_back(sources[static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)))]);
   segment.torchGraph = std::move(answer);
   segment.torchResults = results.size();
-  segment.torchMayRepeat = insideTry_ && mayRepeat();
+  segment.torchMayRepeat = (insideTry_ || assumed_) && mayRepeat();
 }
 
 }  // namespace fusebox::capture

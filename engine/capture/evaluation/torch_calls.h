@@ -55,6 +55,14 @@ class TorchCalls {
   /// torch.cond and its like: the functions that they are given are graphs of their own. Null: not one that can be written down.
   PyRef higherOrder(PyObject* op, const CallArguments& a, bool* known);
 
+  /// A method of torch.Tensor that the evaluator calls in the program's place, on tensors and constants. Null: it raised.
+  PyRef method(const char* name, std::initializer_list<PyObject*> args, PyObject* keywords = nullptr);
+  /// All operators since `scope` began belong to these calls: a list of (callable, args, keywords, result).
+  void addAll(const Scope& scope, PyObject* calls);
+  /// A tensor of one bool: where it is false the graph's results do not count, and the call is the program's. False: that cannot be said of
+  /// a graph whose run others can see.
+  bool assume(PyObject* condition);
+
   /// After an instruction of the root frame: a break if an operator was recorded that no call accounts for.
   void requireAll();
   /// Everything as an FX graph: fills `segment.torchGraph` and the inputs that it uses. CaptureBreak where a call cannot be part of one.
@@ -95,7 +103,7 @@ class TorchCalls {
   bool gradMode_, insideTry_ = false;
   std::vector<Row> rows_;
   size_t accounted_ = 0;  ///< operators of the trace that belong to a call
-  PyRef lastPlaces_, lastModules_;
+  PyRef lastPlaces_, lastModules_, assumed_;
   std::vector<std::pair<const void*, int>> lastFrames_;
   std::vector<PyObject*> lastModuleStack_;
 };

@@ -16,9 +16,9 @@ struct Parameters {
 };
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
+  constexpr std::string_view kSpace = " \n\t";
+  const size_t first = text.find_first_not_of(kSpace);
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 /// The parts of "($self, key, default=None, /)" between its commas; defaults may hold brackets and quotes.

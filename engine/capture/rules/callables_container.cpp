@@ -252,10 +252,15 @@ PyRef ruleMutateFrom(Evaluation& e, PyObject* callable, const CallArguments& a) 
   return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
 }
 
-/// What depends on the contents, which are known of a deque that was made here.
+/// What depends on the contents: those that a deque from outside held at first are guarded.
 PyRef ruleDequeTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!e.isFresh(a.args[0])) e.breakHere("object from outside", "what a deque from outside holds decides");
-  PyRef taken = e.callRaw(callable, a);
+  const bool isFresh = e.isFresh(a.args[0]);
+  if (!isFresh && !isDeque(a.args[0])) e.breakHere("object from outside", "what an instance of a subclass of deque from outside holds decides");
+  PyRef taken = isFresh ? e.callRaw(callable, a) : e.mutate(callable, a);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!isFresh) e.readOriginal(a.args[0]);
+  PyErr_Restore(type, value, traceback);
   return taken ? e.translate(taken.get(), nullptr) : PyRef();
 }
 

@@ -1,5 +1,6 @@
 // Rules for iterator makers: iter, zip, enumerate, map, filter, reversed, itertools, and the methods of generators.
 #include <algorithm>
+#include <memory>
 
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/container_iterators.h"
@@ -140,8 +141,25 @@ PyRef ruleIslice(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return makeLazy(e, std::make_unique<SliceIterator>(std::move(iterator), start, stop, step));
 }
 
-PyRef lazily(Evaluation& e, const char* name, StepIterator::Step step, PyRef again = {}) {
+PyRef lazily(Evaluation& e, const char* name, StepIterator::Step step, StepIterator::Again again = {}) {
   return makeLazy(e, std::make_unique<StepIterator>(itertoolsType(name), std::move(step), std::move(again)));
+}
+
+PyRef packed(std::initializer_list<PyObject*> items) {
+  PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  Py_ssize_t i = 0;
+  for (PyObject* item : items) PyTuple_SET_ITEM(tuple.get(), i++, Py_NewRef(item));
+  return tuple;
+}
+
+/// For an iterator without a state of its own: what its class is called with.
+StepIterator::Again always(PyRef args) {
+  return [args](Evaluation&) { return StepIterator::Call{args, {}}; };
+}
+
+/// Some items, and then those of an iterator.
+PyRef chained(Evaluation& e, PyObject* items, PyObject* iterator) {
+  return makeLazy(e, std::make_unique<ChainIterator>(e.iter(packed({items, iterator}).get())));
 }
 
 /// product, permutations, combinations: all inputs are collected first, as CPython does.
@@ -167,63 +185,98 @@ PyRef ruleItertoolsRaw(Evaluation& e, PyObject* callable, const CallArguments& a
 
 PyRef ruleCycle(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 1, 1)) return {};
-  PyRef iterator = e.iter(a.args[0]), saved = PyRef::steal(PyList_New(0));
-  if (!iterator) return {};
-  return lazily(e, "cycle", [iterator, saved, at = Py_ssize_t{0}](Evaluation& in) mutable -> PyRef {
-    if (iterator) {
+  struct State {
+    PyRef iterator, saved;
+    Py_ssize_t at = 0;
+  };
+  auto state = std::make_shared<State>(State{e.iter(a.args[0]), PyRef::steal(PyList_New(0))});
+  if (!state->iterator) return {};
+  auto step = [state](Evaluation& in) -> PyRef {
+    if (const PyRef iterator = state->iterator) {
       PyRef item = in.next(iterator.get());
-      if (item) PyList_Append(saved.get(), item.get());
+      if (item) PyList_Append(state->saved.get(), item.get());
       if (item || PyErr_Occurred()) return item;
-      iterator = PyRef();
+      state->iterator = PyRef();
     }
-    if (PyList_GET_SIZE(saved.get()) == 0) return {};
-    PyRef item = PyRef::borrow(PyList_GET_ITEM(saved.get(), at));
-    at = (at + 1) % PyList_GET_SIZE(saved.get());
+    PyObject* saved = state->saved.get();
+    if (PyList_GET_SIZE(saved) == 0) return {};
+    PyRef item = PyRef::borrow(PyList_GET_ITEM(saved, state->at));
+    state->at = (state->at + 1) % PyList_GET_SIZE(saved);
     return item;
-  });
+  };
+  auto again = [state](Evaluation& in) -> StepIterator::Call {
+    const PyRef saved = PyRef::steal(PyList_AsTuple(state->saved.get()));
+    if (!state->iterator) return {packed({saved.get()}), {}, state->at};
+    return {packed({chained(in, saved.get(), state->iterator.get()).get()}), {}, PyTuple_GET_SIZE(saved.get())};
+  };
+  return lazily(e, "cycle", std::move(step), std::move(again));
 }
 
 PyRef rulePairwise(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 1, 1)) return {};
-  PyRef iterator = e.iter(a.args[0]);
-  if (!iterator) return {};
-  return lazily(e, "pairwise", [iterator, old = PyRef()](Evaluation& in) mutable -> PyRef {
-    if (!iterator) return {};
-    PyRef keep = iterator;  // what comes next may ask for what comes next itself
-    if (!old) old = in.next(keep.get());
-    keep = iterator;
-    const PyRef first = old;
+  struct State {
+    PyRef iterator, old;
+  };
+  auto state = std::make_shared<State>(State{e.iter(a.args[0]), {}});
+  if (!state->iterator) return {};
+  auto step = [state](Evaluation& in) -> PyRef {
+    if (!state->iterator) return {};
+    PyRef keep = state->iterator;  // what comes next may ask for what comes next itself
+    if (!state->old) state->old = in.next(keep.get());
+    keep = state->iterator;
+    const PyRef first = state->old;
     PyRef item = first && keep ? in.next(keep.get()) : PyRef();
     if (!item) {
-      iterator = old = PyRef();
+      state->iterator = state->old = PyRef();
       return {};
     }
-    PyRef pair = PyRef::steal(PyTuple_Pack(2, first.get(), item.get()));
-    old = std::move(item);
+    PyRef pair = packed({first.get(), item.get()});
+    state->old = std::move(item);
     return pair;
-  });
+  };
+  auto again = [state](Evaluation& in) -> StepIterator::Call {
+    if (!state->iterator) return {packed({packed({}).get()}), {}};
+    if (!state->old) return {packed({state->iterator.get()}), {}};
+    return {packed({chained(in, packed({state->old.get()}).get(), state->iterator.get()).get()}), {}};
+  };
+  return lazily(e, "pairwise", std::move(step), std::move(again));
 }
 
 PyRef ruleZipLongest(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 0, SIZE_MAX, {"fillvalue"})) return {};
-  std::vector<PyRef> list;
-  if (!iterators(e, a, 0, &list)) return {};
+  struct State {
+    std::vector<PyRef> list;
+    size_t left = 0;
+  };
+  auto state = std::make_shared<State>();
+  if (!iterators(e, a, 0, &state->list)) return {};
+  state->left = state->list.size();
   PyObject* given = a.keyword("fillvalue");
   PyRef fill = PyRef::borrow(given ? given : Py_None);
-  return lazily(e, "zip_longest", [list, fill, left = list.size()](Evaluation& in) mutable -> PyRef {
-    if (left == 0) return {};
+  auto step = [state, fill](Evaluation& in) -> PyRef {
+    std::vector<PyRef>& list = state->list;
+    if (state->left == 0) return {};
     PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
     for (size_t i = 0; i < list.size(); ++i) {
       PyRef item = list[i] ? in.next(list[i].get()) : fill;
       if (!item) {
-        if (PyErr_Occurred() || --left == 0) return {};
+        if (PyErr_Occurred() || --state->left == 0) return {};
         list[i] = PyRef();
         item = fill;
       }
       PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
     }
     return tuple;
-  });
+  };
+  auto again = [state, fill](Evaluation&) -> StepIterator::Call {
+    if (state->left == 0) return {packed({}), {}};
+    PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(state->list.size()))), keywords = PyRef::steal(PyDict_New());
+    for (size_t i = 0; i < state->list.size(); ++i)
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), (state->list[i] ? state->list[i] : packed({})).release());
+    PyDict_SetItemString(keywords.get(), "fillvalue", fill.get());
+    return {args, keywords};
+  };
+  return lazily(e, "zip_longest", std::move(step), std::move(again));
 }
 
 /// The truth of predicate(item), or of the item itself where the predicate is None; -1: error.
@@ -240,26 +293,32 @@ PyRef ruleWhile(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 2, 2)) return {};
   PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  return lazily(e, kTake ? "takewhile" : "dropwhile", [predicate, iterator, changed = false](Evaluation& in) mutable -> PyRef {
-    if (kTake && changed) return {};
+  auto changed = std::make_shared<bool>(false);
+  auto step = [predicate, iterator, changed](Evaluation& in) -> PyRef {
+    if (kTake && *changed) return {};
     while (PyRef item = in.next(iterator.get())) {
-      if (!kTake && changed) return item;
+      if (!kTake && *changed) return item;
       const int truth = holds(in, predicate.get(), item.get());
       if (truth < 0) return {};
       if (kTake && truth) return item;
-      changed = kTake || !truth;
+      *changed = kTake || !truth;
       if (kTake) return {};
-      if (changed) return item;
+      if (*changed) return item;
     }
     return {};
-  });
+  };
+  auto again = [predicate, iterator, changed](Evaluation&) -> StepIterator::Call {
+    if (!*changed) return {packed({predicate.get(), iterator.get()}), {}};
+    return {kTake ? packed({predicate.get(), packed({}).get()}) : PyRef(), {}};
+  };
+  return lazily(e, kTake ? "takewhile" : "dropwhile", std::move(step), std::move(again));
 }
 
 PyRef ruleFilterFalse(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 2, 2)) return {};
   PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  PyRef again = PyRef::steal(PyTuple_Pack(2, predicate.get(), iterator.get()));
+  StepIterator::Again again = always(packed({predicate.get(), iterator.get()}));
   auto step = [predicate, iterator](Evaluation& in) -> PyRef {
     while (PyRef item = in.next(iterator.get())) {
       const int truth = holds(in, predicate.get(), item.get());
@@ -275,7 +334,7 @@ PyRef ruleStarmap(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 2, 2)) return {};
   PyRef function = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  PyRef again = PyRef::steal(PyTuple_Pack(2, function.get(), iterator.get()));
+  StepIterator::Again again = always(packed({function.get(), iterator.get()}));
   auto step = [function, iterator](Evaluation& in) -> PyRef {
     PyRef item = in.next(iterator.get());
     PyRef args = item ? in.collect(item.get(), true) : PyRef();
@@ -288,23 +347,36 @@ PyRef ruleAccumulate(Evaluation& e, PyObject* callable, const CallArguments& a) 
   if (!takes(e, callable, a, 1, 2, {"func", "initial"})) return {};
   PyObject *function = a.positional > 1 ? a.args[1] : a.keyword("func"), *initial = a.keyword("initial");
   if (function == Py_None) function = nullptr;
-  PyRef iterator = e.iter(a.args[0]), call = PyRef::borrow(function), total = PyRef::borrow(initial == Py_None ? nullptr : initial);
+  struct State {
+    PyRef total;
+    bool begun = false;
+  };
+  auto state = std::make_shared<State>(State{PyRef::borrow(initial == Py_None ? nullptr : initial)});
+  PyRef iterator = e.iter(a.args[0]), call = PyRef::borrow(function);
   if (!iterator) return {};
-  return lazily(e, "accumulate", [call, iterator, total, first = true](Evaluation& in) mutable -> PyRef {
-    if (std::exchange(first, false) && total) return total;
+  auto step = [call, iterator, state](Evaluation& in) -> PyRef {
+    if (!std::exchange(state->begun, true) && state->total) return state->total;
     PyRef item = in.next(iterator.get());
     if (!item) return {};
-    PyObject* args[] = {total.get(), item.get()};
-    total = !total ? item : call ? in.call(call.get(), args, 2, nullptr) : in.binary(0, args[0], args[1]);
-    return total;
-  });
+    PyObject* args[] = {state->total.get(), item.get()};
+    PyRef next = !state->total ? item : call ? in.call(call.get(), args, 2, nullptr) : in.binary(0, args[0], args[1]);
+    if (next) state->total = next;
+    return next;
+  };
+  auto again = [call, iterator, state](Evaluation&) -> StepIterator::Call {
+    PyRef keywords = PyRef::steal(PyDict_New());
+    if (state->total.get() == Py_None) return {};  // which as `initial` means something else
+    if (state->total) PyDict_SetItemString(keywords.get(), "initial", state->total.get());
+    return {packed({iterator.get(), call ? call.get() : Py_None}), keywords, state->begun && state->total ? 1 : -1};
+  };
+  return lazily(e, "accumulate", std::move(step), std::move(again));
 }
 
 PyRef ruleCompress(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 2, 2)) return {};
   PyRef data = e.iter(a.args[0]), selectors = data ? e.iter(a.args[1]) : PyRef();
   if (!selectors) return {};
-  return lazily(e, "compress", [data, selectors](Evaluation& in) -> PyRef {
+  auto step = [data, selectors](Evaluation& in) -> PyRef {
     while (PyRef item = in.next(data.get())) {
       PyRef selector = in.next(selectors.get());
       const int truth = selector ? in.truth(selector.get()) : -1;
@@ -312,7 +384,45 @@ PyRef ruleCompress(Evaluation& e, PyObject* callable, const CallArguments& a) {
       if (truth) return item;
     }
     return {};
+  };
+  return lazily(e, "compress", std::move(step), always(packed({data.get(), selectors.get()})));
+}
+
+/// What the iterators of one tee() have in common: an iterator, and what it gave.
+struct Teed {
+  PyRef iterator;
+  std::vector<PyRef> items;
+};
+
+PyRef branchOf(Evaluation& e, const std::shared_ptr<Teed>& source) {
+  return lazily(e, "_tee", [source, at = size_t{0}](Evaluation& in) mutable -> PyRef {
+    if (at == source->items.size()) {
+      PyRef item = in.next(source->iterator.get());
+      if (!item) return {};
+      if (at != source->items.size()) in.breakHere("unsupported call", "an iterator of itertools.tee is advanced while it advances");
+      source->items.push_back(std::move(item));
+    }
+    return source->items[at++];
   });
+}
+
+PyRef ruleTee(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!takes(e, callable, a, 1, 2)) return {};
+  if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "itertools.tee with a number that is not known");
+  const Py_ssize_t count = a.positional > 1 ? PyLong_AsSsize_t(a.args[1]) : 2;
+  if (count < 0) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "n must be >= 0");
+    return {};
+  }
+  if (count == 0) return PyRef::steal(PyTuple_New(0));
+  auto source = std::make_shared<Teed>();
+  source->iterator = e.iter(a.args[0]);
+  if (!source->iterator) return {};
+  PyTypeObject* type = lazyOf(source->iterator.get()) ? lazyOf(source->iterator.get())->type() : Py_TYPE(source->iterator.get());
+  if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__copy__")) e.breakHere("unsupported call", "itertools.tee of an iterator that can be copied");
+  PyRef branches = PyRef::steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(branches.get(), i, branchOf(e, source).release());
+  return branches;
 }
 
 PyRef ruleGroupby(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -408,6 +518,7 @@ constexpr RuleRow kIteratorRows[] = {
     {"itertools.combinations", ruleItertools},
     {"itertools.zip_longest", ruleZipLongest},
     {"itertools.pairwise", rulePairwise},
+    {"itertools.tee", ruleTee},
 };
 
 }  // namespace

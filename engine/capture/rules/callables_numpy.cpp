@@ -48,7 +48,7 @@ bool mayDropImaginary(PyObject* callable, const CallArguments& a) {
 /// The name of a type after `dtype=`.
 bool isType(const CallArguments& a, size_t i) {
   return i >= a.positional && PyUnicode_CompareWithASCIIString(a.keywordName(i - a.positional), "dtype") == 0 &&
-         (PyUnicode_CheckExact(a.args[i]) || a.args[i] == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+         (PyUnicode_CheckExact(a.args[i]) || PyObject_TypeCheck(a.args[i], reinterpret_cast<PyTypeObject*>(torchObject("numpy.dtype"))) || a.args[i] == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
           a.args[i] == reinterpret_cast<PyObject*>(&PyLong_Type) || a.args[i] == reinterpret_cast<PyObject*>(&PyBool_Type));
 }
 
@@ -74,7 +74,23 @@ PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 }  // namespace
 
+namespace {
+
+/// numpy.dtype of a constant: numpy's own types are one object each.
+PyRef ruleDtype(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* type = torchObject("numpy.dtype");
+  const bool isKnown = a.total() == 1 && a.positional == 1 && (isNumber(a.args[0]) || PyUnicode_CheckExact(a.args[0]) || PyType_Check(a.args[0]) ||
+                                                               PyObject_TypeCheck(a.args[0], reinterpret_cast<PyTypeObject*>(type)));
+  if (!isKnown || (PyType_Check(a.args[0]) && isPythonClass(reinterpret_cast<PyTypeObject*>(a.args[0]))))
+    e.breakHere("numpy", "numpy.dtype is called with what is not a constant");
+  PyRef made = PyRef::steal(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
+  return made ? e.pin(made.get(), Why::Immutable) : PyRef();
+}
+
+}  // namespace
+
 CallRule numpyRuleOf(PyObject* callable) {
+  if (callable == torchObject("numpy.dtype")) return ruleDtype;
   if (isNumpyFunction(callable)) return ruleNumpy;
   if (!PyCFunction_Check(callable)) return nullptr;
   for (const char* name : {"numpy.arange", "numpy.zeros", "numpy.array", "numpy.asarray"})

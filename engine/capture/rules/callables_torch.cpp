@@ -436,6 +436,15 @@ PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments
 
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(isTensorObject(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
 
+/// A tensor, or what answers torch's functions.
+PyRef ruleIsTensorLike(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (isTensorObject(a.args[0])) return PyRef::borrow(e.isNumber(a.args[0]) ? Py_False : Py_True);
+  if (e.getAttr(a.args[0], internedName("__torch_function__"))) return PyRef::borrow(Py_True);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
+  PyErr_Clear();
+  return PyRef::borrow(Py_False);
+}
+
 /// torch.Size.numel()
 PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() != 1 || !isSymbolicSize(a.args[0])) return e.callReal(callable, a);
@@ -475,6 +484,7 @@ PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) 
 
 constexpr RuleRow kTorchRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},
+    {"fusebox._engine.is_capturing", ruleTrue},
     {"torch.compiler.is_dynamo_compiling", ruleTrue},
     {"torch._dynamo.external_utils.is_compiling", ruleTrue},
     {"torch._utils.is_compiling", ruleTrue},
@@ -499,7 +509,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.ByteTensor", ruleOldConstructor},
     {"torch.BoolTensor", ruleOldConstructor},
     {"torch.is_tensor", ruleIsTensor},
-    {"torch.overrides.is_tensor_like", ruleIsTensor},
+    {"torch.overrides.is_tensor_like", ruleIsTensorLike},
     {"torch.cuda.is_available", rulePure},
     {"torch.cuda.device_count", rulePure},
     {"torch.cuda.get_device_properties", ruleDeviceFact},
@@ -600,5 +610,27 @@ constexpr RuleRow kTorchRows[] = {
 }  // namespace
 
 RuleRows torchRules() { return {kTorchRows, std::size(kTorchRows)}; }
+
+namespace {
+
+/// torch.LongTensor(numbers): torch.tensor with that type, on the CPU.
+PyRef ruleTensorType(Evaluation& e, PyObject* type, const CallArguments& a) {
+  static PyObject* const make = torchObject("torch.tensor");
+  static PyObject* const names = Py_BuildValue("(ss)", "dtype", "device");
+  static PyObject* const cpu = PyUnicode_InternFromString("cpu");
+  const bool isList = a.total() == 1 && a.positional == 1 && (PyList_CheckExact(a.args[0]) || PyTuple_CheckExact(a.args[0]));
+  const PyRef isCuda = PyRef::steal(PyObject_GetAttrString(type, "is_cuda")), layout = PyRef::steal(PyObject_GetAttrString(type, "layout"));
+  const PyRef dtype = PyRef::steal(PyObject_GetAttrString(type, "dtype"));
+  if (!isList || !dtype || isCuda.get() != Py_False || layout.get() != torchObject("torch.strided")) {
+    PyErr_Clear();
+    e.breakHere("unsupported call", "a tensor is made by its type of something else than a list of numbers");
+  }
+  PyObject* args[] = {a.args[0], dtype.get(), cpu};
+  return e.call(make, args, 1, names);
+}
+
+}  // namespace
+
+CallRule tensorTypeRuleOf(PyObject* callable) { return std::string_view(Py_TYPE(callable)->tp_name) == "torch.tensortype" ? ruleTensorType : nullptr; }
 
 }  // namespace fusebox::capture

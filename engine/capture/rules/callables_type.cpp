@@ -172,6 +172,36 @@ PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callRaw(callable, a);
 }
 
+PyRef subclassesOf(PyObject* cls) {
+  static PyObject* const ask = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__");
+  return PyRef::steal(PyObject_CallOneArg(ask, cls));
+}
+
+/// Guard: a class has the subclasses that weak references in a tuple refer to, in this order.
+bool hasSubclasses(PyObject* cls, PyObject* expected) {
+  const PyRef now = PyType_Check(cls) ? subclassesOf(cls) : PyRef();
+  PyErr_Clear();
+  bool same = now && PyList_GET_SIZE(now.get()) == PyTuple_GET_SIZE(expected);
+  for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(expected); ++i) same = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(expected, i)) == PyList_GET_ITEM(now.get(), i);
+  return same;
+}
+
+PyRef ruleSubclasses(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* cls = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : a.args[0];
+  const Source* source = e.sourceOf(cls);
+  PyRef found = source ? subclassesOf(cls) : PyRef();
+  if (!found) e.breakHere("unsupported call", "a class of the compiled region is asked for its subclasses");
+  const Py_ssize_t n = PyList_GET_SIZE(found.get());
+  PyRef expected = PyRef::steal(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyTuple_SET_ITEM(expected.get(), i, PyWeakref_NewRef(PyList_GET_ITEM(found.get(), i), nullptr));
+    e.pin(PyList_GET_ITEM(found.get(), i), Why::Class);
+  }
+  e.guardCustom(source, hasSubclasses, expected.get(), "the same subclasses");
+  e.adopt(found.get());
+  return found;
+}
+
 constexpr RuleRow kTypeRows[] = {
     {"builtins.type", ruleType},        {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
     {"builtins.list", ruleList},        {"builtins.set", ruleSet},          {"builtins.frozenset", ruleSet},
@@ -185,7 +215,8 @@ constexpr RuleRow kTypeRows[] = {
     {"torch.iinfo", rulePure},          {"builtins.property", ruleMake},    {"builtins.staticmethod", ruleMake},
     {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleWeakReference},
     {"types.FunctionType", ruleMake},   {"torch._C._functorch.CInterpreter", rulePure},
-    {"operator.itemgetter", ruleMake},  {"operator.attrgetter", ruleMake},  {"torch._C.DisableTorchFunctionSubclass", ruleMake},
+    {"operator.itemgetter", ruleMake},  {"operator.attrgetter", ruleMake},  {"operator.methodcaller", ruleMake},
+    {"builtins.type.__subclasses__", ruleSubclasses},  {"torch._C.DisableTorchFunctionSubclass", ruleMake},
     {"torch._C.DisableTorchFunctionSubclass.__enter__", ruleRaw}, {"torch._C.DisableTorchFunctionSubclass.__exit__", ruleRaw},
 };
 
@@ -301,6 +332,10 @@ PyRef slotGet(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject* object = a.positional > 1 && a.args[1] != Py_None ? a.args[1] : nullptr;
   PyTypeObject* type = a.positional > 2 && PyType_Check(a.args[2]) ? reinterpret_cast<PyTypeObject*>(a.args[2]) : object ? Py_TYPE(object) : nullptr;
   if (!type) e.breakHere("unsupported call", "a descriptor is bound to nothing");
+  if (object && !PyType_Check(object) && (Py_IS_TYPE(a.args[0], &PyGetSetDescr_Type) || Py_IS_TYPE(a.args[0], &PyMemberDescr_Type))) {
+    PyObject* name = PyDescr_NAME(a.args[0]);  // as the attribute that it is
+    if (e.typeLookup(Py_TYPE(object), name) == a.args[0]) return e.isTensor(object) ? e.tensorGetAttr(object, name) : e.genericGetAttr(object, name);
+  }
   return e.bindDescriptor(a.args[0], object, type, internedName("__get__"));
 }
 

@@ -111,6 +111,18 @@ int truthOf(Evaluation& e, PyObject* method, PyObject* cls, PyObject* subject) {
   return answer ? e.truth(answer.get()) : -1;
 }
 
+/// isinstance(tensor, torch.FloatTensor) and the like, which libtorch answers by type, layout and device.
+int isOfTensorType(Evaluation& e, PyObject* tensor, PyObject* cls) {
+  for (PyObject* name : {internedName("dtype"), internedName("layout")}) {
+    const PyRef wanted = PyRef::steal(PyObject_GetAttr(cls, name)), found = wanted ? e.getAttr(tensor, name) : PyRef();
+    if (!found) return -1;
+    if (found.get() != wanted.get()) return 0;
+  }
+  const PyRef isCuda = PyRef::steal(PyObject_GetAttrString(cls, "is_cuda"));
+  const at::Tensor& t = tensorOf(tensor);
+  return isCuda.get() == Py_True ? t.is_cuda() : isCuda.get() == Py_False && t.is_cpu();
+}
+
 using Check = int (*)(Evaluation&, PyObject*, PyObject*);
 
 /// The elements of a tuple or union of classes, until one says yes. -2: `classes` is neither.
@@ -148,7 +160,8 @@ int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
   if (method && PyFunction_Check(method)) return truthOf(e, method, cls, object);
   PyRef plain = e.plainNumber(object, "a class check in C");
   object = plain.get();
-  // C code that decides (torch.FloatTensor), and what is no class: CPython's answer or error.
+  if (e.isStandIn(object) && std::string_view(Py_TYPE(cls)->tp_name) == "torch.tensortype") return isOfTensorType(e, object, cls);
+  // C code that decides, and what is no class: CPython's answer or error.
   const int answer = PyObject_IsInstance(object, cls);
   e.throwIfBreak();
   return answer;

@@ -6,6 +6,7 @@ import operator
 
 import numpy
 import torch
+from torch.overrides import TorchFunctionMode
 
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")}
 FRESH, VIEW, SAME, NUMBER = range(4)
@@ -559,6 +560,30 @@ def apply(function, args, kwargs, tensors):
     return array, tensor, kind, condition, function, args
 
 
+class _Recording(TorchFunctionMode):
+    """Writes down the calls that give tensors."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.calls = calls
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if any(isinstance(part, torch.Tensor) for part in (result if isinstance(result, (tuple, list)) else (result,))):
+            self.calls.append((function, args, kwargs or {}, result))
+        return result
+
+
+def recorded(calls, function, *args):
+    """function(*args); `calls` gets (function, arguments, keywords, result) of each call of torch's that it makes."""
+    with _Recording(calls):
+        return function(*args)
+
+
+def both(condition, other):
+    return condition.logical_and(other)
+
+
 MOST_CONSTANTS = 1 << 16
 
 
@@ -578,6 +603,11 @@ def constant(array):
         return _like(tensor, expected)
     except Refused as why:
         return str(why)
+
+
+def tensor_of_numbers(tensors, dtype):
+    """torch.tensor of a list of numbers of one type; None: it would convert some."""
+    return torch.stack(tensors) if {t.dtype for t in tensors} == {dtype or tensors[0].dtype} else None
 
 
 def tensor_of(function, array, tensor, dtype):

@@ -56,6 +56,8 @@ def run(fn=None):
 
     @functools.wraps(original)
     def call(*args, **kwargs):
+        if _engine.is_capturing():  # part of what is compiled
+            return original(*args, **kwargs)
         with _compiler.set_stance("eager_on_recompile"):
             return within(*args, **kwargs)
 

@@ -11,7 +11,7 @@ import torch
 import torch.fx
 
 from . import _records
-from ._torch_calls import NotExpressible, build
+from ._torch_calls import Assuming, NotExpressible, build
 from ._unused_options import once
 
 
@@ -25,10 +25,10 @@ class FunctionBackend:
     def __init__(self, function, kwargs):
         self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
 
-    def graph(self, rows, inputs, results, grad_before, grad_after, _breaks):
+    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, _breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
         try:
-            return build(rows, inputs, results, grad_before, grad_after)
+            return build(rows, inputs, results, grad_before, grad_after, assumes)
         except NotExpressible as refused:
             return refused.row, refused.reason
 
@@ -62,7 +62,7 @@ class FunctionBackend:
                 warnings.warn(f"{frame} is left to Python: {failed}", RuntimeWarning, stacklevel=2)
                 return None
             raise failed.with_traceback(error.__traceback__) from error
-        return compiled
+        return Assuming(compiled) if captured.assumes else compiled
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ _DYNAMO = [
     _none("side_effect_replay_policy", "writes are made where the program makes them, which is nothing to be told"),
     _always("guard_nn_modules", True, "attributes of modules that were read are guarded"),
     _always("rewrite_assert_with_torch_assert", True, "an assert about data is a condition of the graph, which raises as eager does"),
-    _always("capture_scalar_outputs", True, "numbers read from tensors are part of graphs"),
+    _acts("capture_scalar_outputs", "whether graphs for a backend in Python go on where item() reads a number; Fusebox's own always do"),
     _always("capture_dynamic_output_shape_ops", True, "sizes that data decide are symbols of the graph"),
     _always("allow_rnn", True, "recurrent networks are captured"),
     _always("report_guard_failures", True, "the session has every guard that failed, with what was expected and found"),

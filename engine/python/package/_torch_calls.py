@@ -16,6 +16,7 @@ import torch.fx
 _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN = range(9)
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
 _SET_GRAD = torch._C._set_grad_enabled
 # What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
@@ -30,10 +31,10 @@ class NotExpressible(Exception):
 
 
 class TorchGraph:
-    """A graph, and which of the region's inputs it reads."""
+    """A graph, and which of the region's inputs it reads. `assumes`: its last result says whether the others count."""
 
-    def __init__(self, root, graph, inputs, used_inputs):
-        self.root, self.graph, self.inputs, self.used_inputs = root, graph, inputs, used_inputs
+    def __init__(self, root, graph, inputs, used_inputs, assumes=False):
+        self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes
         self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
         self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
 
@@ -168,6 +169,10 @@ class _Builder:
             return self.graph.get_attr(self.attribute("_generator", value))
         if kind in (torch._ops.OpOverload,):
             return value
+        if kind is type and value in _DTYPES:
+            return _DTYPES[value]
+        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+            return value.item()  # as torch takes it
         if isinstance(value, (bool, int, float, str)):
             for plain in (int, float, str):
                 if isinstance(value, plain):
@@ -353,11 +358,28 @@ class _Builder:
                 mode = node.args[0]
 
 
+class Misfit(Exception):
+    """What was assumed of data does not hold in this call."""
+
+
+class Assuming:
+    """What a backend made of a graph that assumes something of data."""
+
+    def __init__(self, compiled):
+        self.compiled = compiled
+
+    def __call__(self, *inputs):
+        *results, fits = self.compiled(*inputs)
+        if not fits:
+            raise Misfit("what was captured does not fit the data of this call")
+        return results
+
+
 def _input_name(source):
     return re.sub(r"[^a-zA-Z0-9]+", "_", source)
 
 
-def build(rows, inputs, results, grad_before, grad_after):
+def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
     root = torch.nn.Module()
     builder = _Builder(root)
@@ -380,4 +402,4 @@ def build(rows, inputs, results, grad_before, grad_after):
         else:
             graph.erase_node(node)
     graph.lint()
-    return TorchGraph(root, graph, [inputs[i][1] for i in used], used)
+    return TorchGraph(root, graph, [inputs[i][1] for i in used], used, assumes)

@@ -1,6 +1,7 @@
 """What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
 
 import builtins
+import collections
 import collections.abc
 import copy
 import functools
@@ -166,6 +167,95 @@ def test_iterators():
     expect(got.tolist() == [3, 3] and next(given).tolist() == [3, 3], "an iterator from outside is advanced as far as it was read")
 
 
+def test_iterators_that_are_handed_on():
+    """What is left of an iterator of itertools when the region ends comes to its caller, as an iterator of the same class."""
+    def advanced(iterator, n):
+        return [next(iterator) for _ in range(n)], iterator
+
+    makers = {
+        "accumulate": lambda v: itertools.accumulate(v), "accumulate a function": lambda v: itertools.accumulate(v, operator.mul, initial=v[0] + 1),
+        "compress": lambda v: itertools.compress(v, [1, 0, 1, 1, 0, 1]), "cycle": lambda v: itertools.islice(itertools.cycle(v[:3]), 8),
+        "pairwise": lambda v: itertools.pairwise(v), "zip_longest": lambda v: itertools.zip_longest(v, v[:2], fillvalue=0),
+        "takewhile": lambda v: itertools.takewhile(lambda t: t is not v[4], v), "filterfalse": lambda v: itertools.filterfalse(lambda t: t is v[1], v)}
+    for name, make in makers.items():
+        for n in (0, 1, 3):
+            def program(x):
+                return advanced(make([x * k for k in range(6)]), n)
+
+            fusebox.reset()
+            x = torch.randn(3)
+            begun, rest = fusebox.compile(program, fullgraph=True)(x)
+            expected, others = program(x)
+            expect(type(rest) is type(others), f"{name} after {n}: {type(rest)}")
+            torch.testing.assert_close((begun, list(rest)), (expected, list(others)), msg=lambda m: f"{name} after {n}: {m}")
+
+
+def test_deques_from_outside():
+    def program(d, x):
+        d.appendleft(x)
+        last, first = d.pop(), d.popleft()
+        d.append(last * 2)
+        return first + d.popleft() + last + d[-1], len(d)
+
+    compiled = fusebox.compile(program, fullgraph=True)
+    for k in range(3):
+        ours = collections.deque([torch.full((2,), 1.0 + i) for i in range(3)], maxlen=4)
+        eagers, x = copy.deepcopy(ours), torch.randn(2)
+        torch.testing.assert_close(compiled(ours, x), program(eagers, x))
+        torch.testing.assert_close(list(ours), list(eagers))
+        expect(ours.maxlen == 4, "a deque from outside keeps its length")
+    try:
+        fusebox.compile(lambda d: d.pop())(collections.deque())
+        expect(False, "an empty deque gives something")
+    except IndexError:
+        pass
+
+
+def test_subclasses_of_a_class():
+    class Base:
+        pass
+
+    class First(Base):
+        pass
+
+    def program(x):
+        return x * len(Base.__subclasses__()), [c.__name__ for c in Base.__subclasses__()]
+
+    compiled = fusebox.compile(program, fullgraph=True)
+    expect(compiled(torch.ones(1)) == (1, ["First"]), "one subclass")
+
+    class Second(Base):
+        pass
+
+    expect(compiled(torch.ones(1)) == (2, ["First", "Second"]), "a subclass that was made since")
+
+
+def test_what_torch_says_of_objects():
+    class Likes:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return "asked"
+
+    def kinds(x, o):
+        y = torch.empty(2, dtype=torch.float64)
+        types = (torch.FloatTensor, torch.DoubleTensor, torch.LongTensor, torch.cuda.FloatTensor)
+        return [isinstance(t, c) for t in (x, y, x > 0, 3) for c in types], [torch.overrides.is_tensor_like(v) for v in (x, o, 3)]
+
+    whole("types of tensors", kinds, torch.ones(2), Likes())
+    whole("tensors made by their type", lambda x: torch.LongTensor([1, 2]) + torch.HalfTensor([[1.5], [x.shape[0]]]), torch.ones(2))
+    whole("a getter that is bound by hand", lambda x, shape: (shape.__get__(x.cos()), x.sin().sum(), shape.__get__(x)), torch.ones(2, 3), torch.Tensor.shape)
+
+
+def test_tee():
+    def program(x):
+        first, second = itertools.tee(t * 2 for t in (x, x + 1, x + 2))
+        a = next(first)
+        three = itertools.tee([x], 3)
+        return a, list(second), list(first), len(three), [next(t) for t in three], itertools.tee([x], 0)
+
+    whole("tee", program, torch.randn(3))
+
+
 def test_generators_that_are_dropped():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     whole("next() of generators inside each other", lambda x: model(x.to(next(model.parameters()).dtype)), torch.ones(2, 3))
@@ -190,6 +280,23 @@ def test_modules_that_are_imported_late():
             sys.modules.pop("this_is_not_there_yet", None)
 
 
+def test_types_of_annotations_and_signatures():
+    import inspect
+    import typing
+
+    def signed(a, b=2, *rest, c=3, **more):
+        pass
+
+    def program(x):
+        bound = inspect.signature(signed).bind(1, 2, 3, c=4, d=5)
+        T = typing.Callable[[float], int]
+        return x + 1, bound, bound.args, bound.kwargs, typing.get_args(T), type.__dict__["mro"].__name__
+
+    fusebox.reset()
+    ours, eagers = fusebox.compile(program, fullgraph=True)(torch.ones(2)), program(torch.ones(2))
+    expect(ours[1:] == eagers[1:] and list(ours[1].signature.parameters) == list(eagers[1].signature.parameters), f"a bound signature: {ours}")
+
+
 def test_operator_objects():
     pick, name, call = operator.itemgetter(1, 0), operator.attrgetter("T.shape"), operator.methodcaller("mul", 3)
 
@@ -198,6 +305,8 @@ def test_operator_objects():
         return call(a) + b, name(x)
 
     whole("operator objects", f, torch.ones(2, 3))
+    added = torch.ones(2, 3)
+    whole("made inside, with keywords", lambda x: operator.methodcaller("add", x * added, alpha=2)(x) + operator.methodcaller("dim")(x), torch.ones(2, 3))
 
 
 def test_loop_with_a_break_in_its_body():

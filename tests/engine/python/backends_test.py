@@ -6,7 +6,9 @@ import functools
 import inspect
 import io
 import operator
+import warnings
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -385,6 +387,92 @@ def test_recompiles():
     expect(len(other.graphs) == 1, "another backend compiles anew")
     a = x(3)
     expect(torch.equal(compiled(a, 2, True), a * 2) and len(recorder.graphs) == 3, "and the first one keeps its own")
+
+
+def test_arrays_of_numpy():
+    def program(t, a):
+        b = t.numpy() * 2 + a
+        b[0] = 1
+        return torch.from_numpy(np.sqrt(b * b)) + t, b.sum(axis=0), a.astype(np.float32).max(), np.array([a, a + 1]), np.arange(3.0) / 2
+
+    recorder = Recorder()
+    compiled = torch.compile(program, backend=recorder, fullgraph=True)
+    for seed in range(2):
+        t, a = torch.randn(4, 3), np.random.default_rng(seed).standard_normal((4, 3))
+        for ours, eagers in zip(compiled(t, a), program(t, a)):
+            expect(type(ours) is type(eagers), f"numpy: {type(ours)} instead of {type(eagers)}")
+            torch.testing.assert_close(torch.as_tensor(ours), torch.as_tensor(eagers), msg=lambda m: f"numpy: {m}")
+    expect(len(recorder.graphs) == 1, f"numpy: {len(recorder.graphs)} graphs")
+    expect(isinstance(recorder.inputs[0][1], torch.Tensor), "a backend is given tensors in the place of arrays")
+
+
+def test_data_that_numpy_warns_of():
+    """The graph says whether numpy would have warned; then the call is Python's, and where that is the rule so is the program."""
+    recorder = Recorder()
+
+    def program(a):
+        return 1 / a
+
+    compiled = torch.compile(program, backend=recorder)
+    expect(compiled(np.ones(3)).tolist() == [1, 1, 1] and len(recorder.graphs) == 1, "numpy: a quiet call")
+    for turn in range(8):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            expect(compiled(np.zeros(3)).tolist() == [np.inf] * 3, "numpy: a division by zero")
+        expect([str(w.message) for w in heard] == ["divide by zero encountered in divide"], f"numpy: {[str(w.message) for w in heard]}")
+    runs = len(recorder.graphs)
+    expect(runs == 1, f"numpy: {runs} graphs after calls that do not fit")
+
+    def writes(a):
+        a += 1.5
+        return a * 2
+
+    recorder = Recorder()
+    a, b = np.ones(3), np.ones(3)
+    expect(torch.compile(writes, backend=recorder)(a).tolist() == writes(b).tolist() and a.tolist() == b.tolist(), "numpy: an array of the program is written to")
+
+    class Raising(Recorder):
+        def __call__(self, gm, example_inputs):
+            def raises(*args):
+                raise RuntimeError("broken")
+            return raises
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        expect(torch.compile(lambda a: 1 / a, backend=Raising())(np.full(3, 2.0)).tolist() == [0.5] * 3, "numpy: a backend that raises")
+    expect(any("broken" in str(w.message) for w in heard), f"numpy: what a backend raised is told: {[str(w.message) for w in heard]}")
+
+
+def test_arguments_of_other_kinds():
+    """What torch takes for a type or a number is one in the graph."""
+    recorder = Recorder()
+    program = lambda t: (t * np.int64(3)).to(bool).to(float) + np.array([2.0], dtype=np.dtype("float64")).size + torch.LongTensor([np.arange(3)[1]])
+    t = torch.randn(4)
+    same("types and numbers of numpy", torch.compile(program, backend=recorder, fullgraph=True)(t), program(t))
+    expect(torch.float64 in {a for n in recorder.graphs[0].graph.nodes for a in n.args}, "a type of Python's is one of torch's")
+
+
+def test_numbers_that_are_read():
+    import torch._dynamo
+
+    def program(t, ints):
+        whole = [[n * 2 for n in row] for row in ints.tolist()]
+        ints.add_(1)
+        return whole, t.sum().item() / 2, float(t[0]), t.cos()
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        recorder = Recorder()
+        compiled = torch.compile(program, backend=recorder, fullgraph=True)
+        for _ in range(2):
+            t, ints = torch.randn(4), torch.randint(9, (2, 3))
+            again = ints.clone()
+            ours, eagers = compiled(t, ints), program(t, again)
+            expect(ours[:3] == eagers[:3] and torch.equal(ints, again), f"numbers that are read: {ours[:3]} instead of {eagers[:3]}")
+            same("beside numbers that are read", ours[3], eagers[3])
+        expect(len(recorder.graphs) == 1, f"numbers that are read: {len(recorder.graphs)} graphs")
+    recorder = Recorder()
+    torch.compile(lambda t: (t * 2).sum().item() + t, backend=recorder)(torch.ones(3))
+    expect(len(recorder.graphs) == 2, f"a graph ends where item() reads a number: {len(recorder.graphs)}")
 
 
 def test_nothing_to_compile():
