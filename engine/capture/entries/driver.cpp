@@ -18,6 +18,7 @@
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/error_text.h"
 #include "engine/trace/trace_fallback.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 namespace {
@@ -161,7 +162,10 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const char* why = now.refusal();
   if (!why && now.functionModes && options_->function) why = "a torch function mode is active";
   if (why) {
-    *failed = !leaveToPython(code_, pointHere(), options_, why);
+    std::string told = why;
+    if (const char* transform = trace::currentTransform())
+      told += std::string(": Calling torch.func.") + transform + "(compiled_fn) function from eager mode is not supported. Compile what calls it.";
+    *failed = !leaveToPython(code_, pointHere(), options_, told.c_str());
     return nullptr;
   }
   record::Recorder* recorder = record::Recorder::session();

@@ -71,6 +71,10 @@ def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_optio
         return _in_layout_of(out, query), logsumexp / math.log(2), modified.amax(-1).detach() / math.log(2)
 
 
+def wrap(func, *args, **kwargs):
+    return func(*args, **kwargs)
+
+
 def out_dtype(op, output_dtype, *args):
     """`op` in the type that the arguments and the result have in common, rounded to `output_dtype`; products of int8 that are int32 on a GPU
     are its tensor cores'."""

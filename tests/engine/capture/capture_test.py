@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import sys
 import tempfile
+import typing
 import warnings
 
 import torch
@@ -237,6 +238,21 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_types_that_are_named_after_effects():
+    made, log = [0], []
+
+    def doubled(x):
+        made[0] += 1
+        log.clear()
+
+        def twice(points: typing.Dict[str, typing.List[Point]]) -> typing.Tuple[Point, ...]:
+            return tuple(p * 2 for p in points["all"])
+
+        return twice({"all": [x, x + 1]})
+
+    whole("annotations after writes", doubled, torch.ones(3))
 
 
 def test_attributes_of_classes():
