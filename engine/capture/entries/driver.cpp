@@ -1,5 +1,6 @@
 #include "engine/capture/entries/driver.h"
 
+#include <ATen/record_function.h>
 #include <algorithm>
 #include <span>
 
@@ -148,6 +149,7 @@ std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
 
 /// Compiled code for this call; where ranks decide together, only if every rank has some.
 std::shared_ptr<Entry> FrameRun::find(const GlobalState& now, bool* failed) {
+  RECORD_USER_SCOPE("TorchDynamo Cache Lookup");  // as profiles of PyTorch's own have it
   EntryPoint& point = pointHere();
   auto entry = findEntry(code_, point, view(), now, options_, globalsOf(frame_));
   if (!rankFunctions().allHit || point.compiled == 0 || code_.isStored) return entry;
