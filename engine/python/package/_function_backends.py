@@ -57,7 +57,7 @@ class FunctionBackend:
         with _same_modes():
             _describe_values(module, inputs, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
         _records.handed_out(frame, module)
-        context = torch._guards.TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+        context = torch._guards.TracingContext(_static_mode(ShapeEnv(assume_static_by_default=True)))
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
         try:
@@ -77,6 +77,17 @@ class FunctionBackend:
                 return None
             raise failed.with_traceback(error.__traceback__) from error
         return compiled
+
+
+def _static_mode(shape_env):
+    """A mode for what a backend traces itself: symbols are of data alone, since nobody would guard those of the inputs' sizes."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    class StaticMode(FakeTensorMode):
+        def from_tensor(self, tensor, *, source=None, trace=True, **_):
+            return super().from_tensor(tensor, static_shapes=True, source=source, trace=trace)
+
+    return StaticMode(shape_env=shape_env)
 
 
 @contextlib.contextmanager

@@ -530,6 +530,27 @@ def test_what_a_backend_may_ask():
     expect(sorted(keeps["names"]) == ["l_a_", "l_scale_"], f"a variable of an enclosing function is named as the function's own: {keeps}")
 
 
+def test_sizes_that_a_backend_traces_are_constants():
+    from torch._dynamo.backends.common import aot_autograd
+    sizes = []
+
+    def compiler(gm, example_inputs):
+        sizes.extend(type(n) for t in example_inputs if isinstance(t, torch.Tensor) for n in t.shape)
+        sizes.extend(type(t) for t in example_inputs if not isinstance(t, torch.Tensor))
+        return gm.forward
+
+    backend = aot_autograd(fw_compiler=compiler)
+    program = lambda a: (a.diagonal_copy(), a.view(-1)[: a.shape[0]])  # noqa: E731
+    for dynamic in (None, True):
+        fusebox.reset()
+        compiled = torch.compile(program, backend=lambda gm, given: backend(gm, given), dynamic=dynamic, fullgraph=True)
+        for shape in ((2, 3), (3, 2), (4, 4)):
+            a = x(*shape)
+            for ours, eagers in zip(compiled(a), program(a)):
+                same(f"sizes {shape}", ours, eagers)
+    expect(sizes and set(sizes) == {int}, f"sizes are numbers: {set(sizes)}")
+
+
 def test_transforms_from_outside():
     compiled = torch.compile(lambda a: a.sin() * a)
     a = torch.randn(5, requires_grad=True)
