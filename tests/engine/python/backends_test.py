@@ -540,7 +540,7 @@ def test_sizes_that_a_backend_traces_are_constants():
         return gm.forward
 
     backend = aot_autograd(fw_compiler=compiler)
-    program = lambda a: (a.diagonal_copy(), a.view(-1)[: a.shape[0]])  # noqa: E731
+    program = lambda a: (torch.diagonal_copy(a), a.view(-1)[: a.shape[0]])  # noqa: E731
     for dynamic in (None, True):
         fusebox.reset()
         compiled = torch.compile(program, backend=lambda gm, given: backend(gm, given), dynamic=dynamic, fullgraph=True)
@@ -771,6 +771,27 @@ def test_operators_that_write():
         if backend == "inductor":
             recompiles = fusebox.counters()["recompiles"] - before
             expect(recompiles <= 2, f"sizes and numbers that change are symbols: {recompiles} recompiles")
+
+
+def test_operators_that_are_registered_anew():
+    for schema, more in (("note(Tensor(a!) x, Tensor(b!)? y=None) -> ()", False), ("note(Tensor x, Tensor(a!) y) -> ()", True)):
+        library = torch.library.Library("fusebox_anew", "DEF")
+        library.define(schema)
+
+        def note(x, y=None):
+            (x if y is None else y).add_(1)
+
+        library.impl("note", note, "CompositeExplicitAutograd")
+
+        def f(a, b):
+            torch.ops.fusebox_anew.note(*((a, b) if more else (a,)))
+            return a + b
+
+        fusebox.reset()
+        ours, eagers = [torch.zeros(3), torch.zeros(3)], [torch.zeros(3), torch.zeros(3)]
+        same(f"{schema}: result", fusebox.compile(f, fullgraph=True)(*ours), f(*eagers))
+        same(f"{schema}: written", ours, eagers)
+        library._destroy()
 
 
 KEPT = []  # operators that went would stay in torch.ops, where torch.export looks for all of them
