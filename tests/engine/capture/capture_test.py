@@ -616,6 +616,20 @@ def test_operator_whose_gradient_cannot_be_traced():
     torch.testing.assert_close(compiled, weight.grad)
 
 
+def test_tensors_of_inference_mode_are_written():
+    def step(cache, at, row):
+        cache[at] = row * 2
+        cache[:, 0].add_(1)
+        return cache.sum(0)
+
+    with torch.inference_mode():
+        ours, eagers, row = torch.zeros(4, 3), torch.zeros(4, 3), torch.ones(3)
+        compiled = fusebox.compile(step, fullgraph=True)
+        for at in (0, 2, 3):
+            torch.testing.assert_close(compiled(ours, at, row), step(eagers, at, row))
+            torch.testing.assert_close(ours, eagers)
+
+
 def test_what_is_not_compiled_is_told():
     @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
     def longer(x: torch.Tensor) -> torch.Tensor:
