@@ -499,6 +499,24 @@ def test_functions_in_graphs_of_their_own():
         expect(state == wanted, f"only the branch that is taken writes: {state}, {wanted}")
 
 
+def test_functions_that_operators_call():
+    from torch._higher_order_ops.wrap import wrap_with_autocast, wrap_with_set_grad_enabled
+
+    @torch.compiler.nested_compile_region
+    def block(a, *, scale):
+        return (a * scale).sin(), a.shape[0]
+
+    def program(a, w):
+        first, rows = block(a, scale=2)
+        second, _ = block(first, scale=rows)
+        quiet = wrap_with_set_grad_enabled(False, lambda t: t * 3, second)
+        low = wrap_with_autocast("cpu", torch.bfloat16, True, True, lambda t, u: t @ u, second, w)
+        return second, quiet, low
+
+    alike("functions that operators call", program, x(grad=True), x(6, 3), graphs=1)
+    alike("the same, compiled here", program, x(grad=True), x(6, 3), graphs=None, backend="aot_eager")
+
+
 def test_what_a_backend_may_ask():
     reasons, ids = [], []
 
