@@ -49,7 +49,7 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   MutationPlan plan;
   plan.input = input.index;
   plan.metadata = metadata;
-  plan.versions = static_cast<uint32_t>(input.standIn._version());
+  plan.versions = input.standIn.is_inference() ? 0 : static_cast<uint32_t>(input.standIn._version());
   // The wrapper does not follow the offset of a restride in place; its value does.
   plan.meta = trace::toMeta(functionalization::impl::from_functional_tensor(input.standIn), input.standIn.device());
   if (data) {

@@ -173,7 +173,9 @@ std::string formName(const c10::FunctionSchema& schema, const std::vector<size_t
 
 std::unique_ptr<FunctionalForm> makeForm(const c10::OperatorHandle& op, const Original& original) {
   auto& dispatcher = c10::Dispatcher::singleton();
-  const std::string name = formName(op.schema(), original.written);
+  std::string name = formName(op.schema(), original.written);
+  // An operator that was registered anew, with another schema, has a form beside that of the one before.
+  if (dispatcher.findSchema({name, op.operator_name().overload_name})) name += "_" + std::to_string(std::hash<std::string>{}(original.schema));
   std::vector<c10::RegistrationHandleRAII> registrations;
   registrations.push_back(dispatcher.registerDef(functionalSchema(op.schema(), name, original.written), "fusebox"));
   const c10::OperatorHandle handle = dispatcher.findSchemaOrThrow(name.c_str(), op.operator_name().overload_name.c_str());
@@ -207,8 +209,8 @@ const c10::OperatorHandle* functionalFormOf(const c10::OperatorHandle& op, c10::
   if (original.written.empty()) return nullptr;
   const std::lock_guard lock(forms().mutex);
   for (const auto& form : forms().all)
-    if (form->original.name == original.name && form->original.written == original.written)
-      return form->original.schema == original.schema ? &form->handle : nullptr;
+    if (form->original.name == original.name && form->original.schema == original.schema && form->original.written == original.written)
+      return &form->handle;
   forms().all.push_back(makeForm(op, original));
   return &forms().all.back()->handle;
 }

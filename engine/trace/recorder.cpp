@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
@@ -149,6 +150,24 @@ graph::Argument Recorder::tensorArgument(const at::Tensor& t) {
              "pass the tensor to the compiled function as an argument");
 }
 
+void Recorder::readWholeMemory(graph::ArgumentList& args) const {
+  constexpr size_t kOffset = 3;
+  const auto* view = args.size() > kOffset ? args[0].as<graph::ValueRef>() : nullptr;
+  if (!view) return;
+  graph::ValueRef whole = *view;
+  for (;;) {
+    const graph::Node& node = graph_.node(whole.node);
+    const graph::OperatorFacts* facts = node.kind == graph::NodeKind::Call ? &graph::factsOf(node.op) : nullptr;
+    const auto* base = facts && facts->view && !facts->reinterprets && !node.args.empty() ? node.args[0].as<graph::ValueRef>() : nullptr;
+    if (!base) break;
+    whole = *base;
+  }
+  if (whole == *view) return;
+  const graph::SymExpr& offset = graph_.meta(*view).tensor.storageOffset;
+  if (args[kOffset].isNone()) args[kOffset] = offset.isConstant() ? graph::Argument(offset.constant()) : graph::Argument(offset);
+  args[0] = whole;
+}
+
 void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
                     std::span<c10::IValue> results, c10::Device device, std::span<const Geometry> geometries) {
   auto& schema = op.schema();
@@ -161,6 +180,8 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && quotientOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));
     else list.push_back(toArgument(args[i], schema.arguments()[i], [this](const at::Tensor& t) { return tensorArgument(t); }));
+
+  if (facts.name == "aten::as_strided") readWholeMemory(list);
 
   c10::SmallVector<std::pair<const c10::TensorImpl*, at::Tensor>, 8> argumentOf;
   for (auto& a : args)

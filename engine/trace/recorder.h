@@ -52,6 +52,8 @@ class Recorder {
 
  private:
   graph::Argument tensorArgument(const at::Tensor& t);
+  /// as_strided names places of a memory: of a view it is recorded as of what was made there, since code may copy views.
+  void readWholeMemory(graph::ArgumentList& args) const;
   graph::Argument symbolicArgument(const c10::SymNode& node);
   /// A number that is computed when the graph runs: a / b as a tensor without dimensions.
   graph::ValueRef quotient(const graph::SymExpr& a, const graph::SymExpr& b);

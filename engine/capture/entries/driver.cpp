@@ -1,5 +1,6 @@
 #include "engine/capture/entries/driver.h"
 
+#include <ATen/record_function.h>
 #include <algorithm>
 #include <span>
 
@@ -20,6 +21,7 @@
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/error_text.h"
 #include "engine/trace/trace_fallback.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 namespace {
@@ -150,6 +152,7 @@ std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
 
 /// Compiled code for this call; where ranks decide together, only if every rank has some.
 std::shared_ptr<Entry> FrameRun::find(const GlobalState& now, bool* failed) {
+  RECORD_USER_SCOPE("TorchDynamo Cache Lookup");  // as profiles of PyTorch's own have it
   EntryPoint& point = pointHere();
   auto entry = findEntry(code_, point, view(), now, options_, globalsOf(frame_));
   if (!rankFunctions().allHit || point.compiled == 0 || code_.isStored) return entry;
@@ -164,7 +167,10 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const char* why = now.refusal();
   if (!why && now.functionModes && options_->function) why = "a torch function mode is active";
   if (why) {
-    *failed = !leaveToPython(code_, pointHere(), options_, why);
+    std::string told = why;
+    if (const char* transform = trace::currentTransform())
+      told += std::string(": Calling torch.func.") + transform + "(compiled_fn) function from eager mode is not supported. Compile what calls it.";
+    *failed = !leaveToPython(code_, pointHere(), options_, told.c_str());
     return nullptr;
   }
   record::Recorder* recorder = record::Recorder::session();

@@ -1,6 +1,7 @@
 #include "engine/capture/entries/entry_maker.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 
@@ -539,6 +540,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   const std::shared_ptr<Entry> entry = newEntry();
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);
   e.captureNs = captureNs_;
+  RECORD_USER_SCOPE("call_user_compiler (dynamo_timed)");
   if (segment.graph) compileGraph(segment.graph, *entry, e);
   if (e.kind == CaptureEvent::Kind::Failed && symbols_.dataUsed && symbols_.dataAllowed) {
     refuseDataSizes("compilation failed: " + e.detail);

@@ -97,6 +97,13 @@ bool isOfTorch(const CacheObject& cache) {
   return name.starts_with("torch.");
 }
 
+/// A function or class of the module typing: what it makes of types it makes of nothing else, so that no effect of the program's matters to it.
+bool isOfTyping(PyObject* made) {
+  PyRef module = PyRef::steal(PyObject_GetAttrString(made, "__module__"));
+  PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
+}
+
 /// What a cached function raised while capturing. It is not called again where the program calls it: the first real call with these arguments
 /// raises this.
 struct RaisedAhead {
@@ -134,28 +141,29 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   pin(wrapper, Why::Guarded);
+  CacheObject* cache = cacheOf(wrapper);
+  if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
+  const bool ofTypes = isOfTyping(cache->function);
   bool plain = true;
   const std::function<void(PyObject*)> read = [&](PyObject* o) {
     if (isConstantValue(o) || isIdentityValue(o)) return;
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
     if (PyTuple_CheckExact(o)) return;
     const Source* source = isTensor(o) ? nullptr : sourceOf(o);
-    if (!source || !comparesByIdentity(o))
+    if (!source || !(comparesByIdentity(o) || (ofTypes && isOfTyping(reinterpret_cast<PyObject*>(Py_TYPE(o))))))
       breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);
     guard(GuardKind::IdMatch, source, o);
     plain = false;
   };
   for (size_t i = 0; i < a.total(); ++i) read(a.args[i]);
-  if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
+  if (!ofTypes && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
-  CacheObject* cache = cacheOf(wrapper);
-  if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
   const PyRef key = keyOf(*cache, a);
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
-    if (!journal_.entries().empty() || trace_->wroteInputs())
+    if (!ofTypes && (!journal_.entries().empty() || trace_->wroteInputs()))
       breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
     if (cache->most >= 0 && PyDict_GET_SIZE(cache->results) >= cache->most)
       breakHere("cached function", "functools.lru_cache holds as many results as it may");

@@ -139,6 +139,7 @@ class Evaluation final : public Operations {
   /// An object that may be taken as it is, and why. What is read from it is guarded.
   PyRef pin(PyObject* object, Why why);
   Origin* origin(PyObject* object) { return origins_.find(object); }
+  const OriginTable& origins() const { return origins_; }
   /// Guards length (or keys, in order) and elements of a list, tuple, dict or set that has a source. C code may then move its elements
   /// about: each has an origin, and is translated where it is read.
   void know(PyObject* container);

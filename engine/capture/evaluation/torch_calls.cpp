@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/fresh_contents.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -22,6 +23,16 @@ bool hasTensor(PyObject* o) {
   for (Py_ssize_t at = 0; PyDict_CheckExact(o) && PyDict_Next(o, &at, &key, &value);)
     if (hasTensor(value)) return true;
   return false;
+}
+
+/// A tensor, or tuples, lists and dicts of tensors.
+bool consistsOfTensors(PyObject* o) {
+  if (isTensorObject(o)) return true;
+  bool all = PyTuple_Check(o) || PyList_Check(o) || PyDict_CheckExact(o);
+  for (Py_ssize_t i = 0; all && !PyDict_CheckExact(o) && i < PySequence_Fast_GET_SIZE(o); ++i) all = consistsOfTensors(PySequence_Fast_GET_ITEM(o, i));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; all && PyDict_CheckExact(o) && PyDict_Next(o, &at, &key, &value);) all = consistsOfTensors(value);
+  return all;
 }
 
 /// The containers of an argument or result as they are now: the program may change its own.
@@ -268,24 +279,35 @@ PyRef listOf(const std::vector<PyRef>& objects) {
 
 /// What a function given to a higher-order operator does with `arguments`: its calls leave this graph for one of their own.
 TorchCalls::SubGraph TorchCalls::follow(PyObject* function, PyObject* arguments) {
-  accounted_ = operators();
-  const Scope scope(this);
-  const Evaluation::Effects before = e_.effectsSoFar();
   std::vector<PyObject*> args;
   const Py_ssize_t n = PyTuple_GET_SIZE(arguments);
   for (Py_ssize_t i = 0; i < n; ++i) args.push_back(PyTuple_GET_ITEM(arguments, i));
+  SubGraph graph = follow(function, CallArguments{args.data(), args.size(), nullptr});
+  if (!graph.returned) return graph;
+  graph.arguments = PyRef::borrow(arguments);
+  graph.returned = graph.exposed;
+  return graph;
+}
+
+TorchCalls::SubGraph TorchCalls::follow(PyObject* function, const CallArguments& a) {
+  accounted_ = operators();
+  const Scope scope(this);
+  const Evaluation::Effects before = e_.effectsSoFar();
+  const FreshContents made(e_);
   SubGraph graph;
-  graph.returned = e_.call(function, args.data(), args.size(), nullptr);
+  graph.returned = e_.call(function, a);
   if (!graph.returned) return graph;
   requireAll();
-  if (!(e_.effectsSoFar() == before)) e_.breakHere("higher-order operator", "a function that it is given has side effects");
-  graph.returned = e_.expose(graph.returned.get());
+  if (!(e_.effectsSoFar() == before) || made.changed())
+    e_.breakHere("higher-order operator", "HigherOrderOperator: Mutating a variable not in the current scope (SideEffects)");
+  graph.exposed = e_.expose(graph.returned.get());
+  if (!graph.exposed) return {};
   std::vector<PyRef> rows;
   for (size_t i = scope.rows_; i < rows_.size(); ++i) rows.push_back(described(rows_[i]));
   rows_.resize(scope.rows_);
   graph.rows = listOf(rows);
-  graph.arguments = PyRef::borrow(arguments);
-  graph.results = frozen(graph.returned.get());
+  graph.arguments = PyRef::steal(PyTuple_New(0));
+  graph.results = frozen(graph.exposed.get());
   return graph;
 }
 
@@ -437,6 +459,15 @@ PyRef TorchCalls::scan(PyObject* op, const CallArguments& a) {
   }
   addHigherOrder(scope, Kind::Scan, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), initial, operands, others}, results.get());
   return results;
+}
+
+PyRef TorchCalls::wrap(PyObject* op, const CallArguments& a) {
+  const Scope scope(this);
+  const SubGraph body = follow(a.args[0], CallArguments{a.args + 1, a.positional - 1, a.kwNames});
+  if (!body.returned) return {};
+  if (!consistsOfTensors(body.results.get())) e_.breakHere("higher-order operator", "HigherOrderOperator body's output must consist of tensors only");
+  addHigherOrder(scope, Kind::Wrap, op, {packed(body.rows.get(), body.arguments.get(), body.results.get())}, body.results.get());
+  return body.returned;
 }
 
 void TorchCalls::addHigherOrder(const Scope& scope, Kind kind, PyObject* op, const std::vector<PyRef>& parts, PyObject* results) {

@@ -22,7 +22,7 @@ struct CallArguments;
 class TorchCalls {
  public:
   /// How a call is to be written down; the names that _torch_calls.py gives them are in the same order.
-  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan };
+  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan, Wrap };
 
   /// `backend`: fusebox._torch_calls.FunctionBackend, borrowed.
   TorchCalls(Evaluation& evaluation, PyObject* backend);
@@ -54,6 +54,8 @@ class TorchCalls {
 
   /// torch.cond and its like: the functions that they are given are graphs of their own. Null: not one that can be written down.
   PyRef higherOrder(PyObject* op, const CallArguments& a, bool* known);
+  /// wrap(function, …): what the function does is a graph of its own, whatever it is given. One positional argument at least.
+  PyRef wrap(PyObject* op, const CallArguments& a);
 
   /// A method of torch.Tensor that the evaluator calls in the program's place, on tensors and constants. Null: it raised.
   PyRef method(const char* name, std::initializer_list<PyObject*> args, PyObject* keywords = nullptr);
@@ -77,6 +79,7 @@ class TorchCalls {
   struct SubGraph {
     PyRef rows, arguments, results;  ///< for _torch_calls.py
     PyRef returned;                  ///< by the function
+    PyRef exposed;                   ///< the same without objects of the evaluator's
   };
   size_t operators() const;
   bool mayRepeat() const;
@@ -86,6 +89,7 @@ class TorchCalls {
   PyRef nameOfResult() const;
   static PyRef described(const Row& row);
   SubGraph follow(PyObject* function, PyObject* arguments);
+  SubGraph follow(PyObject* function, const CallArguments& a);
   PyRef sequence(PyObject* given, std::string_view op);
   PyRef flatResults(const SubGraph& graph, std::string_view op);
   PyRef copyOf(PyObject* tensors);

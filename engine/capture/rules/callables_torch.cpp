@@ -425,7 +425,12 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
   return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
-               kOutDtype[] = "out_dtype";
+               kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast";
+
+/// wrap(function, …) is the function's call; a backend in Python gets it as a graph of its own.
+PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
+  return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
+}
 
 /// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's where the class answers torch's functions.
 PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -567,6 +572,10 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
+    {"torch._higher_order_ops.wrap.wrap", ruleWrap},
+    {"torch._higher_order_ops.wrap.wrap_with_set_grad_enabled", ruleHigherOrder<kWrapWithGrad>},
+    {"torch._higher_order_ops.wrap.wrap_with_autocast", ruleHigherOrder<kWrapWithAutocast>},
+    {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import logging
 import sys
 import threading
@@ -15,6 +16,14 @@ from ._torch_calls import Assuming, NotExpressible, build
 from ._unused_options import once
 
 
+_numbers = itertools.count()  # of graphs that backends were given
+
+
+def _why_it_ends(captured):
+    from torch._dynamo.output_graph import GraphCompileReason
+    return GraphCompileReason("graph break" if captured.breaks else "return_value", [], graph_break=captured.breaks)
+
+
 def _name_of(function):
     return getattr(function, "__name__", None) or type(function).__name__
 
@@ -25,10 +34,13 @@ class FunctionBackend:
     def __init__(self, function, kwargs):
         self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
 
-    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, _breaks):
+    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
         try:
-            return build(rows, inputs, results, grad_before, grad_after, assumes)
+            made = build(rows, inputs, results, grad_before, grad_after, assumes)
+            if made is not None:
+                made.breaks = bool(breaks)
+            return made
         except NotExpressible as refused:
             return refused.row, refused.reason
 
@@ -37,6 +49,7 @@ class FunctionBackend:
         frame to be left to Python."""
         module = torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
         module.torchdynamo_force_dynamic = False
+        module.compile_subgraph_reason = _why_it_ends(captured)
         inputs = list(captured.inputs)
         captured.inputs = None  # compiled code does not keep the first call's tensors
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -44,11 +57,12 @@ class FunctionBackend:
         with _same_modes():
             _describe_values(module, inputs, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
         _records.handed_out(frame, module)
-        context = torch._guards.TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+        context = torch._guards.TracingContext(_static_mode(ShapeEnv(assume_static_by_default=True)))
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
         try:
-            with _same_modes(), torch._guards.tracing(context):
+            compile_context = torch._guards.CompileContext(torch._guards.CompileId(frame_id=next(_numbers), frame_compile_id=0))
+            with _same_modes(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
                 compiled = self.function(module, inputs, **self.kwargs)
             if not callable(compiled):
                 raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
@@ -63,6 +77,17 @@ class FunctionBackend:
                 return None
             raise failed.with_traceback(error.__traceback__) from error
         return Assuming(compiled) if captured.assumes else compiled
+
+
+def _static_mode(shape_env):
+    """A mode for what a backend traces itself: symbols are of data alone, since nobody would guard those of the inputs' sizes."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    class StaticMode(FakeTensorMode):
+        def from_tensor(self, tensor, *, source=None, trace=True, **_):
+            return super().from_tensor(tensor, static_shapes=True, source=source, trace=trace)
+
+    return StaticMode(shape_env=shape_env)
 
 
 @contextlib.contextmanager
@@ -83,36 +108,41 @@ def _same_modes():
 
 def _describe_values(module, inputs, mode):
     """meta["example_value"] of every node, as far as sizes can be told without data."""
-    graph_inputs = iter(inputs)
-    values = {}
-
-    def value(node):
-        return values[node]
-
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
         with mode:
-            for node in module.graph.nodes:
-                if node.op == "placeholder":
-                    real = next(graph_inputs)
-                    made = mode.from_tensor(real, static_shapes=True) if isinstance(real, torch.Tensor) else real
-                elif node.op == "get_attr":
-                    made = functools.reduce(getattr, node.target.split("."), module)
-                    if isinstance(made, torch.Tensor):
-                        made = mode.from_tensor(made, static_shapes=True)
-                elif node.op == "output":
-                    break
-                else:
-                    args, kwargs = torch.fx.map_arg(node.args, value), torch.fx.map_arg(node.kwargs, value)
-                    made = getattr(args[0], node.target)(*args[1:], **kwargs) if node.op == "call_method" else node.target(*args, **kwargs)
-                values[node] = made
-                node.meta["example_value"] = made
+            _describe_nodes(module, [mode.from_tensor(real, static_shapes=True) if isinstance(real, torch.Tensor) else real for real in inputs], mode)
     except Exception:  # sizes that hang on data, functions that look at values: the rest has none
         pass
     finally:
         log.setLevel(level)
+
+
+def _describe_nodes(module, inputs, mode):
+    """What the module gives for these inputs; operators that are given functions describe theirs when they call them."""
+    inputs, values = iter(inputs), {}
+
+    def value(node):
+        return values[node]
+
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            made = next(inputs)
+        elif node.op == "get_attr":
+            made = functools.reduce(getattr, node.target.split("."), module)
+            if isinstance(made, torch.Tensor):
+                made = mode.from_tensor(made, static_shapes=True)
+            elif isinstance(made, torch.fx.GraphModule):
+                values[node] = functools.partial(lambda inner, *given: _describe_nodes(inner, given, mode), made)
+                continue
+        else:
+            args, kwargs = torch.fx.map_arg(node.args, value), torch.fx.map_arg(node.kwargs, value)
+            if node.op == "output":
+                return args[0]
+            made = getattr(args[0], node.target)(*args[1:], **kwargs) if node.op == "call_method" else node.target(*args, **kwargs)
+        values[node] = node.meta["example_value"] = made
 
 
 _lock = threading.Lock()

@@ -71,6 +71,23 @@ def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_optio
         return _in_layout_of(out, query), logsumexp / math.log(2), modified.amax(-1).detach() / math.log(2)
 
 
+def wrap(func, *args, **kwargs):
+    return func(*args, **kwargs)
+
+
+def wrap_with_set_grad_enabled(enable_grad, wrapped_func, *args, **kwargs):
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(enable_grad)
+    made = wrapped_func(*args, **kwargs)
+    torch.set_grad_enabled(before)
+    return made
+
+
+def wrap_with_autocast(device_type, dtype, enabled, cache_enabled, wrapped_func, *args, **kwargs):
+    with torch.autocast(device_type, dtype, enabled, cache_enabled):
+        return wrapped_func(*args, **kwargs)
+
+
 def out_dtype(op, output_dtype, *args):
     """`op` in the type that the arguments and the result have in common, rounded to `output_dtype`; products of int8 that are int32 on a GPU
     are its tensor cores'."""

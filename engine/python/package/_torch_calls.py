@@ -9,11 +9,12 @@ import operator
 import re
 import types
 
+import numpy as np
 import torch
 import torch.fx
 
 # As TorchCalls::Kind has them.
-_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN = range(9)
+_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP = range(10)
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
@@ -81,8 +82,10 @@ class _AutogradCall:
 class _Builder:
     """Rows → nodes of one graph. `outer`: of the graph that this one is a function in."""
 
-    def __init__(self, root, outer=None):
+    def __init__(self, root, outer=None, op=None):
         self.root, self.outer = root, outer
+        self.within = [*outer.within, (op._name, op)] if outer else []  # operators whose functions these are, outermost first
+        self.numbers = outer.numbers if outer else {}                   # how many subgraphs have a name that begins so
         self.graph = torch.fx.Graph()
         self.values = {}     # id of a tensor → its node, or (node, path) of a part that nobody has asked for
         self.keep = []       # what the ids belong to
@@ -118,8 +121,7 @@ class _Builder:
                 made = self.values.get(known)
                 if made is None:
                     with self.graph.inserting_after(after[-1]):
-                        made = self.graph.call_function(operator.getitem, (node, index))
-                    made.meta.update({k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack")})
+                        made = self.part(node, index)
                     self.values[known] = made
                     after.append(made)
                 node = made
@@ -127,13 +129,18 @@ class _Builder:
             return node
         if self.outer is not None:
             self.lifted.append(tensor)
-            return self.placeholder(f"captured_{len(self.lifted) - 1}", tensor)
+            return self.placeholder(self.outer.value_of(tensor).name, tensor)
         if self.is_constant(tensor):
             name = self.attribute("_tensor_constant", tensor)
             node = self.graph.get_attr(name)
             self.bind(tensor, node)
             return node
         raise NotExpressible(self.row, "a tensor is used that no call of torch's made")
+
+    def part(self, node, index):
+        made = self.graph.call_function(operator.getitem, (node, index))
+        made.meta.update({k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack")})
+        return made
 
     @staticmethod
     def is_constant(tensor):
@@ -171,8 +178,8 @@ class _Builder:
             return value
         if kind is type and value in _DTYPES:
             return _DTYPES[value]
-        if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
-            return value.item()  # as torch takes it
+        if isinstance(value, (np.bool_, np.number)):
+            return value.item()  # to torch it is a number
         if isinstance(value, (bool, int, float, str)):
             for plain in (int, float, str):
                 if isinstance(value, plain):
@@ -199,12 +206,21 @@ class _Builder:
             node = self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.autocasts.pop(id(args[0])),))
         elif kind == _AUTOGRAD_FUNCTION:
             node = self.call("call_function", _AutogradCall(target), args, {}, name)
+        elif kind == _WRAP:
+            node = self.wrap(target, *args)
         elif kind in (_CONDITION, _LOOP, _MAP, _SCAN):
             node = {_CONDITION: self.condition, _LOOP: self.loop, _MAP: self.map, _SCAN: self.scan}[kind](target, *args)
             result = list(_tensors_in(result))
         else:
             node = self.plain(target, args, kwargs, name)
         self.describe(node, places, modules, target)
+        for given in node.all_input_nodes:
+            if given.op == "get_attr" and not given.stack_trace:
+                given.meta["stack_trace"] = node.stack_trace
+        if kind == _WRAP:
+            for i, tensor in enumerate(_tensors_in(result)):
+                self.bind(tensor, self.part(node, i))
+            return
         is_operand = isinstance(result, torch.Tensor) and any(result is given for given in _tensors_in(args))
         if not (dropped and is_operand):  # a method in place gives its operand, which is what the program goes on with
             self.bind_results(node, result)
@@ -250,14 +266,14 @@ class _Builder:
         if modules:
             node.meta["nn_module_stack"] = {_module_name(path): (f"L['self'].{path}" if path else "L['self']", cls) for path, cls in modules}
         if node.op in ("call_function", "call_method"):
-            node.meta["source_fn_stack"] = [(node.name, node.target)]
+            node.meta["source_fn_stack"] = [*self.within, (node.name, node.target)]
 
     # --- functions that are graphs of their own -----------------------------------------------------------------------------------------
-    def subgraph(self, rows, arguments, results):
+    def subgraph(self, op, rows, arguments, results):
         """The builder of what a function did with its arguments; `lifted` is what it uses beside them."""
         if not _only_tensors(results):
             raise NotExpressible(self.row, "a function given to a higher-order operator returns something else than tensors")
-        inner = _Builder(torch.nn.Module(), self)
+        inner = _Builder(torch.nn.Module(), self, op)
         for i, tensor in enumerate(_tensors_in(arguments)):
             inner.placeholder(f"arg_{i}", tensor)
         for row in rows:
@@ -268,7 +284,9 @@ class _Builder:
 
     def install(self, prefix, inner):
         module = torch.fx.GraphModule(inner.root, inner.graph, "GraphModule")
-        return self.graph.get_attr(self.attribute(prefix, module))
+        number = self.numbers[prefix] = self.numbers.get(prefix, -1) + 1
+        setattr(self.root, f"{prefix}{number}", module)
+        return self.graph.get_attr(f"{prefix}{number}")
 
     def unite_lifted(self, *builders):
         """All graphs get what any of them uses from outside, in the same order after their own arguments."""
@@ -279,9 +297,9 @@ class _Builder:
             own = [n for n in builder.graph.nodes if n.op == "placeholder"]
             plain = own[:len(own) - len(builder.lifted)]
             last = plain[-1] if plain else None
-            for i, tensor in enumerate(tensors):
+            for tensor in tensors:
                 with builder.graph.inserting_after(last) if last is not None else builder.graph.inserting_before(builder.first()):
-                    node = builder.graph.placeholder(f"lifted_{i}")
+                    node = builder.graph.placeholder(self.value_of(tensor).name)
                 for old, known in zip(own[len(plain):], builder.lifted):
                     if known is tensor:
                         old.replace_all_uses_with(node)
@@ -290,8 +308,12 @@ class _Builder:
                 builder.graph.erase_node(old)
         return tensors
 
+    def wrap(self, op, body):
+        inner = self.subgraph(op, *body)
+        return self.graph.call_function(op, (self.install("wrap_body_", inner), *(self.value_of(t) for t in inner.lifted)))
+
     def condition(self, op, predicate, first, second, operands):
-        yes, no = self.subgraph(*first), self.subgraph(*second)
+        yes, no = self.subgraph(op, *first), self.subgraph(op, *second)
         self.require_equally_many(first[2], second[2])
         lifted = self.unite_lifted(yes, no)
         given = tuple(self.argument(t) for t in (*_tensors_in(operands), *lifted))
@@ -299,7 +321,7 @@ class _Builder:
         return self.graph.call_function(op, (self.argument(predicate), *branches, given))
 
     def loop(self, op, first, second, operands, others):
-        test, body = self.subgraph(*first), self.subgraph(*second)
+        test, body = self.subgraph(op, *first), self.subgraph(op, *second)
         self.require_equally_many(second[2], operands)
         self.one_result(test)
         lifted = self.unite_lifted(test, body)
@@ -309,13 +331,13 @@ class _Builder:
         return self.graph.call_function(op, (*functions, given, more))
 
     def map(self, op, body, operands, others):
-        inner = self.subgraph(*body)
+        inner = self.subgraph(op, *body)
         more = tuple(self.argument(t) for t in (*_tensors_in(others), *self.unite_lifted(inner)))
         given = [self.argument(t) for t in _tensors_in(operands)]
         return self.graph.call_function(op, (self.install("map_body_", inner), given, list(more)))
 
     def scan(self, op, body, initial, operands, others):
-        inner = self.subgraph(*body)
+        inner = self.subgraph(op, *body)
         more = tuple(self.argument(t) for t in (*_tensors_in(others), *self.unite_lifted(inner)))
         first, given = ([self.argument(t) for t in _tensors_in(part)] for part in (initial, operands))
         return self.graph.call_function(op, (self.install("scan_combine_", inner), first, given, more))
@@ -376,6 +398,8 @@ class Assuming:
 
 
 def _input_name(source):
+    """A variable of the function's own is named as such, whether another function shares it or not."""
+    source = re.sub(r"^(L\['\w+'\])\.cell_contents", r"\1", source)
     return re.sub(r"[^a-zA-Z0-9]+", "_", source)
 
 

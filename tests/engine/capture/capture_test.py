@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import sys
 import tempfile
+import typing
 import warnings
 
 import torch
@@ -346,6 +347,21 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_types_that_are_named_after_effects():
+    made, log = [0], []
+
+    def doubled(x):
+        made[0] += 1
+        log.clear()
+
+        def twice(points: typing.Dict[str, typing.List[Point]]) -> typing.Tuple[Point, ...]:
+            return tuple(p * 2 for p in points["all"])
+
+        return twice({"all": [x, x + 1]})
+
+    whole("annotations after writes", doubled, torch.ones(3))
 
 
 def test_attributes_of_classes():
@@ -707,6 +723,20 @@ def test_operator_whose_gradient_cannot_be_traced():
     compiled, weight.grad = weight.grad, None
     f(x).backward()
     torch.testing.assert_close(compiled, weight.grad)
+
+
+def test_tensors_of_inference_mode_are_written():
+    def step(cache, at, row):
+        cache[at] = row * 2
+        cache[:, 0].add_(1)
+        return cache.sum(0)
+
+    with torch.inference_mode():
+        ours, eagers, row = torch.zeros(4, 3), torch.zeros(4, 3), torch.ones(3)
+        compiled = fusebox.compile(step, fullgraph=True)
+        for at in (0, 2, 3):
+            torch.testing.assert_close(compiled(ours, at, row), step(eagers, at, row))
+            torch.testing.assert_close(ours, eagers)
 
 
 def test_what_is_not_compiled_is_told():

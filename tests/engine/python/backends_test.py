@@ -527,6 +527,153 @@ def test_higher_order():
             same(name, how(program)(a, b), wanted(a, b))
 
 
+def test_functions_in_graphs_of_their_own():
+    from torch._higher_order_ops.wrap import wrap
+    outside, number = x(6), np.float32(0.5)
+
+    def inner(a, pair, *, scale):
+        first, (second,) = pair
+        return {"sum": a * scale + first, "rest": [wrap(lambda t: t - second, a) * number, outside]}
+
+    def program(a, b, c):
+        made = wrap(inner, a, (b, (c,)), scale=3)
+        return made["sum"].sin(), made["rest"]
+
+    recorder = alike("a function in a graph of its own", program, x(grad=True), x(), x())
+    gm = recorder.graphs[0]
+    node = next(n for n in gm.graph.nodes if n.target is wrap)
+    expect([n.op for n in node.args] == ["get_attr"] + ["placeholder"] * 4, f"what it uses is given: {node.args}")
+    names = [name for name, _ in gm.named_modules()]
+    expect(names == ["", "wrap_body_1", "wrap_body_1.wrap_body_0"], f"names: {names}")
+    for body in (gm.wrap_body_1, gm.wrap_body_1.wrap_body_0):
+        expect(all("example_value" in n.meta for n in body.graph.nodes if n.op != "output" and n.op != "get_attr"), f"sizes inside: {body.graph}")
+    stacks = [[name for name, _ in n.meta["source_fn_stack"]] for n in gm.wrap_body_1.wrap_body_0.graph.nodes if n.op == "call_function"]
+    expect(stacks == [["wrap", "wrap", "sub"]], f"where a call is: {stacks}")
+    same("the engine's own backend", torch.compile(program, fullgraph=True)(a := x(), b := x(), c := x()), program(a, b, c))
+
+    def counts(a):
+        seen = [0]
+
+        def add(t):
+            seen[0] += 1
+            return t + seen[0]
+
+        return wrap(add, a), seen
+
+    alike("a function that writes to what was made before", counts, x(), graphs=None)
+    for flag in (True, False):
+        def chooses(p, a):
+            way, seen = 0, []
+
+            def one(t):
+                nonlocal way
+                way = 1
+                seen.append("one")
+                return t + 1
+
+            def two(t):
+                nonlocal way
+                way = 2
+                seen.append("two")
+                return t - 1
+
+            return torch.cond(p, one, two, (a,)) * way, way, seen
+
+        fusebox.reset()
+        p, a = torch.tensor(flag), x()
+        (ours, *state), (eagers, *wanted) = torch.compile(chooses, backend=Recorder())(p, a), chooses(p, a)
+        same("branches that write", ours, eagers)
+        expect(state == wanted, f"only the branch that is taken writes: {state}, {wanted}")
+
+
+def test_functions_that_operators_call():
+    from torch._higher_order_ops.wrap import wrap_with_autocast, wrap_with_set_grad_enabled
+
+    @torch.compiler.nested_compile_region
+    def block(a, *, scale):
+        return (a * scale).sin(), a.shape[0]
+
+    def program(a, w):
+        first, rows = block(a, scale=2)
+        second, _ = block(first, scale=rows)
+        quiet = wrap_with_set_grad_enabled(False, lambda t: t * 3, second)
+        low = wrap_with_autocast("cpu", torch.bfloat16, True, True, lambda t, u: t @ u, second, w)
+        return second, quiet, low
+
+    alike("functions that operators call", program, x(grad=True), x(6, 3), graphs=1)
+    alike("the same, compiled here", program, x(grad=True), x(6, 3), graphs=None, backend="aot_eager")
+
+
+def test_what_a_backend_may_ask():
+    reasons, ids = [], []
+
+    def backend(gm, example_inputs):
+        reasons.append(gm.compile_subgraph_reason.graph_break)
+        ids.append(torch._guards.CompileContext.get().compile_id)
+        return gm.forward
+
+    def program(a):
+        a = a + 1
+        torch._dynamo.graph_break()
+        return a * 2
+
+    torch.compile(program, backend=backend)(x())
+    expect(reasons == [True, False], f"whether a graph ends at a break: {reasons}")
+    expect(len(set(ids)) == 2, f"graphs have numbers: {ids}")
+
+    keeps = {}
+    scale = x(6)
+
+    def outer(a):
+        return {name: value + scale for name, value in (("a", a),)}
+
+    def named(gm, example_inputs):
+        keeps["names"] = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+        return gm.forward
+
+    torch.compile(outer, backend=named)(x())
+    expect(sorted(keeps["names"]) == ["l_a_", "l_scale_"], f"a variable of an enclosing function is named as the function's own: {keeps}")
+
+
+def test_sizes_that_a_backend_traces_are_constants():
+    from torch._dynamo.backends.common import aot_autograd
+    sizes = []
+
+    def compiler(gm, example_inputs):
+        sizes.extend(type(n) for t in example_inputs if isinstance(t, torch.Tensor) for n in t.shape)
+        sizes.extend(type(t) for t in example_inputs if not isinstance(t, torch.Tensor))
+        return gm.forward
+
+    backend = aot_autograd(fw_compiler=compiler)
+    program = lambda a: (torch.diagonal_copy(a), a.view(-1)[: a.shape[0]])  # noqa: E731
+    for dynamic in (None, True):
+        fusebox.reset()
+        compiled = torch.compile(program, backend=lambda gm, given: backend(gm, given), dynamic=dynamic, fullgraph=True)
+        for shape in ((2, 3), (3, 2), (4, 4)):
+            a = x(*shape)
+            for ours, eagers in zip(compiled(a), program(a)):
+                same(f"sizes {shape}", ours, eagers)
+    expect(sizes and set(sizes) == {int}, f"sizes are numbers: {set(sizes)}")
+
+
+def test_transforms_from_outside():
+    compiled = torch.compile(lambda a: a.sin() * a)
+    a = torch.randn(5, requires_grad=True)
+    out = compiled(a)
+    try:
+        torch.func.vjp(lambda v: torch.autograd.grad(out, a, v), torch.ones(5))
+    except RuntimeError as error:
+        expect("compiled backward function within vmap/grad/vjp" in str(error), f"compiled backward in a transform: {error}")
+    else:
+        expect(False, "compiled backward in a transform: no error")
+    try:
+        torch.func.vmap(torch.compile(lambda a: a + 1, fullgraph=True))(torch.ones(3, 2))
+    except torch._dynamo.exc.Unsupported as error:
+        expect("torch.func.vmap(compiled_fn)" in str(error), f"compiled inside of vmap: {error}")
+    else:
+        expect(False, "compiled inside of vmap: no error")
+
+
 def test_transforms():
     alike("vmap", lambda a: torch.vmap(lambda row: row.sum() * row)(a), x(), graphs=None)  # a guard of its may die with garbage: compiled again
 
@@ -729,6 +876,27 @@ def test_operators_that_write():
         if backend == "inductor":
             recompiles = fusebox.counters()["recompiles"] - before
             expect(recompiles <= 2, f"sizes and numbers that change are symbols: {recompiles} recompiles")
+
+
+def test_operators_that_are_registered_anew():
+    for schema, more in (("note(Tensor(a!) x, Tensor(b!)? y=None) -> ()", False), ("note(Tensor x, Tensor(a!) y) -> ()", True)):
+        library = torch.library.Library("fusebox_anew", "DEF")
+        library.define(schema)
+
+        def note(x, y=None):
+            (x if y is None else y).add_(1)
+
+        library.impl("note", note, "CompositeExplicitAutograd")
+
+        def f(a, b):
+            torch.ops.fusebox_anew.note(*((a, b) if more else (a,)))
+            return a + b
+
+        fusebox.reset()
+        ours, eagers = [torch.zeros(3), torch.zeros(3)], [torch.zeros(3), torch.zeros(3)]
+        same(f"{schema}: result", fusebox.compile(f, fullgraph=True)(*ours), f(*eagers))
+        same(f"{schema}: written", ours, eagers)
+        library._destroy()
 
 
 KEPT = []  # operators that went would stay in torch.ops, where torch.export looks for all of them

@@ -199,3 +199,23 @@ def strides_of_single_dimensions(compile):
         f = compile(lambda x: [t.stride() for t in (torch.zeros_like(x), x.clone(), torch.empty_like(x), x * 2, torch.rand_like(x), x.detach(), x[None])])
         out += [f(layout(rows, columns)) for rows in (1, 2) for columns in (2, 3, 4, 6)]
     return out
+
+
+@script
+def as_strided_of_views(compile):
+    """It names places of the memory, not of the view that it is called on."""
+    net = torch.nn.Conv2d(3, 4, 1)
+
+    @compile
+    def of_input(x):
+        windows = torch.as_strided(x, [2, 5], [1, 1])
+        return torch.as_strided(windows, [2, 3], [1, 2]) * 2, torch.as_strided(x[1:, 2:].t(), [4], [3]).clone()
+
+    @compile
+    def of_results(x):
+        y = net(x)
+        rows = torch.as_strided(y.transpose(1, 2)[1:], [2, 4], [8, 1])
+        return torch.as_strided(torch.as_strided(y, [2, 5], [1, 1]), [3, 2], [4, 1], 7).clone(), rows + torch.as_strided(y[:, 1:], [2, 4], [8, 1], 3)
+
+    with torch.no_grad():
+        return of_input(torch.randn(4, 20)), of_input(torch.randn(4, 20)[1:]), of_results(torch.randn(2, 3, 8, 8))
