@@ -10,7 +10,7 @@ namespace fusebox::trace {
 namespace {
 
 /// What reading or writing the memory of a stand-in raises: parseBreak() knows it.
-constexpr const char* kNoData = "FUSEBOX_BREAK[data access] the memory of a tensor is needed while its operators are traced | Move the call out of the compiled region.";
+constexpr const char* kNoData = "FUSEBOX_BREAK[data access] Cannot access data pointer of a tensor whose operators are traced: it has no memory | Move the call out of the compiled region.";
 
 c10::DispatchKeySet keysFor(const at::Tensor& meta, c10::Device device) {
   auto backend = c10::computeDispatchKey(meta.scalar_type(), meta.layout(), device);

@@ -308,7 +308,8 @@ std::optional<trace::BreakError> raisedBreak() {
   // libtorch's words for memory that is not there.
   for (const char* words : {"Cannot access data pointer of Tensor", "its data is not allocated yet", "a tensor with unallocated storage"})
     if (line.find(words) != std::string::npos)
-      return trace::BreakError(trace::BreakKind::DataAccess, "the memory of a tensor is needed", "Move the call out of the compiled region.");
+      return trace::BreakError(trace::BreakKind::DataAccess, "Cannot access data pointer of a tensor whose operators are traced: it has no memory",
+                               "Move the call out of the compiled region.");
   return trace::parseBreak(line);
 }
 

@@ -64,7 +64,12 @@ PyRef ruleSetErrorOnBreak(Evaluation& e, PyObject* callable, const CallArguments
 }
 
 /// What torch sets up in the process with the first use of a transform: it is set up now, as a module would be imported.
-PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return PyRef::steal(PyObject_CallNoArgs(callable)); }
+PyRef ruleSetUp(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  TorchCalls::Scope scope(e.torchCalls());
+  PyRef done = PyRef::steal(PyObject_CallNoArgs(callable));
+  scope.done(callable, a, done.get(), TorchCalls::Kind::Mode);
+  return done;
+}
 
 /// A level of a transform: operators on what it batches or differentiates come back as operators on whole tensors.
 PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments& a) {

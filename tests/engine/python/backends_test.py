@@ -675,7 +675,9 @@ def test_transforms_from_outside():
 
 
 def test_transforms():
-    alike("vmap", lambda a: torch.vmap(lambda row: row.sum() * row)(a), x(), graphs=None)  # a guard of its may die with garbage: compiled again
+    recorder = alike("vmap", lambda a: torch.vmap(lambda row: row.sum() * row)(a), x(), graphs=None)  # a guard of its may die with garbage: compiled again
+    names = [n.name for n in recorder.graphs[0].graph.nodes if n.op == "call_function"]
+    expect(names[0] == "lazy_load_decompositions", f"what torch sets up for a transform is a call of the graph: {names}")
 
 
 def test_as_stock():
