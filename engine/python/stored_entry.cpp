@@ -639,7 +639,7 @@ class Reader {
     made->index = form.index;
     made->id = form.id;
     if (form.id < -1 || form.id > static_cast<int64_t>(form_.recipes.size())) throw ArchiveError("a result out of range");
-    if ((form.kind == Kind::GraphOutput || form.kind == Kind::Parameterised) && (form.index < 0 || form.index >= form_.results))
+    if ((form.kind == Kind::GraphOutput || (form.kind == Kind::Parameterised && form.base < 0)) && (form.index < 0 || form.index >= form_.results))
       throw ArchiveError("a result that the graph does not have");
     if (form.kind == Kind::FromSource) made->source = needed(form.source);
     if (form.object >= 0) {

@@ -313,6 +313,17 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   const AskedBy asked(facts.name);
   size_t arity = op.schema().arguments().size();
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
+  // A wrapper's class is asked below, for what the operator consists of.
+  for (const auto& a : args) {
+    bool any = false;
+    forEachTensor(a, [&](const at::Tensor& t) { any |= t.key_set().has(c10::DispatchKey::Python); });
+    if (!any) continue;
+    if (facts.compositeImplicit) return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+    // Functionalisation would take what the class makes for a tensor of its own.
+    const c10::impl::ExcludeDispatchKeyGuard whole(c10::DispatchKey::Functionalize);
+    const c10::DispatchKeySet functional(c10::DispatchKey::Functionalize);
+    return op.redispatchBoxed((keys - functional) & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
+  }
   swapRealTensors(*context, facts, args);
   if (carryOutWrite(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;

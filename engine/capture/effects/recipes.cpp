@@ -63,6 +63,54 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   return recipe;
 }
 
+/// A tensor without data of its own, of a class of the program: made as the program made it, with the attributes that it has.
+RecipePtr RecipeMaker::wrapper(PyObject* object) {
+  static PyObject* const maker = torchObject("torch.Tensor._make_wrapper_subclass");
+  static PyObject* const noClasses = torchObject("torch._C.DisableTorchFunctionSubclass");
+  const at::Tensor& tensor = tensorOf(object);
+  if (tensor.requires_grad() || tensor.layout() != c10::kStrided || tensor.is_neg() || tensor.is_conj() || tensor.is_inference())
+    refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " that is made and outlives the compiled region is not plain");
+  RecipePtr recipe = node(Recipe::Kind::Parameterised, object);
+  recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  PyRef off = PyRef::steal(PyObject_CallNoArgs(noClasses));
+  const auto read = [&](const char* name, bool isMethod) {
+    PyRef raw = PyRef::steal(isMethod ? PyObject_CallMethod(object, name, nullptr) : PyObject_GetAttrString(object, name));
+    if (!raw) PyErr_Clear(), refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " does not say its " + name);
+    return keep_.emplace_back(e_.fromTorchCall(std::move(raw)));
+  };
+  PyRef sizes, strides, offset, dtype, device;
+  {
+    PyRef entered = PyRef::steal(PyObject_CallMethod(off.get(), "__enter__", nullptr));
+    sizes = read("size", true), strides = read("stride", true), offset = read("storage_offset", true), dtype = read("dtype", false), device = read("device", false);
+    PyRef left = PyRef::steal(PyObject_CallMethod(off.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  }
+  auto made = std::make_shared<Recipe>();
+  made->kind = Recipe::Kind::Call;
+  PyRef args = PyRef::steal(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(object)), sizes.get())), keywords = PyRef::steal(PyDict_New());
+  PyDict_SetItemString(keywords.get(), "strides", strides.get());
+  PyDict_SetItemString(keywords.get(), "storage_offset", offset.get());
+  PyDict_SetItemString(keywords.get(), "dtype", dtype.get());
+  PyDict_SetItemString(keywords.get(), "device", device.get());
+  keep_.insert(keep_.end(), {args, keywords});
+  PyObject* base = nullptr;  // a wrapper that exists before this one, whose storage it has
+  for (const auto& [other, origin] : e_.origins_.all())
+    if (other != object && isWrapperClass(Py_TYPE(other)) && tensorOf(other).is_alias_of(tensor) && (origin.source || made_.contains(other)) && !base) base = other;
+  if (base) {
+    static PyObject* const aliased = [] {
+      PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._wrappers"));
+      return PyObject_GetAttrString(module.get(), "aliased");
+    }();
+    PyRef list = PyRef::steal(PyTuple_Pack(3, base, reinterpret_cast<PyObject*>(Py_TYPE(object)), sizes.get()));
+    keep_.push_back(list);
+    made->children = {constant(aliased), make(list.get()), make(keywords.get())};
+  } else {
+    made->children = {constant(maker), make(args.get()), make(keywords.get())};
+  }
+  recipe->base = std::move(made);
+  if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());
+  return recipe;
+}
+
 /// What a tensor of the graph's results is read for, and what Python makes of that.
 RecipePtr RecipeMaker::deferred(PyObject* object) {
   static const std::pair<int, PyObject*> operators[] = {
@@ -530,7 +578,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     return recipe;
   }
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
-  if (answersTorchFunctions(object)) refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is made and outlives the compiled region");
+  if (isWrapperClass(Py_TYPE(object))) return wrapper(object);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (isIdentityValue(object)) return constant(object);
   if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);

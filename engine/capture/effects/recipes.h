@@ -26,6 +26,7 @@ class RecipeMaker {
   RecipePtr node(Recipe::Kind kind, PyObject* key);
   RecipePtr constant(PyObject* object);
   RecipePtr tensor(PyObject* object);
+  RecipePtr wrapper(PyObject* object);
   RecipePtr number(PyObject* object);
   RecipePtr deferred(PyObject* object);
   RecipePtr array(PyObject* object);

@@ -285,6 +285,7 @@ struct Builders {
   }
   static PyRef expression(Replay& r, const Recipe& recipe) { return recipe.number->make(r.symbols_); }
   static PyRef parameterised(Replay& r, const Recipe& recipe) {
+    if (recipe.base) return r.build(*recipe.base);
     PyRef tensor = PyRef::steal(newTensorObject(r.outputs_[static_cast<size_t>(recipe.index)]));
     if (!tensor || reinterpret_cast<PyObject*>(Py_TYPE(tensor.get())) == recipe.object.get()) return tensor;
     return PyRef::steal(PyObject_CallMethod(tensor.get(), "as_subclass", "O", recipe.object.get()));

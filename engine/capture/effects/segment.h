@@ -43,7 +43,7 @@ struct Recipe {
     Iterator,      ///< iter(child 0) advanced by `index`
     Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …); a 4th child goes to the result's __setstate__
     Expression,    ///< the int or float `number` of the values that the call's symbols have
-    Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass); children: attributes, as of an Instance
+    Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass), or what `base` makes; children: attributes, as of an Instance
   } kind = Kind::Constant;
   int64_t index = -1;
   const Source* source = nullptr;

@@ -15,6 +15,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/runtime/compiled_graph.h"
@@ -313,6 +314,9 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
   {
     RegionPause pause;
     const at::AutoGradMode mode(at::GradMode::is_enabled());
+    // What their classes make of functions is in the graph.
+    const bool areOfClasses = std::any_of(inputs.begin(), inputs.end(), [](PyObject* o) { return isTensorObject(o) && isFollowedClass(Py_TYPE(o)); });
+    const ClassesNotAsked off(areOfClasses);
     given = PyRef::steal(PyObject_Vectorcall(callable.get(), inputs.data(), inputs.size(), nullptr));
   }
   if (recorder) recorder->call(entry.compile, start, nowNs() - start);

@@ -1,5 +1,6 @@
 // C code that calls Python back: what it would call is found first, and is a break where the evaluator does not call it itself.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -41,7 +42,8 @@ const char* firstOf(Evaluation& e, PyTypeObject* type, const char* const (&names
 
 const char* Evaluation::callback(PyObject* object, Asks asks) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!isChangeable(type) || isTensor(object) || isIdentityValue(object)) return nullptr;
+  if (isTensorObject(object)) return asksItsClass(object) ? "__torch_function__" : nullptr;
+  if (!isChangeable(type) || isIdentityValue(object)) return nullptr;
   switch (asks) {
     case Asks::Numbers: return firstOf(*this, type, kNumberMethods);
     case Asks::Text: return firstOf(*this, type, kTextMethods);
@@ -52,7 +54,7 @@ const char* Evaluation::callback(PyObject* object, Asks asks) {
 }
 
 PyObject* Evaluation::findCallback(PyObject* object, Asks asks, const char** method, int depth) {
-  if (asks == Asks::Nothing || isConstantValue(object) || isTensor(object) || isSymbolObject(object)) return nullptr;
+  if (asks == Asks::Nothing || isConstantValue(object) || isSymbolObject(object)) return nullptr;
   if ((*method = callback(object, asks))) return object;
   if (depth > 64) return *method = "elements that are nested too deeply", object;
   if (PyTuple_Check(object) || PyList_Check(object)) {

@@ -625,6 +625,15 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   if (isTensor(object)) {
     Origin* o = origins_.find(object);
+    if (answersTorchFunctions(object)) {
+      PyObject* place = typeLookup(type, name);
+      if (place && isDataDescriptor(place)) breakHere("tensor subclass", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor of class " + type->tp_name);
+    }
+    if (o && o->source && o->twin && !typeLookup(type, name) && !nameIs(name, "__dict__")) {
+      PyRef dict = instanceDict(isStandIn(object) ? o->twin.get() : object);
+      if (!dict) return false;
+      return value ? storeKey(dict.get(), name, value) : deleteKey(dict.get(), name, [&] { attributeError(object, name); });
+    }
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
     if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");

@@ -6,6 +6,7 @@
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -134,6 +135,14 @@ PyObject* behindMarkOfOptimizers(PyObject* function, PyObject* attributes) {
   return isPart && text(f->func_module).starts_with("torch.optim.") ? original : function;
 }
 
+/// The function that torch.compiler.disable, or torch itself, keeps out of capture, where that does not count; null for any other.
+PyObject* underDisabled(PyObject* function, PyObject* attributes) {
+  if (!isInsideDispatch() || !attributes) return nullptr;
+  const bool isMarked = PyDict_GetItem(attributes, internedName("_torchdynamo_disable")) || isDisabledByTorch(function);
+  PyObject* wrapped = isMarked ? PyDict_GetItem(attributes, internedName("__wrapped__")) : nullptr;
+  return wrapped && PyFunction_Check(wrapped) ? wrapped : nullptr;
+}
+
 /// What torch.compiler.disable marked is not followed; the reason that was given for it is told.
 void refuseDisabled(Evaluation& e, PyObject* callable, PyObject* attributes) {
   const bool isMarked = attributes && PyDict_GetItem(attributes, internedName("_torchdynamo_disable"));
@@ -175,11 +184,12 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
     pin(original, Why::Process);
     return call(original, a);
   }
+  if (PyObject* wrapped = underDisabled(function, f->func_dict)) return pin(wrapped, Why::Function), callFunction(wrapped, a);
   refuseDisabled(*this, function, f->func_dict);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
   const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function);
-  if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), holdsSubclass)) return callReal(function, a);
+  if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return holdsSubclass(o) || asksItsClass(o); })) return callReal(function, a);
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");
@@ -343,7 +353,7 @@ PyRef Evaluation::checked(PyObject* result) {
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value) value = fromTorch(std::move(value));
   if (value && isTensor(value.get())) {
-    if (!isPlainTensorClass(Py_TYPE(value.get())))
+    if (!isPlainTensorClass(Py_TYPE(value.get())) && !isFollowedClass(Py_TYPE(value.get())))
       breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(value.get())->tp_name + " is made, whose methods C code calls");
     noteLeaf(value.get());
   }
@@ -503,7 +513,8 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   const PyRef called = overloadFor(callable, given);
   const auto made = [&] { return PyObject_Vectorcall(called.get(), given.args, given.positional, given.kwNames); };
   PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made())));
-  scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
+  // Of what a class made of it, its own calls are told.
+  if (std::none_of(args.begin(), args.end(), holdsSubclass)) scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;
 }
 
@@ -862,6 +873,7 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
     PyRef none = PyRef::steal(PyTuple_New(0));
     return checked(type->tp_new(type, none.get(), nullptr));
   }
+  if (isFollowedClass(type) && a.total() == 1 && a.positional == 1 && isTensor(a.args[0]) && !isNumber(a.args[0])) return ofClass(*this, a.args[0], type, false);
   const bool container = PyType_IsSubtype(type, &PyDict_Type) || PyType_IsSubtype(type, &PyList_Type) || PyType_IsSubtype(type, &PySet_Type);
   const bool exception = PyExceptionClass_Check(object);
   const bool immutable = PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyUnicode_Type) ||
@@ -940,7 +952,7 @@ void Evaluation::refuseFinalizer(PyTypeObject* type) {
 }
 
 PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
-  if (PyType_IsSubtype(type, tensorType()) && !classAnswersTorchFunctions(type))
+  if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");
   refuseFinalizer(type);

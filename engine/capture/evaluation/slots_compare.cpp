@@ -94,7 +94,11 @@ bool Evaluation::mayBePython(PyObject* o) {
 }
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
-  refuseSubclassOperands(*this, a, b);
+  if ((answersTorchFunctions(a) || answersTorchFunctions(b)) && !pythonMethod(a, kComparisons[op]) && !pythonMethod(b, kComparisons[kSwapped[op]])) {
+    const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
+    if (subclassFirst || !isTensorObject(a)) return methodOfSubclass(*this, kComparisons[kSwapped[op]], {b, a});
+    return methodOfSubclass(*this, kComparisons[op], {a, b});
+  }
   refuseAddress(a);
   refuseAddress(b);
   static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};

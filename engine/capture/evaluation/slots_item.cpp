@@ -86,11 +86,12 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
-  refuseSubclassOperands(*this, object, key);
+  refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
+  if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__getitem__", {object, key});
   if (isTensor(object)) {
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
@@ -170,11 +171,15 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
-  refuseSubclassOperands(*this, object, key);
+  refuseSubclassOperands(*this, key, value);
   if (isArray(object)) return static_cast<bool>(value ? arrays_->operate("setitem", {object, key, value}) : arrays_->operate("delitem", {object, key}));
   if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
     PyObject* args[] = {object, key, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
+  }
+  if (answersTorchFunctions(object)) {
+    if (!value) refuseSubclassOperands(*this, object);
+    return static_cast<bool>(methodOfSubclass(*this, "__setitem__", {object, key, value}));
   }
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
@@ -238,6 +243,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     PyErr_Clear();
     return 0;
   }
+  refuseSubclassOperands(*this, container);
   if (isTensor(container) || isTensor(item)) {
     if (PyDict_Check(container) || PyAnySet_Check(container)) readKey(item);
     if (PyDict_Check(container)) return isFresh(container) ? PyDict_Contains(container, item) : hasKey(container, item);
@@ -310,12 +316,16 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     answer = expect(answer, count, "__len__");
     return answer ? PyLong_AsSsize_t(answer.get()) : -1;
   }
+  if (answersTorchFunctions(object)) {
+    PyRef answer = methodOfSubclass(*this, "__len__", {object});
+    answer = expect(answer, answer && PyLong_CheckExact(answer.get()), "__len__");
+    return answer ? PyLong_AsSsize_t(answer.get()) : -1;
+  }
   if (isTensor(object)) {
     const Py_ssize_t n = PyObject_Size(object);
     throwIfBreak();
     return n;
   }
-  refuseSubclassOperands(*this, object);
   if (isContainer(object)) return builtinLength(object);
   if (isDequeFromOutside(object) || isWrittenDeque(*this, object)) return PyObject_Size(object);
   DictWalk::Kind kind{};
@@ -347,7 +357,6 @@ bool Evaluation::guessLength(PyObject* iterable) {
 }
 
 int Evaluation::truth(PyObject* object) {
-  refuseSubclassOperands(*this, object);
   if (isNumber(object)) refuseNumber("a condition");
   if (isSymbolicNumber(object)) return symbolicTruth(object);
   if (object == Py_True) return 1;
@@ -355,6 +364,11 @@ int Evaluation::truth(PyObject* object) {
   if (isConstantValue(object)) return PyObject_IsTrue(object);
   if (PyObject* method = pythonMethod(object, "__bool__")) {
     PyRef answer = callMethod(*this, method, {object});
+    answer = expect(answer, answer && PyBool_Check(answer.get()), "__bool__");
+    return answer ? answer.get() == Py_True : -1;
+  }
+  if (answersTorchFunctions(object)) {
+    PyRef answer = methodOfSubclass(*this, "__bool__", {object});
     answer = expect(answer, answer && PyBool_Check(answer.get()), "__bool__");
     return answer ? answer.get() == Py_True : -1;
   }

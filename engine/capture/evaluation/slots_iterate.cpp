@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
@@ -285,6 +286,7 @@ PyRef Evaluation::iter(PyObject* object) {
   if (lazyOf(object)) return PyRef::borrow(object);
   if (PyAnySet_Check(object)) readOrder(object);
   PyTypeObject* type = Py_TYPE(object);
+  if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__iter__", {object});
   if (isTensor(object) && torchCalls_ && tensorOf(object).dim() > 0) {
     // A call for each element, which a graph can show.
     PyRef items = PyRef::steal(PyTuple_New(tensorOf(object).size(0)));

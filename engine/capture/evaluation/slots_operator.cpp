@@ -117,7 +117,10 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
       if (!declined) return result;
     }
   }
-  if (answersTorchFunctions(a) || answersTorchFunctions(b)) return operatorOfSubclass(*this, inPlace ? "in place" : kOperators[op].forward, a, b);
+  if (answersTorchFunctions(a) || answersTorchFunctions(b)) {
+    const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
+    return operatorOfSubclass(*this, names.forward, names.reflected, inPlace ? names.inPlace : nullptr, a, b);
+  }
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
     if (PyList_Check(a) && op == kFirstInPlace) {
@@ -176,7 +179,6 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 }
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
-  refuseSubclassOperands(*this, a);
   refuseAddress(a);
   if (Arrays::is(a)) return arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
   if (isNumber(a)) return numberUnary(op, a);
@@ -185,6 +187,7 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
     PyObject* args[] = {a};
     return call(method, args, 1, nullptr);
   }
+  if (answersTorchFunctions(a)) return methodOfSubclass(*this, name, {a});
   requireKnown(a);
   refuseCallbacks(a, Asks::Numbers);
   TorchCalls::Scope scope(torchCalls_.get());

@@ -1,6 +1,7 @@
 // Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -36,9 +37,8 @@ PyRef Evaluation::ownTensorAttribute(PyObject* object, PyObject* name) {
   if (own && PyDict_Check(own.get()))
     if (PyObject* set = PyDict_GetItemWithError(own.get(), name)) return PyRef::borrow(set);
   if (origin && origin->source && origin->twin) {
-    PyRef dict = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "__dict__"));
+    PyRef dict = instanceDict(origin->twin.get());
     if (dict) {
-      if (!origins_.find(dict.get())) wrap(dict.get(), sources().instanceDict(origin->source));
       PyRef value = readDict(dict.get(), name);
       if (value) return value;
     }
@@ -52,8 +52,7 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   const bool input = origin && origin->source && origin->twin;
   const at::Tensor& t = tensorOf(object);
   if (input && nameIs(name, "__dict__")) {
-    PyRef dict = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "__dict__"));
-    return dict ? wrap(dict.get(), sources().instanceDict(origin->source)) : PyRef();
+    return instanceDict(origin->twin.get());
   }
   if (nameIs(name, "__dict__")) return checked(PyObject_GetAttr(object, name));
   // A tensor that is not differentiated, or a leaf, has none of these; both are guarded.
@@ -76,6 +75,9 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
   } else if (!Py_TYPE(attribute)->tp_descr_get) {
     PyRef own = ownTensorAttribute(object, name);
     return own ? own : pin(attribute, Why::Class);
+  } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) && answersTorchFunctions(object) && !nameIs(name, "__dict__") && !nameIs(name, "__class__") &&
+             !nameIs(name, "__weakref__")) {
+    return subclassAttribute(*this, object, attribute);
   } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type)) {
     Origin* origin = origins_.find(object);
     if (nameIs(name, "grad") && origin && origin->source && origin->twin) {
@@ -92,7 +94,7 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
       return data;
     }
   } else if (!Py_IS_TYPE(attribute, &PyMethodDescr_Type) && !Py_IS_TYPE(attribute, &PyWrapperDescr_Type) && !PyCFunction_Check(attribute) &&
-             !isTorchsProperty(attribute)) {
+             (!isTorchsProperty(attribute) || answersTorchFunctions(object))) {
     return bindDescriptor(attribute, object, type, name);
   }
   TorchCalls::Scope scope(torchCalls_.get());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -22,12 +23,36 @@ using at::impl::TorchFunctionDisabledState;
 
 bool classesAreAsked() { return PythonTorchFunctionTLS::get_disabled_state() == TorchFunctionDisabledState::ENABLED; }
 
-/// Nobody's class is asked while it lives.
-struct ClassesNotAsked {
-  TorchFunctionDisabledState before = PythonTorchFunctionTLS::get_disabled_state();
-  ClassesNotAsked() { PythonTorchFunctionTLS::set_disabled_state(TorchFunctionDisabledState::ALL_DISABLED); }
-  ~ClassesNotAsked() { PythonTorchFunctionTLS::set_disabled_state(before); }
-};
+enum class ClassKind : uint8_t { Torchs, OwnData, Wrapper, Unknown };
+
+/// The function in Python of a class method; null where there is none. Borrowed.
+PyObject* pythonMethodOf(PyTypeObject* type, const char* name) {
+  PyObject* method = _PyType_Lookup(type, internedName(name));
+  if (!method || !Py_IS_TYPE(method, &PyClassMethod_Type)) return nullptr;
+  PyRef function = PyRef::steal(PyObject_GetAttrString(method, "__func__"));
+  if (!function) return PyErr_Clear(), nullptr;
+  return PyFunction_Check(function.get()) ? function.get() : nullptr;  // held by the method
+}
+
+/// What torch's own classes do beside computing (fake, functional, distributed and nested tensors) belongs to torch.
+bool isOfTorch(PyObject* function) {
+  PyObject* globals = PyFunction_GET_GLOBALS(function);
+  if (!isLibraryNamespace(globals, Library::Torch)) return false;
+  PyObject* name = PyDict_GetItemString(globals, "__name__");
+  const std::string_view module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  return module != "torch._tensor" && !module.starts_with("torch.testing.");
+}
+
+ClassKind kindOf(PyTypeObject* type) {
+  if (type == tensorType() || !PyType_IsSubtype(type, tensorType()) || isPlainTensorClass(type)) return ClassKind::Torchs;
+  for (const char* name : {"__torch_function__", "__torch_dispatch__"}) {
+    PyObject* method = _PyType_Lookup(type, internedName(name));
+    PyObject* function = pythonMethodOf(type, name);
+    // torch's switch that turns it off is a function of C.
+    if (function ? isOfTorch(function) : !method || !PyCFunction_Check(method)) return ClassKind::Unknown;
+  }
+  return pythonMethodOf(type, "__torch_dispatch__") ? ClassKind::Wrapper : ClassKind::OwnData;
+}
 
 /// What a guard compares of a tensor.
 struct Metadata {
@@ -66,11 +91,18 @@ bool isMetadata(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+/// Attributes that are operators.
+bool isViewAttribute(std::string_view name) {
+  return name == "T" || name == "mT" || name == "H" || name == "mH" || name == "real" || name == "imag" || name == "data";
+}
+
 PyRef readMetadata(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
   const std::string_view name = PyUnicode_AsUTF8(PyDescr_NAME(descriptor));
+  const auto read = [&] { return Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))); };
+  if (isViewAttribute(name)) return dispatched(e, [&] { return e.checked(read()); });
   if (!isMetadata(name)) refuse(e, "attribute " + std::string(name) + " of a tensor of class " + className(tensor) + " is read");
   const ClassesNotAsked off;
-  return e.checked(Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))));
+  return e.checked(read());
 }
 
 /// Methods that tell such attributes.
@@ -87,17 +119,24 @@ PyObject* getterOf(PyObject* callable) {
   return self && Py_IS_TYPE(self, &PyGetSetDescr_Type) ? self : nullptr;
 }
 
-void noteClasses(PyObject* given, std::vector<PyObject*>& tensors, int depth = 0) {
-  if (answersTorchFunctions(given)) {
-    const auto same = [&](PyObject* t) { return Py_TYPE(t) == Py_TYPE(given); };
-    if (std::any_of(tensors.begin(), tensors.end(), same)) return;
-    // A class comes before those that it is derived from.
-    const auto base = [&](PyObject* t) { return PyType_IsSubtype(Py_TYPE(given), Py_TYPE(t)); };
-    tensors.insert(std::find_if(tensors.begin(), tensors.end(), base), given);
-  } else if (depth == 0 && (PyTuple_Check(given) || PyList_Check(given))) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) noteClasses(PySequence_Fast_GET_ITEM(given, i), tensors, 1);
+/// The arguments of a call that are its classes' to answer.
+struct Concerned {
+  std::vector<PyObject*> asked;  ///< one of each class with `__torch_function__`, a class before those that it is derived from
+  bool hasWrapper = false;
+
+  void note(PyObject* given, int depth = 0) {
+    hasWrapper = hasWrapper || isWrapperClass(Py_TYPE(given));
+    if (asksItsClass(given)) {
+      const auto same = [&](PyObject* t) { return Py_TYPE(t) == Py_TYPE(given); };
+      if (std::any_of(asked.begin(), asked.end(), same)) return;
+      const auto base = [&](PyObject* t) { return PyType_IsSubtype(Py_TYPE(given), Py_TYPE(t)); };
+      asked.insert(std::find_if(asked.begin(), asked.end(), base), given);
+    } else if (depth == 0 && (PyTuple_Check(given) || PyList_Check(given))) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) note(PySequence_Fast_GET_ITEM(given, i), 1);
+    }
   }
-}
+  bool any() const { return hasWrapper || !asked.empty(); }
+};
 
 /// What `__torch_function__` of the classes makes of a call.
 PyRef ask(Evaluation& e, PyObject* function, const std::vector<PyObject*>& tensors, const CallArguments& a) {
@@ -124,22 +163,36 @@ PyRef ask(Evaluation& e, PyObject* function, const std::vector<PyObject*>& tenso
 
 }  // namespace
 
-bool answersTorchFunctions(PyObject* object) { return classAnswersTorchFunctions(Py_TYPE(object)); }
-
-bool holdsSubclass(PyObject* given) {
-  std::vector<PyObject*> tensors;
-  noteClasses(given, tensors);
-  return !tensors.empty();
+ClassesNotAsked::ClassesNotAsked(bool off) : before_(static_cast<int>(PythonTorchFunctionTLS::get_disabled_state())) {
+  if (off) PythonTorchFunctionTLS::set_disabled_state(TorchFunctionDisabledState::ALL_DISABLED);
 }
 
-bool classAnswersTorchFunctions(PyTypeObject* type) {
-  if (type == tensorType() || !PyType_IsSubtype(type, tensorType()) || isPlainTensorClass(type)) return false;
-  static PyObject* const kName = internedName("__torch_function__");
-  PyObject* method = _PyType_Lookup(type, kName);
-  if (!method || !Py_IS_TYPE(method, &PyClassMethod_Type)) return false;
-  PyRef function = PyRef::steal(PyObject_GetAttrString(method, "__func__"));
-  if (!function || !PyFunction_Check(function.get())) return PyErr_Clear(), false;
-  return !isLibraryNamespace(PyFunction_GET_GLOBALS(function.get()), Library::Torch);
+ClassesNotAsked::~ClassesNotAsked() { PythonTorchFunctionTLS::set_disabled_state(static_cast<TorchFunctionDisabledState>(before_)); }
+
+bool isWrapperClass(PyTypeObject* type) { return kindOf(type) == ClassKind::Wrapper; }
+
+bool isFollowedClass(PyTypeObject* type) {
+  const ClassKind kind = kindOf(type);
+  return kind == ClassKind::OwnData || kind == ClassKind::Wrapper;
+}
+
+bool asksItsClass(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == tensorType() || !classesAreAsked()) return false;
+  if (PyType_IsSubtype(type, tensorType()) ? !isFollowedClass(type) : !isPythonClass(type)) return false;
+  return pythonMethodOf(type, "__torch_function__") != nullptr;
+}
+
+bool answersTorchFunctions(PyObject* object) {
+  const ClassKind kind = kindOf(Py_TYPE(object));
+  return kind == ClassKind::Wrapper || (kind == ClassKind::OwnData && asksItsClass(object));
+}
+
+bool holdsSubclass(PyObject* given) {
+  if (answersTorchFunctions(given)) return true;
+  for (Py_ssize_t i = 0; (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    if (answersTorchFunctions(PySequence_Fast_GET_ITEM(given, i))) return true;
+  return false;
 }
 
 void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source) {
@@ -152,25 +205,76 @@ void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source) {
   e.guardCustom(source, hasMetadata, expected.get(), "sizes, type and device of a tensor subclass");
 }
 
+PyRef ofClass(Evaluation& e, PyObject* tensor, PyTypeObject* type, bool detached) {
+  static PyObject* const alias = torchObject("torch.ops.aten.alias.default");
+  static PyObject* const detach = torchObject("torch.ops.aten.detach.default");
+  const bool isPlain = type == tensorType();
+  if (!isPlain && (!isFollowedClass(type) || isWrapperClass(type))) refuse(e, std::string("a tensor becomes one of class ") + type->tp_name);
+  PyObject* args[] = {tensor};
+  const ClassesNotAsked off;
+  PyRef made = e.call(detached ? detach : alias, args, 1, nullptr);
+  if (!made || isPlain) return made;
+  if (!isPlain) e.guardTypeAttribute(type, internedName("__torch_function__"));
+  if (PyObject_SetAttrString(made.get(), "__class__", reinterpret_cast<PyObject*>(type)) < 0) {
+    PyErr_Clear();
+    refuse(e, std::string("a tensor of the graph cannot be one of class ") + type->tp_name);
+  }
+  return made;
+}
+
 PyRef subclassAttribute(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
-  if (!classesAreAsked()) return readMetadata(e, tensor, descriptor);
+  if (!asksItsClass(tensor)) return readMetadata(e, tensor, descriptor);
   PyRef getter = PyRef::steal(PyObject_GetAttrString(descriptor, "__get__"));
   if (!getter) return {};
   e.pin(getter.get(), Why::Process);
   return ask(e, getter.get(), {tensor}, {&tensor, 1, nullptr});
 }
 
+namespace {
+
+/// A function of C that only the dispatcher asks the classes of wrappers for.
+PyRef reachDispatcher(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef result = dispatched(e, [&] { return e.callReal(callable, a); });
+  const auto check = [&](PyObject* made) {
+    if (isWrapperClass(Py_TYPE(made)) && tensorOf(made).requires_grad())
+      refuse(e, "a tensor of class " + className(made) + " gets a history");
+  };
+  if (result) check(result.get());
+  for (Py_ssize_t i = 0; result && (PyTuple_Check(result.get()) || PyList_Check(result.get())) && i < PySequence_Fast_GET_SIZE(result.get()); ++i)
+    check(PySequence_Fast_GET_ITEM(result.get(), i));
+  return result;
+}
+
+/// The methods of torch.Tensor that Python's operators are, as libtorch's binding names them to a class; those with the same name too.
+std::string_view askedAs(std::string_view method) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"__add__", "add"}, {"__radd__", "add"}, {"__sub__", "sub"}, {"__mul__", "mul"}, {"__rmul__", "mul"}, {"__matmul__", "matmul"},
+      {"__truediv__", "div"}, {"__mod__", "remainder"}, {"__iadd__", "add_"}, {"__isub__", "sub_"}, {"__imul__", "mul_"},
+      {"__ifloordiv__", "floor_divide_"}, {"__imod__", "remainder_"}, {"__lt__", "lt"}, {"__le__", "le"}, {"__gt__", "gt"}, {"__ge__", "ge"},
+      {"__ne__", "ne"}, {"__eq__", "__eq__"}, {"__and__", "__and__"}, {"__or__", "__or__"}, {"__xor__", "__xor__"}, {"__lshift__", "__lshift__"},
+      {"__rshift__", "__rshift__"}, {"__iand__", "__iand__"}, {"__ior__", "__ior__"}, {"__invert__", "__invert__"}, {"__getitem__", "__getitem__"},
+      {"__setitem__", "__setitem__"}, {"__bool__", "__bool__"}};
+  const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& entry) { return entry.first == method; });
+  return found == std::end(kNames) ? std::string_view() : found->second;
+}
+
+}  // namespace
+
 PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, bool* handled) {
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (self && !isTensorObject(self)) self = nullptr;
-  std::vector<PyObject*> all, tensors;
-  if (self) noteClasses(self, tensors);
-  for (size_t i = 0; i < a.total(); ++i) noteClasses(a.args[i], tensors);
-  *handled = !tensors.empty();
-  if (!*handled) return {};
+  std::vector<PyObject*> all;
   if (self) all.push_back(self);
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
-  if (PyObject* descriptor = getterOf(callable)) return readMetadata(e, all[0], descriptor);
+  if (PyObject* descriptor = getterOf(callable); descriptor && !all.empty() && isFollowedClass(Py_TYPE(all[0]))) {
+    *handled = true;
+    if (asksItsClass(all[0])) return e.pin(callable, Why::Process), ask(e, callable, {all[0]}, a);
+    return isWrapperClass(Py_TYPE(all[0])) ? readMetadata(e, all[0], descriptor) : e.getAttr(all[0], PyDescr_NAME(descriptor));
+  }
+  Concerned concerned;
+  for (PyObject* argument : all) concerned.note(argument);
+  *handled = concerned.any();
+  if (!*handled) return {};
   const bool isBound = all.size() > a.total();
   PyRef function = PyRef::borrow(callable);
   if (isBound) {
@@ -178,34 +282,43 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
     function = PyRef::borrow(_PyType_Lookup(Py_TYPE(all[0]), name.get()));
     if (!function) refuse(e, "a method of a tensor of class " + className(all[0]) + " is of unknown origin");
   }
-  if (!isTorchBinding(function.get())) return *handled = false, PyRef();
+  static PyObject* const neverAsks[] = {torchObject("torch.Tensor.as_subclass"), torchObject("torch.Tensor._make_subclass")};
+  const bool asks = std::find(std::begin(neverAsks), std::end(neverAsks), function.get()) == std::end(neverAsks);
+  if (!isTorchBinding(function.get()) || !asks) return *handled = false, PyRef();
   const bool isMethod = Py_IS_TYPE(function.get(), &PyMethodDescr_Type) || Py_IS_TYPE(function.get(), &PyWrapperDescr_Type);
   const std::string_view name = isMethod ? PyUnicode_AsUTF8(PyDescr_NAME(function.get())) : "";
-  if (!classesAreAsked() && isMethod && tellsMetadata(name)) {
+  if (concerned.asked.empty()) {
+    if (!isMethod || !tellsMetadata(name)) return reachDispatcher(e, callable, a);
     std::vector<PyRef> plain;
     std::vector<PyObject*> given;
     for (PyObject* argument : all) given.push_back(plain.emplace_back(argument == all[0] ? PyRef::borrow(argument) : e.expose(argument)).get());
     return e.callRaw(function.get(), {given.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
   }
-  if (!classesAreAsked() || name.starts_with("__"))
-    refuse(e, "an operator reaches a tensor of class " + className(tensors[0]) + (name.empty() ? "" : " through " + std::string(name)));
+  if (name.starts_with("__")) {
+    const std::string_view binding = askedAs(name);
+    if (binding.empty()) refuse(e, "an operator reaches a tensor of class " + className(concerned.asked[0]) + " through " + std::string(name));
+    function = PyRef::borrow(_PyType_Lookup(tensorType(), internedName(std::string(binding).c_str())));
+  }
   e.pin(function.get(), Why::Process);
-  return ask(e, function.get(), tensors, {all.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
+  return ask(e, function.get(), concerned.asked, {all.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
 }
 
-PyRef operatorOfSubclass(Evaluation& e, const char* method, PyObject* a, PyObject* b) {
-  // The methods of torch.Tensor that its operators are, as libtorch's binding names them to the class.
-  static constexpr std::pair<std::string_view, const char*> kNames[] = {{"__add__", "add"}, {"__sub__", "sub"}, {"__mul__", "mul"}, {"__matmul__", "matmul"}, {"__truediv__", "div"}};
-  const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& entry) { return entry.first == method; });
-  const bool isReflected = !isTensorObject(a);
-  const bool isKnown = found != std::end(kNames) && (!isReflected || found->first == "__add__" || found->first == "__mul__");
-  if (!isKnown || !classesAreAsked()) refuseSubclassOperands(e, a, b);
-  PyObject* function = _PyType_Lookup(tensorType(), internedName(found->second));
-  PyObject* args[] = {isReflected ? b : a, isReflected ? a : b};
+PyRef methodOfSubclass(Evaluation& e, const char* method, std::initializer_list<PyObject*> args) {
+  PyObject* function = e.typeLookup(Py_TYPE(*args.begin()), internedName(method));
+  if (function && PyFunction_Check(function)) {
+    e.pin(function, Why::Class);
+    return e.call(function, args.begin(), args.size(), nullptr);
+  }
   bool handled = false;
-  PyRef result = callOfSubclass(e, function, {args, 2, nullptr}, &handled);
-  if (!handled) refuseSubclassOperands(e, a, b);
+  PyRef result = function ? callOfSubclass(e, function, {args.begin(), args.size(), nullptr}, &handled) : PyRef();
+  if (!handled) refuseSubclassOperands(e, *args.begin(), *(args.end() - 1));
   return result;
+}
+
+PyRef operatorOfSubclass(Evaluation& e, const char* forward, const char* reflected, const char* inPlace, PyObject* a, PyObject* b) {
+  if (!isTensorObject(a)) return methodOfSubclass(e, reflected, {b, a});
+  if (inPlace && _PyType_Lookup(tensorType(), internedName(inPlace))) return methodOfSubclass(e, inPlace, {a, b});
+  return methodOfSubclass(e, forward, {a, b});
 }
 
 void refuseSubclassOperands(Evaluation& e, PyObject* a, PyObject* b) {

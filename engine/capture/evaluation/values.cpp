@@ -57,7 +57,7 @@ bool isFixedPlace(const Source* s) {
 
 }  // namespace
 
-bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o) && !answersTorchFunctions(o); }
+bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o) && !isWrapperClass(Py_TYPE(o)); }
 bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && trace::isTraceTensor(tensorOf(o)); }
 
 void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected, int64_t number) {
@@ -160,7 +160,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (!PyCell_Check(object)) guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
-  if (answersTorchFunctions(object)) guardSubclass(*this, object, source);
+  if (isWrapperClass(Py_TYPE(object))) guardSubclass(*this, object, source);
   if (isValueObject(object)) guardValue(object, source);
   origins_.add(object, source);
   DictWalk::Kind kind{};
@@ -226,10 +226,20 @@ std::string nameOf(const Frame* frame, PyObject* tensor, const Source* source) {
 
 }  // namespace
 
+/// Whether attributes of a class of tensors are those of its instances, its own and torch's, read and written as torch does.
+static bool hasPlainAttributes(Evaluation& e, PyTypeObject* type) {
+  const auto isPythons = [&](const char* name) {
+    PyObject* method = e.typeLookup(type, internedName(name));
+    return method && PyFunction_Check(method);
+  };
+  return !isPythons("__getattribute__") && !isPythons("__getattr__") && !isPythons("__setattr__") && !isPythons("__delattr__");
+}
+
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   const at::Tensor& real = tensorOf(object);
   if (trace::isTraceTensor(real)) return PyRef::borrow(object);
-  if (!isPlainTensorClass(Py_TYPE(object)))
+  const bool isOfProgram = isFollowedClass(Py_TYPE(object)) && !real.key_set().has(c10::DispatchKey::Python) && hasPlainAttributes(*this, Py_TYPE(object));
+  if (!isPlainTensorClass(Py_TYPE(object)) && !isOfProgram)
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
               "Convert it to a plain torch.Tensor before the compiled region.");
   if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");
@@ -286,7 +296,7 @@ PyRef Evaluation::pin(PyObject* object, Why why) {
   // The one thing about it that can be exchanged without its holder noticing.
   if (isPythonClass(Py_TYPE(object)) && !PyType_Check(object))
     guards_->addKind(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)), place());
-  if (answersTorchFunctions(object)) guardSubclass(*this, object, source);
+  if (isWrapperClass(Py_TYPE(object))) guardSubclass(*this, object, source);
   return PyRef::borrow(object);
 }
 

@@ -12,6 +12,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/function_modes.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -437,11 +438,47 @@ PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
   return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
 }
 
-/// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's where the class answers torch's functions.
+/// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's.
 PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (PyObject* wants = a.keyword("requires_grad"); wants && wants != Py_False)
-    e.breakHere("tensor subclass", "a tensor of a class of its own that requires a gradient is made");
-  return e.callReal(callable, a);
+  constexpr size_t kGrad = 9;
+  PyObject* wants = a.positional > kGrad ? a.args[kGrad] : a.keyword("requires_grad");
+  if (wants && wants != Py_False) e.breakHere("tensor subclass", "a tensor of a class of its own that requires a gradient is made");
+  // What the class is asked for at every look, recipes would not say again.
+  for (size_t i = kGrad + 1; i < a.positional; ++i)
+    if (a.args[i] != Py_None && a.args[i] != Py_False) e.breakHere("tensor subclass", "a tensor of a class of its own that answers for its sizes, device or layout is made");
+  for (const char* name : {"dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout", "storage_size"})
+    if (PyObject* given = a.keyword(name); given && given != Py_None && given != Py_False)
+      e.breakHere("tensor subclass", "a tensor of a class of its own that answers for its sizes, device or layout is made");
+  PyRef made = e.callReal(callable, a);
+  if (made && (!isWrapperClass(Py_TYPE(made.get())) || Py_TYPE(made.get()) != reinterpret_cast<PyTypeObject*>(a.args[0])))
+    e.breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(made.get())->tp_name + " is made without data");
+  return made;
+}
+
+/// torch._functionalize_unsafe_set(made, base): a view of a wrapper gets the storage of its base, in which nothing lies.
+PyRef ruleShareStorage(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool fits = a.total() == 2 && a.positional == 2 && isWrapperClass(Py_TYPE(a.args[0])) && isWrapperClass(Py_TYPE(a.args[1])) && e.isFresh(a.args[0]);
+  if (!fits) e.breakHere("tensor subclass", "the storage of a tensor that existed before, or has data, is exchanged");
+  const ClassesNotAsked off;
+  return e.checked(PyObject_CallFunctionObjArgs(callable, a.args[0], a.args[1], nullptr));
+}
+
+/// Whether `object` is a class of tensors of the program with data of their own, or torch.Tensor itself.
+bool isClassWithData(PyObject* object) {
+  if (!PyType_Check(object)) return false;
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  return type == tensorType() || (isFollowedClass(type) && !isWrapperClass(type));
+}
+
+PyRef ruleAsSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool fits = a.total() == 2 && a.positional == 2 && e.isTensor(a.args[0]) && isClassWithData(a.args[1]) && !e.functionModes().isActive();
+  return fits ? ofClass(e, a.args[0], reinterpret_cast<PyTypeObject*>(a.args[1]), false) : e.callReal(callable, a);
+}
+
+/// torch.Tensor._make_subclass(class, data)
+PyRef ruleMakeSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool fits = a.total() == 2 && a.positional == 2 && isClassWithData(a.args[0]) && e.isTensor(a.args[1]);
+  return fits ? ofClass(e, a.args[1], reinterpret_cast<PyTypeObject*>(a.args[0]), true) : e.callReal(callable, a);
 }
 
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(isTensorObject(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
@@ -567,6 +604,10 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.new", ruleLegacyNew},
     {"torch.Tensor.new_tensor", ruleNewTensor},
     {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
+    {"torch._functionalize_unsafe_set", ruleShareStorage},
+    {"torch.fx.operator_schemas.normalize_function", rulePure},  // of an operator: arguments by name
+    {"torch.Tensor._make_subclass", ruleMakeSubclass},
+    {"torch.Tensor.as_subclass", ruleAsSubclass},
     {"torch.tensor", ruleTensor},
     {"torch.as_tensor", ruleTensor},
     {"torch.Size.numel", ruleNumel},

@@ -2,6 +2,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -100,6 +101,7 @@ PyRef ruleBool(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// int, float, complex: an instance of a Python class converts itself.
 template <char kKind>
 PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional > 0) refuseSubclassOperands(e, a.args[0]);
   if (kKind != 'c' && a.positional == 1 && a.total() == 1 && e.isTensor(a.args[0]))
     if (PyRef number = deferredItem(e, a.args[0], kKind)) return number;
   if (kKind != 'c' && a.positional == 1 && a.total() == 1 && isArrayScalar(a.args[0]))

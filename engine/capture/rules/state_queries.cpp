@@ -155,7 +155,7 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::optional<WithoutCpuMode> noMode;
   if (std::string_view(query.name).starts_with("_has_torch_function")) noMode.emplace();
   // It asks for types alone, of which C code knows more than of the evaluator's ints.
-  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return isOrHoldsSymbol(o) || holdsSubclass(o); }))
+  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return isOrHoldsSymbol(o) || holdsSubclass(o) || asksItsClass(o); }))
     return e.callRaw(callable, a);
   if (query.answer != Answer::Asked && !isOfOtherDevice(a)) return e.callReal(callable, a);
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.positional);

@@ -627,12 +627,56 @@ def test_tensor_subclasses():
     quantising = fusebox.compile(lambda x, w: torch.nn.functional.linear(Quantised.of(x), w), fullgraph=True)
     w = Quantised.of(torch.randn(4, 8))
     torch.testing.assert_close(quantising(x, w), torch.nn.functional.linear(Quantised.of(x), w))
+    from models.small_programs.tensor_subclasses import Paired, Tagged, Units
+    with_history = Paired(torch.randn(3, requires_grad=True), torch.zeros(3))
     try:
-        fusebox.compile(lambda x, w: x + w.exp(), fullgraph=True)(torch.randn(4, 8), w)
+        fusebox.compile(lambda w: w.exp(), fullgraph=True)(with_history)
     except fusebox.GraphBreakError as error:
-        expect("Quantised" in str(error), f"the break names the class: {error}")
+        expect("tensor subclass" in str(error), f"the break says what it is about: {error}")
     else:
-        expect(False, "an operator that reaches the dispatcher of a class is a break")
+        expect(False, "parts of a wrapper with a history are a break")
+
+    def parts(f, *args):
+        made = f(*args)
+        return [type(made).__name__, made.value, made.error, tuple(made.shape), made.stride(), made.is_alias_of(args[0]) if hasattr(made, "is_alias_of") else None]
+
+    pair = Paired(torch.randn(3, 4), torch.rand(3, 4))
+    for name, f in (("arithmetic", lambda p: 2 * p + p.abs()), ("a view", lambda p: p.t()[1:].unsqueeze(0)), ("made inside", lambda p: Paired(p.value * 2, p.error) - 1),
+                    ("written to", lambda p: p.clone().mul_(3)), ("beside a tensor", lambda p: torch.ones(4) * p)):
+        for backend in (None, "eager"):
+            fusebox.reset()
+            compiled = fusebox.compile(f, fullgraph=True, **({"backend": backend} if backend else {}))
+            expect(parts(compiled, pair)[0] == "Paired", f"{name}: a wrapper comes out")
+            torch.testing.assert_close(parts(compiled, pair)[1:3], parts(f, pair)[1:3])
+            expect(parts(compiled, pair)[3:5] == parts(f, pair)[3:5], f"{name}: sizes and strides")
+    view = fusebox.compile(lambda p: p.t(), fullgraph=True)(pair)
+    expect(view.untyped_storage()._cdata == pair.untyped_storage()._cdata, "a view has its base's storage")
+
+    tagged = torch.arange(6.0).view(2, 3).as_subclass(Tagged)
+    for name, f in (("operators", lambda t: (2 - t) / (t > 1) ** 2), ("an attribute", lambda t: t.T[0]), ("made inside", lambda t: Tagged(t + 1) @ t.mT),
+                    ("items", lambda t: sum(row for row in t) * len(t))):
+        for backend in (None, "eager"):
+            fusebox.reset()
+            got = fusebox.compile(f, fullgraph=True, **({"backend": backend} if backend else {}))(tagged)
+            expect(type(got) is Tagged, f"{name}: {type(got)}")
+            torch.testing.assert_close(got.as_subclass(torch.Tensor), f(tagged).as_subclass(torch.Tensor))
+    speed = Units(torch.ones(3), "m")
+    got = fusebox.compile(lambda a: torch.cat([a, Units(a.value, "m")]), fullgraph=True)(speed)
+    expect(got.unit == "m" and got.value.shape == (6,), "objects that are no tensors answer too")
+
+
+def test_attributes_of_tensors():
+    def program(x, y, scale):
+        x.partner, x.scale = y + 1, scale
+        del x.old
+        return x * x.partner * x.scale
+
+    for scale in (3, torch.tensor(2.0)):
+        x, other = (torch.arange(4.0) for _ in range(2))
+        x.old = other.old = "gone"
+        got, want = fusebox.compile(program, fullgraph=True)(x, torch.ones(4), scale), program(other, torch.ones(4), scale)
+        torch.testing.assert_close((got, x.partner), (want, other.partner))
+        expect(x.scale is scale and not hasattr(x, "old"), "what is written stays")
 
 
 def test_data_sizes():

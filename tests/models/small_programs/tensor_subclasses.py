@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import return_and_correct_aliasing
+from torch.utils._pytree import tree_map
 from . import script
 
 
@@ -298,3 +300,134 @@ def classes_are_not_asked(compile):
     w = Quantised.of(torch.randn(4, 8))
     result, kept = compile(program)(torch.randn(2, 8), w)
     return result, kept["w"] is w, torch._C._is_torch_function_enabled()
+
+
+class Paired(torch.Tensor):
+    """A value and what it may be off by: a wrapper that leaves all functions to its dispatcher."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, value, error):
+        return torch.Tensor._make_wrapper_subclass(cls, value.shape, strides=value.stride(), storage_offset=value.storage_offset(), dtype=value.dtype, device=value.device)
+
+    def __init__(self, value, error):
+        self.value, self.error = value, error
+
+    def __repr__(self):
+        return "Paired()"
+
+    def __tensor_flatten__(self):
+        return ["value", "error"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        kwargs = kwargs or {}
+        halves = [func(*tree_map(lambda a: getattr(a, name) if isinstance(a, cls) else a, args), **kwargs) for name in ("value", "error")]
+        made = cls(*halves) if isinstance(halves[0], torch.Tensor) else halves[0]
+        return return_and_correct_aliasing(func, args, kwargs, made)
+
+
+class Tagged(torch.Tensor):
+    """Has data of its own; results are of the class, as torch makes them."""
+
+
+class Units:
+    """No tensor at all, but asked for torch's functions."""
+
+    def __init__(self, value, unit):
+        self.value, self.unit = value, unit
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        plain = lambda a: a.value if isinstance(a, cls) else [plain(b) for b in a] if isinstance(a, list) else a
+        unit = next(a.unit for a in (args[0] if isinstance(args[0], list) else args) if isinstance(a, cls))
+        return cls(func(*map(plain, args), **(kwargs or {})), unit)
+
+
+def opened(made):
+    return type(made).__name__, made.value, made.error, made.shape, made.stride()
+
+
+@script
+def wrappers_reach_the_dispatcher(compile):
+    def program(p, x, scale):
+        q = (p * scale).sin()
+        r = torch.addcmul(p, q, x)
+        return q, r.reshape(-1)[2:6], r.sum(0), torch.stack([q.value, r.error]), r.shape[0], q.dtype
+
+    f = compile(program)
+    results = []
+    for rows in (3, 3, 5):
+        q, r, s, plain, n, dtype = f(Paired(torch.randn(rows, 4), torch.rand(rows, 4)), torch.randn(4), 2)
+        results.append([opened(q), opened(r), opened(s), plain, n, dtype])
+    return results
+
+
+@script
+def wrappers_are_written_to(compile):
+    def program(p, q):
+        p.add_(q)
+        p[0] = 7
+        q.value.mul_(2)
+        return p.t(), q
+
+    f = compile(program)
+    p, q = (Paired(torch.randn(2, 3), torch.rand(2, 3)) for _ in range(2))
+    results = [opened(made) for _ in range(3) for made in f(p, q)]
+    view, same = f(p, q)
+    view.value.zero_()
+    return results, opened(p), opened(q), same is q
+
+
+@script
+def wrappers_inside_wrappers(compile):
+    f = compile(lambda p: (p + 1).relu())
+    made = f(Paired(torch.randn(3), Paired(torch.randn(3), torch.zeros(3))))
+    return opened(made.error), made.value
+
+
+@script
+def wrappers_change_between_calls(compile):
+    f = compile(lambda p: p * 2 + p)
+    p = Paired(torch.randn(3), torch.rand(3))
+    results = [opened(f(p))]
+    p.error = torch.rand(3, dtype=torch.float64)
+    results.append(opened(f(p)))
+    before = Paired.__torch_dispatch__
+    Paired.__torch_dispatch__ = classmethod(lambda cls, func, types, args, kwargs=None: cls(args[0].value, args[0].error))
+    try:
+        results.append(opened(f(p)))
+    finally:
+        Paired.__torch_dispatch__ = before
+    return results + [opened(f(p))]
+
+
+@script
+def tensors_of_a_class(compile):
+    def program(t, x):
+        a = (1 - t) * x
+        with torch._C.DisableTorchFunctionSubclass():
+            b = t + x
+        return a, b, torch.cat([t, x.as_subclass(Tagged)]).max(), t.requires_grad, a.as_subclass(torch.Tensor), Tagged(x), [row for row in t], bool(t.sum() > 0)
+
+    f = compile(program)
+    results = []
+    for _ in range(3):
+        t, x = torch.randn(3, requires_grad=True).as_subclass(Tagged), torch.randn(3, requires_grad=True)
+        made = f(t, x)
+        (made[0].sum() + made[1].sum()).backward()
+        results.append([(type(m).__name__, m.as_subclass(torch.Tensor).detach() if isinstance(m, torch.Tensor) else None) for m in made])
+        results.append((x.grad, made[-1], made[5].requires_grad))
+    return results
+
+
+@script
+def objects_that_answer(compile):
+    def program(a, x):
+        b = torch.mul(a, x)
+        return torch.stack([b, a]), torch.nn.functional.relu(b)
+
+    f = compile(program)
+    made = [m for _ in range(2) for m in f(Units(torch.randn(3), "kg"), torch.randn(3))]
+    return [(m.value, m.unit) for m in made]

@@ -1,0 +1,164 @@
+#include "engine/capture/evaluation/dispatch_asking.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <exception>
+#include <utility>
+
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+/// One call of C code. What evaluation throws must not unwind its frames: it waits in `thrown`.
+struct Asking {
+  Evaluation& e;
+  c10::impl::LocalDispatchKeySet keys;  ///< of the program's own calls
+  std::exception_ptr thrown;
+};
+
+struct DispatchSentinel {
+  PyObject_HEAD
+  Asking* asking;
+};
+
+thread_local int dispatchDepth = 0;
+
+struct DeeperInDispatch {
+  DeeperInDispatch() { ++dispatchDepth; }
+  ~DeeperInDispatch() { --dispatchDepth; }
+};
+
+PyRef taken(Evaluation& e, PyObject* given) {
+  if (PyTuple_CheckExact(given) || PyList_CheckExact(given)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(given);
+    PyRef made = PyRef::steal(PyTuple_CheckExact(given) ? PyTuple_New(n) : PyList_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* part = taken(e, PySequence_Fast_GET_ITEM(given, i)).release();
+      if (PyTuple_CheckExact(given)) PyTuple_SET_ITEM(made.get(), i, part);
+      else PyList_SET_ITEM(made.get(), i, part);
+    }
+    e.adopt(made.get());
+    return made;
+  }
+  return e.fromTorchCall(PyRef::borrow(given));
+}
+
+bool hasWrapper(PyObject* given) {
+  if (isWrapperClass(Py_TYPE(given))) return true;
+  if (PyDict_CheckExact(given)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);)
+      if (hasWrapper(value)) return true;
+  }
+  for (Py_ssize_t i = 0; (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    if (hasWrapper(PySequence_Fast_GET_ITEM(given, i))) return true;
+  return false;
+}
+
+/// Below autograd eager records no history, which capture, that interprets as above it, would.
+void refuseHistory(Evaluation& e, PyObject* given) {
+  if (isTensorObject(given) && tensorOf(given).requires_grad())
+    e.breakHere("tensor subclass", "an operator on a wrapper is given a tensor that requires a gradient");
+  if (isWrapperClass(Py_TYPE(given)))
+    if (PyRef dict = PyRef::steal(PyObject_GenericGetDict(given, nullptr))) return refuseHistory(e, dict.get());
+  if (PyDict_CheckExact(given)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);) refuseHistory(e, value);
+  }
+  for (Py_ssize_t i = 0; (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    refuseHistory(e, PySequence_Fast_GET_ITEM(given, i));
+}
+
+/// The first of the classes that does not decline.
+PyRef askClasses(Evaluation& e, PyObject* function, PyObject* types, PyObject* args, PyObject* keywords) {
+  const DeeperInDispatch inside;
+  PyRef positional = taken(e, args), named = PyRef::steal(PyDict_New());
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Check(keywords) && PyDict_Next(keywords, &at, &key, &value);) PyDict_SetItem(named.get(), key, taken(e, value).get());
+  for (PyObject* made : {types, positional.get(), named.get()}) e.adopt(made);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i) {
+    PyRef method = e.getAttr(PyTuple_GET_ITEM(types, i), internedName("__torch_dispatch__"));
+    if (!method) return {};
+    PyObject* given[] = {function, types, positional.get(), named.get()};
+    PyRef result = e.call(method.get(), given, 4, nullptr);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  e.breakHere("tensor subclass", "no class of the arguments answers an operator of torch");
+}
+
+PyObject* answer(PyObject* self, PyObject* arguments) {
+  Asking& asking = *reinterpret_cast<DispatchSentinel*>(self)->asking;
+  PyObject *function = nullptr, *types = nullptr, *args = nullptr, *keywords = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OOO|O", &function, &types, &args, &keywords)) return nullptr;
+  // Operators that it consists of may be others' alone.
+  if (!hasWrapper(args) && !(keywords && hasWrapper(keywords))) return PyObject_Call(function, args, keywords && PyDict_Check(keywords) ? keywords : nullptr);
+  try {
+    refuseHistory(asking.e, args);
+    if (keywords) refuseHistory(asking.e, keywords);
+    const c10::impl::ForceDispatchKeyGuard above(asking.keys);
+    PyRef result = askClasses(asking.e, function, types, args, keywords ? keywords : Py_None);
+    return result ? asking.e.expose(result.get()).release() : nullptr;
+  } catch (...) {
+    asking.thrown = std::current_exception();
+    PyErr_SetString(PyExc_RuntimeError, "fusebox: capture stopped in __torch_dispatch__");
+    return nullptr;
+  }
+}
+
+PyMethodDef kDispatchMethods[] = {{"__torch_dispatch__", answer, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject* dispatchSentinelType() {
+  static PyType_Slot slots[] = {{Py_tp_methods, kDispatchMethods}, {0, nullptr}};
+  static PyType_Spec spec = {"fusebox._engine.DispatchAsking", sizeof(DispatchSentinel), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return type;
+}
+
+/// The evaluator's mode is the innermost while it lives.
+class Placed {
+ public:
+  explicit Placed(Asking& asking) {
+    auto* sentinel = PyObject_New(DispatchSentinel, dispatchSentinelType());
+    sentinel->asking = &asking;
+    PyRef held = PyRef::steal(reinterpret_cast<PyObject*>(sentinel));
+    static PyObject* const push = torchObject("torch._C._push_on_torch_dispatch_stack");
+    PyRef done = PyRef::steal(PyObject_CallOneArg(push, held.get()));
+  }
+  ~Placed() {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    static PyObject* const pop = torchObject("torch._C._pop_torch_dispatch_stack");
+    PyRef done = PyRef::steal(PyObject_CallOneArg(pop, Py_None));
+    PyErr_Restore(type, value, traceback);
+  }
+  Placed(const Placed&) = delete;
+};
+
+}  // namespace
+
+bool isInsideDispatch() { return dispatchDepth > 0; }
+
+PyRef dispatched(Evaluation& e, const std::function<PyRef()>& call) {
+  Asking asking{e, c10::impl::tls_local_dispatch_key_set(), nullptr};
+  const auto rethrow = [&] {
+    if (!asking.thrown) return;
+    PyErr_Clear();
+    std::rethrow_exception(std::exchange(asking.thrown, nullptr));
+  };
+  try {
+    const Placed placed(asking);
+    PyRef result = call();
+    rethrow();
+    return result;
+  } catch (...) {
+    rethrow();
+    throw;
+  }
+}
+
+}  // namespace fusebox::capture
