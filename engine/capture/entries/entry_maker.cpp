@@ -353,7 +353,7 @@ bool EntryMaker::capture(Segment* segment) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;
   }
-  if (!options_->function) how.symbolic = &symbols_;  // a graph of calls has the sizes of its first call
+  how.symbolic = &symbols_;
   how.assumesOfData = point_.dataRefused.empty();
   bool interrupted = false;
   Result<Segment> captured = captureOnce(how, &interrupted);
@@ -457,6 +457,12 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
     e.graph = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "";
     PyErr_Clear();
   }
+  if (made && PyUnicode_Check(made.get())) {
+    e.kind = CaptureEvent::Kind::Failed;
+    e.what = "sizes are constants for the backend";
+    e.detail = PyUnicode_AsUTF8(made.get());
+    return;
+  }
   if (made && made.get() != Py_None) {
     entry.callable = std::move(made);
     entry.callableResults = segment.torchResults;
@@ -552,6 +558,10 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     return nullptr;
   }
   if (segment.torchGraph) compileByFunction(segment, *entry, e);
+  if (e.kind == CaptureEvent::Kind::Failed && segment.torchGraph && !PyErr_Occurred() && e.detail != kSkipped && refuseSymbols(e.detail)) {
+    constantsInstead_ = true;
+    return nullptr;
+  }
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
     if (Recorder::listener() && recorder_ && !segment.effects.empty()) recorder_->effects({compile_, effectLines(segment)});

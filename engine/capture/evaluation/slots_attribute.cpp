@@ -18,7 +18,6 @@ namespace fusebox::capture {
 
 namespace {
 
-bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
 bool hasInstanceDict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
 /// The descriptor's look-up is the builtin type's own, also for a subclass of it.

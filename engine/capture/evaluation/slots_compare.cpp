@@ -104,8 +104,13 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
   if (Arrays::any(a, b)) return arrays_->operate(kNames[op], {a, b});
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
-  if (isSymbolicNumber(a) || isSymbolicNumber(b))
-    if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) return *std::move(answer);
+  if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
+    TorchCalls::Scope scope(torchCalls_.get());
+    if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) {
+      scope.doneAlone(kComparisons[op], {a, b}, answer->get());
+      return *std::move(answer);
+    }
+  }
   if (isConstantValue(a) && isConstantValue(b)) {
     refuseAddressesIn(a);
     refuseAddressesIn(b);

@@ -98,8 +98,11 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     PyRef plain = plainIndex(key), rest;
     if (!plain) return {};
     if (isStandIn(object) && indexHasSymbols(plain.get())) {
+      TorchCalls::Scope scope(torchCalls_.get());
       PyRef view = takeSymbols(*this, object, plain.get(), &rest);
-      if (view || PyErr_Occurred()) return view && rest ? getItem(view.get(), rest.get()) : view;
+      if (view && rest) view = getItem(view.get(), rest.get());
+      scope.done("getitem", {object, plain.get()}, view.get());
+      if (view || PyErr_Occurred()) return view;
     }
     PyRef index = expose(plain.get());
     if (!index) return {};

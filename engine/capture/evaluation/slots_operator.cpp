@@ -83,7 +83,11 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseAddress(b);
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
-    if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
+    TorchCalls::Scope scope(torchCalls_.get());
+    if (std::optional<PyRef> made = symbolicBinary(op, a, b)) {
+      scope.doneAlone(op >= kFirstInPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {a, b}, made->get());
+      return *std::move(made);
+    }
   } else if (isNumber(a) || isNumber(b)) {
     return numberBinary(op, a, b);
   }

@@ -7,9 +7,11 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/fresh_contents.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/graph/operator_facts.h"
+#include "engine/trace/sym_int.h"
 
 namespace fusebox::capture {
 
@@ -35,7 +37,7 @@ bool consistsOfTensors(PyObject* o) {
   return all;
 }
 
-/// The containers of an argument or result as they are now: the program may change its own.
+/// The containers of an argument or result as they are now: the program may change its own. Numbers of the evaluator are torch.SymInt.
 PyRef frozen(PyObject* o) {
   if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -53,6 +55,11 @@ PyRef frozen(PyObject* o) {
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) PyDict_SetItem(copy.get(), key, frozen(value).get());
     return copy;
   }
+  if (PySlice_Check(o)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(o);
+    return PyRef::steal(PySlice_New(frozen(slice->start).get(), frozen(slice->stop).get(), frozen(slice->step).get()));
+  }
+  if (isSymbolicInt(o)) return PyRef::steal(newSymIntObject(trace::toSymInt(numberExpr(o).a, *shapesOf(o))));
   return PyRef::borrow(o);
 }
 
@@ -138,6 +145,10 @@ void TorchCalls::Scope::done(const char* operation, std::initializer_list<PyObje
   static PyObject* const getattr = torchObject("builtins.getattr");
   PyRef target = isAttribute ? PyRef::borrow(getattr) : operatorFunction(operation);
   if (target) calls_->add(*this, Kind::Function, target, tuple, {}, result);
+}
+
+void TorchCalls::Scope::doneAlone(const char* operation, std::initializer_list<PyObject*> args, PyObject* result) {
+  if (calls_ && calls_->rows_.size() <= rows_) done(operation, args, result);
 }
 
 void TorchCalls::add(const Scope& scope, Kind kind, PyRef target, PyRef args, PyRef keywords, PyObject* result) {

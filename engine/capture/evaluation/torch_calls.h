@@ -35,6 +35,8 @@ class TorchCalls {
     void done(PyObject* callable, const CallArguments& a, PyObject* result, Kind kind = Kind::Function);
     /// The same of a function of Python's operator module, by name.
     void done(const char* operation, std::initializer_list<PyObject*> args, PyObject* result);
+    /// The same where nothing inside has been written down.
+    void doneAlone(const char* operation, std::initializer_list<PyObject*> args, PyObject* result);
 
    private:
     friend class TorchCalls;

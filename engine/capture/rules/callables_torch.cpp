@@ -1,7 +1,6 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
 #include <c10/core/AutogradState.h>
-#include <torch/csrc/Dtype.h>
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
@@ -501,30 +500,23 @@ PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return product;
 }
 
-/// Whether a list of lists holds numbers, and no others than ints where `ints`.
-bool holdsNumbers(PyObject* data, bool ints) {
-  if (!PyList_Check(data) && !PyTuple_CheckExact(data)) return PyLong_CheckExact(data) || (!ints && (PyFloat_CheckExact(data) || PyBool_Check(data)));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
-    if (!holdsNumbers(PySequence_Fast_GET_ITEM(data, i), ints)) return false;
-  return true;
-}
-
-/// torch.Tensor(2, 3), torch.FloatTensor([1, 2]): the old constructors, as torch.empty and torch.tensor on the CPU. Numbers that only these
-/// convert are left to them.
+/// torch.Tensor(2, 3), torch.LongTensor([1, 2]): the old constructors, as torch.empty and torch.tensor on the CPU.
 PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) {
   const bool isDefault = type == reinterpret_cast<PyObject*>(tensorType());
-  if (a.keywords() > 0 || (isDefault && torch::tensors::get_default_dispatch_key() != c10::DispatchKey::CPU)) throw UnfitArguments();
+  const auto is = [&](const char* name, PyObject* value) { return PyRef::steal(PyObject_GetAttrString(type, name)).get() == value; };
+  const bool isPlain = isDefault ? torch::tensors::get_default_dispatch_key() == c10::DispatchKey::CPU
+                                 : is("is_cuda", Py_False) && is("layout", torchObject("torch.strided"));
+  PyErr_Clear();
+  if (a.keywords() > 0 || !isPlain) throw UnfitArguments();
   PyRef dtype = PyRef::steal(isDefault ? PyObject_CallNoArgs(torchObject("torch.get_default_dtype")) : PyObject_GetAttrString(type, "dtype"));
-  const bool ints = c10::isIntegralType(reinterpret_cast<THPDtype*>(dtype.get())->scalar_type, true);
-  PyRef first = a.total() == 0 ? PyRef::steal(PyLong_FromLong(0)) : isSymbolicInt(a.args[0]) ? PyRef::borrow(a.args[0]) : e.expose(a.args[0]);
-  if (!first) return {};
-  const bool isData = a.total() == 1 && (PyList_Check(first.get()) || PyTuple_CheckExact(first.get()));
-  const auto isSize = [&](PyObject* value) { return PyLong_CheckExact(value) || isSymbolicInt(value) || (a.total() == 1 && isSizeObject(value)); };
+  PyRef zero = PyRef::steal(PyLong_FromLong(0)), cpu = PyRef::steal(PyUnicode_FromString("cpu"));
+  PyRef names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device"));
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
-  if (args.empty()) args.push_back(first.get());
-  if (isData ? !holdsNumbers(first.get(), ints) : !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
+  if (args.empty()) args.push_back(zero.get());
   const size_t positional = args.size();
-  PyRef cpu = PyRef::steal(PyUnicode_FromString("cpu")), names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device"));
+  const bool isData = positional == 1 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
+  const auto isSize = [&](PyObject* value) { return PyLong_CheckExact(value) || isSymbolicInt(value) || (positional == 1 && isSizeObject(value)); };
+  if (!isData && !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
   args.insert(args.end(), {dtype.get(), cpu.get()});
   return e.call(torchObject(isData ? "torch.tensor" : "torch.empty"), args.data(), positional, names.get());
 }
@@ -545,16 +537,6 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._dynamo.graph_break", ruleGraphBreak},
     {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
     {"torch.Tensor", ruleOldConstructor},
-    {"torch.FloatTensor", ruleOldConstructor},
-    {"torch.DoubleTensor", ruleOldConstructor},
-    {"torch.HalfTensor", ruleOldConstructor},
-    {"torch.BFloat16Tensor", ruleOldConstructor},
-    {"torch.LongTensor", ruleOldConstructor},
-    {"torch.IntTensor", ruleOldConstructor},
-    {"torch.ShortTensor", ruleOldConstructor},
-    {"torch.CharTensor", ruleOldConstructor},
-    {"torch.ByteTensor", ruleOldConstructor},
-    {"torch.BoolTensor", ruleOldConstructor},
     {"torch.is_tensor", ruleIsTensor},
     {"torch.overrides.is_tensor_like", ruleIsTensorLike},
     {"torch.cuda.is_available", rulePure},
@@ -666,26 +648,6 @@ constexpr RuleRow kTorchRows[] = {
 
 RuleRows torchRules() { return {kTorchRows, std::size(kTorchRows)}; }
 
-namespace {
-
-/// torch.LongTensor(numbers): torch.tensor with that type, on the CPU.
-PyRef ruleTensorType(Evaluation& e, PyObject* type, const CallArguments& a) {
-  static PyObject* const make = torchObject("torch.tensor");
-  static PyObject* const names = Py_BuildValue("(ss)", "dtype", "device");
-  static PyObject* const cpu = PyUnicode_InternFromString("cpu");
-  const bool isList = a.total() == 1 && a.positional == 1 && (PyList_CheckExact(a.args[0]) || PyTuple_CheckExact(a.args[0]));
-  const PyRef isCuda = PyRef::steal(PyObject_GetAttrString(type, "is_cuda")), layout = PyRef::steal(PyObject_GetAttrString(type, "layout"));
-  const PyRef dtype = PyRef::steal(PyObject_GetAttrString(type, "dtype"));
-  if (!isList || !dtype || isCuda.get() != Py_False || layout.get() != torchObject("torch.strided")) {
-    PyErr_Clear();
-    e.breakHere("unsupported call", "a tensor is made by its type of something else than a list of numbers");
-  }
-  PyObject* args[] = {a.args[0], dtype.get(), cpu};
-  return e.call(make, args, 1, names);
-}
-
-}  // namespace
-
-CallRule tensorTypeRuleOf(PyObject* callable) { return std::string_view(Py_TYPE(callable)->tp_name) == "torch.tensortype" ? ruleTensorType : nullptr; }
+CallRule tensorTypeRuleOf(PyObject* callable) { return std::string_view(Py_TYPE(callable)->tp_name) == "torch.tensortype" ? ruleOldConstructor : nullptr; }
 
 }  // namespace fusebox::capture

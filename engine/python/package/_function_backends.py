@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import math
 import sys
 import threading
 import warnings
@@ -12,7 +13,7 @@ import torch
 import torch.fx
 
 from . import _records
-from ._torch_calls import Assuming, NotExpressible, build
+from ._torch_calls import Assuming, NotExpressible, Sized, build
 from ._unused_options import once
 
 
@@ -40,6 +41,8 @@ class FunctionBackend:
             made = build(rows, inputs, results, grad_before, grad_after, assumes)
             if made is not None:
                 made.breaks = bool(breaks)
+                if made.sizes:
+                    _describe_sizes(made)
             return made
         except NotExpressible as refused:
             return refused.row, refused.reason
@@ -47,23 +50,27 @@ class FunctionBackend:
     def compile(self, captured, frame):
         """The callable that takes the graph's inputs one by one and gives its results in a tuple or list; None: the backend asks for the
         frame to be left to Python."""
-        module = torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
+        module = captured.module or torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
         module.torchdynamo_force_dynamic = False
         module.compile_subgraph_reason = _why_it_ends(captured)
         inputs = list(captured.inputs)
         captured.inputs = None  # compiled code does not keep the first call's tensors
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
-        with _same_modes():
-            _describe_values(module, inputs, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
+        if not captured.sizes:
+            mode = _static_mode(ShapeEnv(assume_static_by_default=True))
+            with _same_modes():
+                _describe_values(module, inputs, captured, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
+        else:
+            mode = captured.mode
         _records.handed_out(frame, module)
-        context = torch._guards.TracingContext(_static_mode(ShapeEnv(assume_static_by_default=True)))
+        context = torch._guards.TracingContext(mode)
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
         try:
             compile_context = torch._guards.CompileContext(torch._guards.CompileId(frame_id=next(_numbers), frame_compile_id=0))
             with _same_modes(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
-                compiled = self.function(module, inputs, **self.kwargs)
+                compiled = self.function(module, [*captured.symbols, *inputs], **self.kwargs)
             if not callable(compiled):
                 raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
         except SkipFrame:
@@ -76,7 +83,51 @@ class FunctionBackend:
                 warnings.warn(f"{frame} is left to Python: {failed}", RuntimeWarning, stacklevel=2)
                 return None
             raise failed.with_traceback(error.__traceback__) from error
+        if captured.sizes:
+            if refused := _taken_for_granted(mode.shape_env, captured.guards):
+                return refused
+            compiled = Sized(compiled, list(captured.sizes.values()))
         return Assuming(compiled) if captured.assumes else compiled
+
+
+def _taken_for_granted(shape_env, guards):
+    """What tracing of PyTorch's own found out about sizes beyond that many guards, which nobody checks; None: nothing."""
+    if len(shape_env.guards) > guards:
+        return f"the backend asks whether {shape_env.guards[guards].expr}"
+    return f"the backend takes {next(iter(shape_env.replacements))} for another number" if shape_env.replacements else None
+
+
+def _describe_sizes(captured):
+    """The graph's values with sizes that are symbols, while it is captured: what PyTorch asks of them becomes guards of the capture."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.utils._sympy.printers import PythonPrinter
+    while True:
+        shape_env = ShapeEnv(assume_static_by_default=True)
+        captured.module = torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
+        captured.mode = FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True)
+        with _same_modes():
+            captured.symbols = _describe_values(captured.module, captured.inputs, captured, captured.mode)
+        known = {name: int(str(symbol)) for name, symbol in zip(captured.sizes, captured.symbols) if str(symbol).isdecimal()}
+        for name, value in known.items():
+            if captured.own_sizes[name] != value:
+                raise NotExpressible(-1, f"PyTorch takes {name} for {value}")
+            captured.fix_size(name, value)
+        if not known:
+            break
+    names = {str(symbol): captured.own_sizes[name] for name, symbol in zip(captured.sizes, captured.symbols)}
+    if len(names) != len(captured.sizes):
+        raise NotExpressible(-1, "sizes that differ in other calls are equal in this one")
+    for guard in shape_env.guards:
+        try:
+            holds = bool(eval(PythonPrinter().doprint(guard.expr), {"math": math}, names))  # of PyTorch's own text
+        except Exception as error:
+            raise NotExpressible(-1, f"PyTorch asks whether {guard.expr}: {error}") from error
+        if not holds:
+            raise NotExpressible(-1, f"PyTorch takes for granted that {guard.expr}")
+    captured.guards = len(shape_env.guards)
+    if shape_env.replacements:
+        raise NotExpressible(-1, f"PyTorch takes a size for another number: {shape_env.replacements}")
 
 
 def _static_mode(shape_env):
@@ -106,18 +157,41 @@ def _same_modes():
             torch.set_autocast_dtype(device, dtype)
 
 
-def _describe_values(module, inputs, mode):
-    """meta["example_value"] of every node, as far as sizes can be told without data."""
+def _describe_values(module, inputs, captured, mode):
+    """meta["example_value"] of every node, as far as sizes can be told without data. The sizes that the module takes first: SymInts."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)
+    sizes = []
     try:
         with mode:
-            _describe_nodes(module, [mode.from_tensor(real, static_shapes=True) if isinstance(real, torch.Tensor) else real for real in inputs], mode)
+            fakes = _fakes(inputs, captured.dynamic, mode)
+            sizes = [fakes[i].shape[dim] for i, dim in captured.sizes.values()]
+            _describe_nodes(module, [*sizes, *fakes], mode)
     except Exception:  # sizes that hang on data, functions that look at values: the rest has none
         pass
     finally:
         log.setLevel(level)
+    return sizes
+
+
+def _fakes(inputs, dynamic, mode):
+    """The inputs without data. PyTorch has one symbol for all sizes that are equal; where ours differ it gets one of its own."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+    symbols = {}  # a size → the symbol that has it
+
+    def kind(symbol, size):
+        return DimDynamic.STATIC if symbol is None else DimDynamic.DUCK if symbols.setdefault(size, symbol) == symbol else DimDynamic.DYNAMIC
+
+    fakes = []
+    for i, (real, names) in enumerate(zip(inputs, dynamic)):
+        if not any(names):
+            fakes.append(mode.from_tensor(real, static_shapes=True) if isinstance(real, torch.Tensor) else real)
+            continue
+        context = StatelessSymbolicContext(dynamic_sizes=[kind(name, size) for name, size in zip(names, real.shape)])
+        fakes.append(mode.from_tensor(real, symbolic_context=context, source=ConstantSource(f"input_{i}")))
+    return fakes
 
 
 def _describe_nodes(module, inputs, mode):

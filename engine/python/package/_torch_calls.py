@@ -4,6 +4,7 @@ A row is (kind, target, arguments, keywords, result, places, modules, name): sta
 identity.
 """
 
+import ast
 import linecache
 import operator
 import re
@@ -19,6 +20,9 @@ _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITIO
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
 _SET_GRAD = torch._C._set_grad_enabled
+# How expressions over sizes are computed in a graph.
+_ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+               "max": torch.sym_max, "min": torch.sym_min}
 # What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
 
@@ -32,16 +36,28 @@ class NotExpressible(Exception):
 
 
 class TorchGraph:
-    """A graph, and which of the region's inputs it reads. `assumes`: its last result says whether the others count."""
+    """A graph, and which of the region's inputs it reads. `sizes`: where its first placeholders, the sizes that are symbols, are found: (number
+    of the input, dimension) by the symbol's name. `dynamic`: the symbol of each dimension of each input, or None; `own_sizes`: what they are in
+    the capture. `assumes`: its last result says whether the others count."""
 
-    def __init__(self, root, graph, inputs, used_inputs, assumes=False):
+    def __init__(self, root, graph, inputs, used_inputs, sizes, own_sizes, dynamic, assumes=False):
         self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes
+        self.sizes, self.own_sizes, self.dynamic = sizes, own_sizes, dynamic
+        self.symbols, self.module = (), None
         self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
         self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
 
     @property
     def text(self):
         return str(self.graph)
+
+    def fix_size(self, name, value):
+        """The symbol is that number."""
+        node = next(n for n in self.graph.nodes if n.op == "placeholder" and n.target == name)
+        node.replace_all_uses_with(value)
+        self.graph.erase_node(node)
+        del self.sizes[name]
+        self.dynamic = [[None if symbol == name else symbol for symbol in dims] for dims in self.dynamic]
 
 
 def _tensors_in(value):
@@ -91,6 +107,7 @@ class _Builder:
         self.keep = []       # what the ids belong to
         self.lifted = []     # tensors of the outer graph that this one uses
         self.autocasts = {}  # id of an autocast object → node
+        self.sizes = {}      # a symbol of sizes, or an expression over them → node
         self.last_placeholder = None
         self.row = -1
 
@@ -137,6 +154,25 @@ class _Builder:
             return node
         raise NotExpressible(self.row, "a tensor is used that no call of torch's made")
 
+    def size(self, text):
+        """The node that computes a SymInt, which says so."""
+        if text not in self.sizes:
+            self.sizes[text] = self.computed(ast.parse(text, mode="eval").body)
+        return self.sizes[text]
+
+    def computed(self, tree):
+        if isinstance(tree, ast.Constant):
+            return tree.value
+        if isinstance(tree, ast.Name) and tree.id in self.sizes:
+            return self.sizes[tree.id]
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+            return self.graph.call_function(operator.neg, (self.size(ast.unparse(tree.operand)),))
+        operands = [tree.left, tree.right] if isinstance(tree, ast.BinOp) else tree.args if isinstance(tree, ast.Call) else []
+        kind = type(tree.op) if isinstance(tree, ast.BinOp) else tree.func.id if isinstance(tree, ast.Call) else None
+        if kind not in _ARITHMETIC or len(operands) != 2:
+            raise NotExpressible(self.row, f"the size {ast.unparse(tree)} changes and is computed from no size of the graph's inputs")
+        return self.graph.call_function(_ARITHMETIC[kind], tuple(self.size(ast.unparse(operand)) for operand in operands))
+
     def part(self, node, index):
         made = self.graph.call_function(operator.getitem, (node, index))
         made.meta.update({k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack")})
@@ -160,6 +196,8 @@ class _Builder:
             return value
         if isinstance(value, torch.Tensor):
             return self.value_of(value)
+        if kind is torch.SymInt:
+            return self.size(str(value))
         if kind is tuple or kind is torch.Size:
             return tuple(self.argument(part) for part in value)
         if kind is list:
@@ -226,6 +264,8 @@ class _Builder:
             self.bind_results(node, result)
 
     def plain(self, target, args, kwargs, name):
+        if target is operator.getitem and isinstance(args[1], torch.SymInt):  # which torch's indexing takes for a constant
+            target, args = torch.select, (args[0], 0, args[1])
         if isinstance(target, (types.MethodDescriptorType, types.WrapperDescriptorType)) and issubclass(torch.Tensor, target.__objclass__):
             return self.call("call_method", target.__name__, args, kwargs, name)
         if isinstance(target, types.FunctionType) and args and getattr(torch.Tensor, target.__name__, None) is target:
@@ -380,6 +420,16 @@ class _Builder:
                 mode = node.args[0]
 
 
+class Sized:
+    """What a backend made of a graph whose first inputs are sizes of the others: called with these alone."""
+
+    def __init__(self, compiled, sizes):
+        self.compiled, self.sizes = compiled, sizes
+
+    def __call__(self, *inputs):
+        return self.compiled(*(inputs[i].shape[dim] for i, dim in self.sizes), *inputs)
+
+
 class Misfit(Exception):
     """What was assumed of data does not hold in this call."""
 
@@ -407,6 +457,15 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
     root = torch.nn.Module()
     builder = _Builder(root)
+    found = {}  # a symbol of sizes → (input, dimension) each
+    for i, (stand_in, _, _) in enumerate(inputs):
+        for dim, size in enumerate(stand_in.shape):
+            if isinstance(size, torch.SymInt):
+                found.setdefault(str(size), []).append((i, dim))
+    if not all(name.isidentifier() for name in found):
+        raise NotExpressible(-1, "a size of an input is an expression over others")
+    for name in found:
+        builder.sizes[name] = builder.placeholder(name, None)
     nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source in inputs]
     for node, (stand_in, real, source) in zip(nodes, inputs):
         builder.bind(real, node)
@@ -419,11 +478,21 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     works = any(n.op.startswith("call_") and n.target is not _SET_GRAD for n in graph.nodes)
     if not works and not results:
         return None
+    needed = {found[name][0][0] for name in found if builder.sizes[name].users}
     used = []
     for i, node in enumerate(nodes):
-        if node.users:
+        if node.users or i in needed:
             used.append(i)
         else:
             graph.erase_node(node)
+    sizes = {}
+    for name, places in found.items():
+        place = next(((used.index(i), dim) for i, dim in places if i in used), None)
+        if place is not None:
+            sizes[name] = place
+        else:
+            graph.erase_node(builder.sizes[name])
+    dynamic = [[str(size) if isinstance(size, torch.SymInt) else None for size in inputs[i][0].shape] for i in used]
+    own_sizes = {name: inputs[used[i]][0].shape[dim] for name, (i, dim) in sizes.items()}
     graph.lint()
-    return TorchGraph(root, graph, [inputs[i][1] for i in used], used, assumes)
+    return TorchGraph(root, graph, [inputs[i][1] for i in used], used, sizes, own_sizes, dynamic, assumes)

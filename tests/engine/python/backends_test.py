@@ -635,16 +635,9 @@ def test_what_a_backend_may_ask():
     expect(sorted(keeps["names"]) == ["l_a_", "l_scale_"], f"a variable of an enclosing function is named as the function's own: {keeps}")
 
 
-def test_sizes_that_a_backend_traces_are_constants():
+def test_what_a_backend_traces_fits_every_size():
     from torch._dynamo.backends.common import aot_autograd
-    sizes = []
-
-    def compiler(gm, example_inputs):
-        sizes.extend(type(n) for t in example_inputs if isinstance(t, torch.Tensor) for n in t.shape)
-        sizes.extend(type(t) for t in example_inputs if not isinstance(t, torch.Tensor))
-        return gm.forward
-
-    backend = aot_autograd(fw_compiler=compiler)
+    backend = aot_autograd(fw_compiler=lambda gm, example_inputs: gm.forward)
     program = lambda a: (torch.diagonal_copy(a), a.view(-1)[: a.shape[0]])  # noqa: E731
     for dynamic in (None, True):
         fusebox.reset()
@@ -653,7 +646,38 @@ def test_sizes_that_a_backend_traces_are_constants():
             a = x(*shape)
             for ours, eagers in zip(compiled(a), program(a)):
                 same(f"sizes {shape}", ours, eagers)
-    expect(sizes and set(sizes) == {int}, f"sizes are numbers: {set(sizes)}")
+
+
+def test_sizes_are_symbols():
+    layer = nn.Linear(6, 6)
+    programs = {
+        "a layer": (lambda a: layer(a) * a.shape[0], lambda n: (torch.randn(n, 6),)),
+        "views": (lambda a: a.view(2 * a.shape[0], -1)[: a.shape[0]], lambda n: (torch.randn(n, 6),)),
+        "an index": (lambda a, b: a[b.size(0) - 1] + b[: b.size(0) // 2].sum(), lambda n: (torch.randn(n), torch.randn(n))),
+        "two sizes": (lambda a, b: torch.cat([a, b]).mean(0) / (a.shape[0] + b.shape[0]), lambda n: (torch.randn(n, 6), torch.randn(2 * n + 1, 6))),
+        "made inside": (lambda a: a + torch.arange(a.shape[0])[:, None] - max(a.shape[0], 3), lambda n: (torch.randn(n, 6),)),
+        "a result": (lambda a: (a * 2, a.shape[0] * 3), lambda n: (torch.randn(n, 6),)),
+    }
+    for what, (program, inputs) in programs.items():
+        for dynamic in (None, True):
+            fusebox.reset()
+            recorder = Recorder()
+            compiled = torch.compile(program, backend=recorder, dynamic=dynamic, fullgraph=True)
+            for n in (4, 7, 5, 9, 12):
+                given = inputs(n)
+                ours, eagers = compiled(*given), program(*given)
+                torch.testing.assert_close(ours, eagers, msg=lambda m: f"{what}, {n}: {m}")
+            expect(len(recorder.graphs) == (1 if dynamic else 2), f"{what}: one graph for all sizes: {len(recorder.graphs)}")
+            first = next(iter(recorder.graphs[-1].graph.nodes))
+            expect(isinstance(first.meta["example_value"], torch.SymInt), f"{what}: the sizes come first: {first.meta}")
+    # What the backend itself asks of sizes holds for all of them, or they are constants.
+    from torch._dynamo.backends.common import aot_autograd
+    fusebox.reset()
+    asks = aot_autograd(fw_compiler=lambda gm, given: gm.forward if given[-1].shape[0] % 4 else (lambda *values: [values[-1] * 0 + 7]))
+    compiled = torch.compile(lambda a: a * 2, backend=asks, dynamic=True)
+    for n in (3, 5, 6, 8, 9):
+        a = torch.randn(n)
+        same(f"a backend that asks, {n}", compiled(a), torch.full((n,), 7.0) if n % 4 == 0 else a * 2)
 
 
 def test_transforms_from_outside():
