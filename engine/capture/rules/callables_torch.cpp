@@ -526,13 +526,19 @@ PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) 
   if (a.keywords() > 0 || (isDefault && torch::tensors::get_default_dispatch_key() != c10::DispatchKey::CPU)) throw UnfitArguments();
   PyRef dtype = PyRef::steal(isDefault ? PyObject_CallNoArgs(torchObject("torch.get_default_dtype")) : PyObject_GetAttrString(type, "dtype"));
   const bool ints = c10::isIntegralType(reinterpret_cast<THPDtype*>(dtype.get())->scalar_type, true);
-  PyRef first = a.total() == 0 ? PyRef::steal(PyLong_FromLong(0)) : isSymbolicInt(a.args[0]) ? PyRef::borrow(a.args[0]) : e.expose(a.args[0]);
+  const auto isOfArray = [&](PyObject* list) {  // numbers of numpy that the graph makes
+    const Py_ssize_t n = a.total() == 1 && PyList_CheckExact(list) ? e.builtinLength(list) : 0;
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (!isArrayScalar(e.element(list, i).get())) return false;
+    return n > 0;
+  };
+  PyRef first = a.total() == 0 ? PyRef::steal(PyLong_FromLong(0)) : isOfArray(a.args[0]) ? PyRef::borrow(a.args[0]) : isSymbolicInt(a.args[0]) ? PyRef::borrow(a.args[0]) : e.expose(a.args[0]);
   if (!first) return {};
   const bool isData = a.total() == 1 && (PyList_Check(first.get()) || PyTuple_CheckExact(first.get()));
   const auto isSize = [&](PyObject* value) { return PyLong_CheckExact(value) || isSymbolicInt(value) || (a.total() == 1 && isSizeObject(value)); };
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
   if (args.empty()) args.push_back(first.get());
-  if (isData ? !holdsNumbers(first.get(), ints) : !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
+  if (isData ? !isOfArray(first.get()) && !holdsNumbers(first.get(), ints) : !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
   const size_t positional = args.size();
   PyRef cpu = PyRef::steal(PyUnicode_FromString("cpu")), names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device"));
   args.insert(args.end(), {dtype.get(), cpu.get()});
@@ -676,27 +682,5 @@ constexpr RuleRow kTorchRows[] = {
 }  // namespace
 
 RuleRows torchRules() { return {kTorchRows, std::size(kTorchRows)}; }
-
-namespace {
-
-/// torch.LongTensor(numbers): torch.tensor with that type, on the CPU.
-PyRef ruleTensorType(Evaluation& e, PyObject* type, const CallArguments& a) {
-  static PyObject* const make = torchObject("torch.tensor");
-  static PyObject* const names = Py_BuildValue("(ss)", "dtype", "device");
-  static PyObject* const cpu = PyUnicode_InternFromString("cpu");
-  const bool isList = a.total() == 1 && a.positional == 1 && (PyList_CheckExact(a.args[0]) || PyTuple_CheckExact(a.args[0]));
-  const PyRef isCuda = PyRef::steal(PyObject_GetAttrString(type, "is_cuda")), layout = PyRef::steal(PyObject_GetAttrString(type, "layout"));
-  const PyRef dtype = PyRef::steal(PyObject_GetAttrString(type, "dtype"));
-  if (!isList || !dtype || isCuda.get() != Py_False || layout.get() != torchObject("torch.strided")) {
-    PyErr_Clear();
-    e.breakHere("unsupported call", "a tensor is made by its type of something else than a list of numbers");
-  }
-  PyObject* args[] = {a.args[0], dtype.get(), cpu};
-  return e.call(make, args, 1, names);
-}
-
-}  // namespace
-
-CallRule tensorTypeRuleOf(PyObject* callable) { return std::string_view(Py_TYPE(callable)->tp_name) == "torch.tensortype" ? ruleTensorType : nullptr; }
 
 }  // namespace fusebox::capture
