@@ -40,6 +40,7 @@ OperatorFacts makeFacts(const std::string& op) {
 struct Table {
   std::shared_mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<const OperatorFacts>> facts;
+  std::vector<std::unique_ptr<const OperatorFacts>> former;  ///< of operators that are no more, which somebody may still read
   static Table& instance() {
     static auto* table = new Table;  // asked until the process ends
     return *table;
@@ -62,6 +63,15 @@ const OperatorFacts& factsOf(const std::string& op) {
 }
 
 void setOperatorFactsSource(OperatorFactsSource source) { theSource = source; }
+
+void forgetFacts(const std::string& op) {
+  Table& table = Table::instance();
+  std::unique_lock lock(table.mutex);
+  const auto known = table.facts.find(op);
+  if (known == table.facts.end()) return;
+  table.former.push_back(std::move(known->second));
+  table.facts.erase(known);
+}
 
 void learnFacts(const std::string& op, OperatorFacts facts) {
   if (theSource.load() || op.empty()) return;

@@ -36,6 +36,9 @@ inline const OperatorFacts& factsOf(const Node& node) { return factsOf(node.op);
 using OperatorFactsSource = bool (*)(const std::string& op, OperatorFacts& facts);
 void setOperatorFactsSource(OperatorFactsSource source);
 
+/// Another operator may get the name. References stay valid.
+void forgetFacts(const std::string& op);
+
 /// Facts that a saved graph brings along: they count where there is no dispatcher.
 void learnFacts(const std::string& op, OperatorFacts facts);
 

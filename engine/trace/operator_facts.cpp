@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -299,11 +301,35 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
 
 }  // namespace
 
+namespace {
+
+/// Hears of operators that end: others may get their names, and their places in memory.
+class Ends final : public c10::OpRegistrationListener {
+ public:
+  void onOperatorRegistered(const c10::OperatorHandle&) override {}
+  void onOperatorDeregistered(const c10::OperatorHandle& op) override {
+    if (op.hasSchema()) graph::forgetFacts(operatorName(op.schema()));
+    ++count;
+  }
+  static inline std::atomic<uint64_t> count{0};
+};
+
+struct Known {
+  OperatorFacts facts;
+  uint64_t ends = 0;  ///< how many operators had ended
+};
+
+}  // namespace
+
 const OperatorFacts& factsOf(const c10::OperatorHandle& op) {
-  thread_local std::unordered_map<const void*, OperatorFacts> cache;
+  static const auto* heard = new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<Ends>()));
+  static_cast<void>(heard);
+  thread_local std::unordered_map<const void*, Known> cache;
   auto [it, isNew] = cache.try_emplace(&definitionOf(op));
-  if (isNew || it->second.onCpu.route == OperatorFacts::Route::None) it->second = makeFacts(op);
-  return it->second;
+  Known& known = it->second;
+  const bool mayBeAnother = known.facts.foreign && known.ends != Ends::count;
+  if (isNew || mayBeAnother || known.facts.onCpu.route == OperatorFacts::Route::None) known = {makeFacts(op), Ends::count};
+  return known.facts;
 }
 
 }  // namespace fusebox::trace

@@ -288,7 +288,9 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
     record::Recorder::caller() = outer;
   }
   // Where it is run again, the program's own operators warn.
-  if (ok && warnings.any() && !changesFilters(entry.segment)) {
+  if (ok && warnings.any() && changesFilters(entry.segment)) {
+    ok = !mayRunAgain(entry.function->module());
+  } else if (ok && warnings.any()) {
     const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
     const graph::Graph& graph = entry.function->module().forward;
     *propagate = !warnings.tell(graph, codeOf(frame_), place.line, globalsOf(frame_));

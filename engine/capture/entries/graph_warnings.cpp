@@ -4,7 +4,9 @@
 #include <string_view>
 #include <variant>
 
+#include "engine/aot/aot_module.h"
 #include "engine/capture/cpython/py_ref.h"
+#include "engine/graph/operator_facts.h"
 #include "engine/runtime/running_call.h"
 
 namespace fusebox::capture {
@@ -62,6 +64,15 @@ bool GraphWarnings::tell(const graph::Graph& graph, PyCodeObject* code, int line
     if (PyErr_WarnExplicitObject(category, text.get(), file.get(), place ? place->line : line, module, registry.get()) < 0) return false;
   }
   return true;
+}
+
+bool mayRunAgain(const aot::AotModule& module) {
+  const auto& nodes = module.forward.nodes();
+  return module.mutations.empty() && std::none_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+    if (node.kind != graph::NodeKind::Call) return false;
+    const graph::OperatorFacts& facts = graph::factsOf(node.op);
+    return graph::drawsRandom(node) || facts.foreign || facts.effectful || facts.writes || facts.collective;
+  });
 }
 
 bool changesFilters(const Segment& segment) {

@@ -28,6 +28,9 @@ class GraphWarnings final : public c10::WarningHandler {
   std::vector<Kept> kept_;
 };
 
+/// Whether nobody could tell that a graph has run: it may be run again by the program.
+bool mayRunAgain(const aot::AotModule& module);
+
 /// Whether the filters that hold where operators of a segment run are not those that hold around it.
 bool changesFilters(const Segment& segment);
 

@@ -407,8 +407,8 @@ PyRef Arrays::constant(PyObject* array, const std::string& name) {
 
 void Arrays::finish() {
   if (!quiet_.defined()) return;
-  const bool isAssumed = e_.torchCalls() ? e_.torchCalls()->assume(PyRef::steal(newTensorObject(quiet_)).get()) : assumeOutcome(quiet_, true, "that numpy warns of nothing");
-  if (!isAssumed)
+  if (TorchCalls* calls = e_.torchCalls()) return calls->assume(PyRef::steal(newTensorObject(quiet_)).get(), quietSince_);
+  if (!assumeOutcome(quiet_, true, "that numpy warns of nothing"))
     throw CaptureBreak{{"numpy", "whether numpy warns of something cannot be told when the graph runs", "", e_.place(), e_.stackPlaces()}, quietSince_};
 }
 

@@ -2,10 +2,12 @@
 #include "engine/capture/evaluation/data_conditions.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/trace_context.h"
@@ -87,6 +89,22 @@ bool assumeTensor(const at::Tensor& value, bool outcome, const std::string& text
   return assume(outcome ? Question{Compare::Le, 1, truth} : Question{Compare::Le, truth, 0});
 }
 
+/// The same of a graph of calls.
+bool assumeInCalls(Evaluation& e, PyObject* value, bool outcome) {
+  if (!e.options().assumesOfData || e.functions().isLate() || trace::insideTransform()) return false;
+  TorchCalls& calls = *e.torchCalls();
+  PyRef truth = PyRef::borrow(value);
+  const auto then = [&](const char* method, PyRef argument) {
+    truth = argument ? calls.method(method, {truth.get(), argument.get()}) : calls.method(method, {truth.get()});
+    if (!truth) throw std::runtime_error(std::string("a condition on data: ") + method);
+  };
+  if (tensorOf(value).scalar_type() != at::kBool) then("ne", PyRef::steal(PyLong_FromLong(0)));
+  if (tensorOf(value).dim() > 0) then("reshape", PyRef::steal(PyTuple_New(0)));
+  if (!outcome) then("logical_not", {});
+  calls.assume(truth.get(), e.rootCount());
+  return true;
+}
+
 /// What follows from `pc` is an exception on every way.
 bool alwaysRaises(const DecodedCode& code, int pc) {
   constexpr size_t kMost = 400;
@@ -147,11 +165,13 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   if (e.insideTry()) return false;
   const Place place = e.place();
   const std::string text = "whether " + place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line) + " goes on";
-  if (isArrayScalar(condition)) return assumeTensor(tensorOf(deferredNumber(condition).tensor.get()), outcome, text);
-  if (!isSymbolicBool(condition)) return assumeTensor(tensorOf(condition), outcome, text);
+  const auto assumed = [&](PyObject* tensor) { return e.torchCalls() ? assumeInCalls(e, tensor, outcome) : assumeTensor(tensorOf(tensor), outcome, text); };
+  if (isArrayScalar(condition)) return assumed(deferredNumber(condition).tensor.get());
+  if (!isSymbolicBool(condition)) return assumed(condition);
   const DeferredNumber n = deferredNumber(condition);
   if (n.op == DeferredNumber::kNot) return assumeTruth(e, n.left.get(), !outcome);
-  if (n.op == DeferredNumber::kRead) return assumeTensor(tensorOf(n.tensor.get()), outcome, text);
+  if (n.op == DeferredNumber::kRead) return assumed(n.tensor.get());
+  if (e.torchCalls()) return false;  // the numbers that are compared have no calls
   const int op = n.op - DeferredNumber::kCompare;
   PyObject *a = n.left.get(), *b = n.right.get();
   if (pythonTypeOf(a) != &PyFloat_Type && pythonTypeOf(b) != &PyFloat_Type) {
@@ -171,7 +191,7 @@ std::optional<bool> outcomeThatGoesOn(const Frame& f, const Instruction& jump, b
 }
 
 int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& jump, bool jumpsWhen) {
-  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !torchCalls());
+  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1);
   if (isAsked)
     if (const auto outcome = outcomeThatGoesOn(f, jump, jumpsWhen); outcome && assumeTruth(*this, value, *outcome)) return *outcome;
   return truth(value);

@@ -165,7 +165,7 @@ class RealOperations final : public Operations {
         type = PyCell_GET(frame.locals[static_cast<size_t>(i)].get());
         if (!checkSuperClass(type)) return {};
       }
-    PyObject* self = frame.locals.empty() ? nullptr : frame.locals[0].get();
+    PyObject* self = frame.code()->co_argcount == 0 ? nullptr : frame.locals[0].get();
     if (self && PyCell_Check(self)) self = PyCell_GET(self);
     if (!type || !self) {
       PyErr_SetString(PyExc_RuntimeError, "super(): no arguments");

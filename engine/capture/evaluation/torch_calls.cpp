@@ -167,7 +167,7 @@ PyRef TorchCalls::method(const char* name, std::initializer_list<PyObject*> args
   Py_ssize_t i = 0;
   for (PyObject* argument : args) PyTuple_SET_ITEM(tuple.get(), i++, frozen(argument).release());
   PyRef result = target ? PyRef::steal(PyObject_Call(target.get(), tuple.get(), keywords)) : PyRef();
-  if (result) add(scope, Kind::Function, target, tuple, PyRef::borrow(keywords), result.get());
+  if (result) add(scope, Kind::Read, target, tuple, PyRef::borrow(keywords), result.get());
   return result;
 }
 
@@ -181,10 +181,10 @@ void TorchCalls::addAll(const Scope& scope, PyObject* calls) {
   accounted_ = scope.accounted_ + (operators() - scope.operators_);
 }
 
-bool TorchCalls::assume(PyObject* condition) {
-  if (!mayRepeat()) return false;
-  assumed_ = PyRef::borrow(condition);
-  return true;
+void TorchCalls::assume(PyObject* condition, int64_t since) {
+  assumedSince_ = assumed_ ? std::min(assumedSince_, since) : since;
+  assumed_ = assumed_ ? method("logical_and", {assumed_.get(), condition}) : PyRef::borrow(condition);
+  if (!assumed_) throw std::runtime_error("conditions of one bool cannot be combined");
 }
 
 TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a) {
@@ -499,6 +499,8 @@ bool TorchCalls::mayRepeat() const {
 }
 
 void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment) {
+  if (assumed_ && !mayRepeat())
+    throw CaptureBreak{{"backend", "a condition on data is known when the graph has run, which others see", "", e_.place(), e_.stackPlaces()}, assumedSince_};
   trace::NoTrace off;
   std::vector<PyRef> rows, inputs, outputs;
   for (const Row& row : rows_) rows.push_back(described(row));

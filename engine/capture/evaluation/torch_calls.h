@@ -22,7 +22,7 @@ struct CallArguments;
 class TorchCalls {
  public:
   /// How a call is to be written down; the names that _torch_calls.py gives them are in the same order.
-  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan, Wrap };
+  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan, Wrap, Read };
 
   /// `backend`: fusebox._torch_calls.FunctionBackend, borrowed.
   TorchCalls(Evaluation& evaluation, PyObject* backend);
@@ -59,13 +59,14 @@ class TorchCalls {
   /// wrap(function, …): what the function does is a graph of its own, whatever it is given. One positional argument at least.
   PyRef wrap(PyObject* op, const CallArguments& a);
 
-  /// A method of torch.Tensor that the evaluator calls in the program's place, on tensors and constants. Null: it raised.
+  /// A method of torch.Tensor that only computes and that the evaluator calls, on tensors and constants: a Read, which the graph lacks where nobody
+  /// uses it. Null: it raised.
   PyRef method(const char* name, std::initializer_list<PyObject*> args, PyObject* keywords = nullptr);
   /// All operators since `scope` began belong to these calls: a list of (callable, args, keywords, result).
   void addAll(const Scope& scope, PyObject* calls);
-  /// A tensor of one bool: where it is false the graph's results do not count, and the call is the program's. False: that cannot be said of
-  /// a graph whose run others can see.
-  bool assume(PyObject* condition);
+  /// A tensor of one bool, asked at instruction `since` of the root frame: where it is false the graph's results do not count, and the call is the
+  /// program's. A graph whose run others can see ends before that.
+  void assume(PyObject* condition, int64_t since);
 
   /// After an instruction of the root frame: a break if an operator was recorded that no call accounts for.
   void requireAll();
@@ -110,6 +111,7 @@ class TorchCalls {
   std::vector<Row> rows_;
   size_t accounted_ = 0;  ///< operators of the trace that belong to a call
   PyRef lastPlaces_, lastModules_, assumed_;
+  int64_t assumedSince_ = 0;
   std::vector<std::pair<const void*, int>> lastFrames_;
   std::vector<PyObject*> lastModuleStack_;
 };

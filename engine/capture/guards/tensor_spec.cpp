@@ -104,6 +104,11 @@ std::string TensorSpec::difference(PyObject* object) const {
   found.comparesStorage = comparesStorage;
   std::string text = found.str();
   PyErr_Clear();
+  TensorSpec resized = found;
+  resized.sizes = sizes;
+  resized.strides = strides;
+  if (type && std::string_view(type->tp_name) == "Parameter" && text != str() && resized.str() == str())
+    text += "; sizes of parameters are constants unless torch._dynamo.config.force_parameter_static_shapes is off";
   if (text == str() && !matches(object)) {
     text += " keys " + c10::toString(implOf(object)->key_set()) + ", expected " +
             c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys));

@@ -93,7 +93,6 @@ CallRule ruleOf(PyObject* callable) {
   if (CallRule rule = table->find(callable)) return rule;
   if (CallRule rule = stateQueryOf(callable)) return rule;
   if (CallRule rule = numpyRuleOf(callable)) return rule;
-  if (CallRule rule = tensorTypeRuleOf(callable)) return rule;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return ruleOfOwner(PyDescr_TYPE(callable));
   if (PyCFunction_Check(callable)) {

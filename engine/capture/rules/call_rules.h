@@ -31,8 +31,6 @@ bool noErrorFilter(PyObject* filters, PyObject*);
 
 /// Of a function or number type of numpy; null for everything else.
 CallRule numpyRuleOf(PyObject* callable);
-/// torch.LongTensor and the like; null: it is none of them.
-CallRule tensorTypeRuleOf(PyObject* callable);
 
 /// next() of any iterator, or StopIteration with the value that a generator returns.
 PyRef nextOrStop(Evaluation& e, PyObject* iterator);

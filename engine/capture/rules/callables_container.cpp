@@ -1,4 +1,6 @@
 // Rules for the methods of list, dict, OrderedDict, set, deque.
+#include <algorithm>
+
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -73,6 +75,28 @@ PyRef ruleListIndex(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Py_ssize_t i = indexOf(e, a.args[0], a.args[1]);
   if (i == -1) PyErr_Format(PyExc_ValueError, "%R is not in list", a.args[1]);
   return i < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(i));
+}
+
+/// deque.index, with bounds or without.
+PyRef ruleDequeIndex(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 2; i < a.total(); ++i)
+    if (!PyLong_CheckExact(a.args[i])) return e.callReal(callable, a);
+  const PyRef items = e.collect(a.args[0], false);
+  if (!items) return {};
+  const Py_ssize_t n = PyList_GET_SIZE(items.get());
+  const auto bound = [&](size_t i, Py_ssize_t otherwise) {
+    if (i >= a.positional) return otherwise;
+    const Py_ssize_t given = PyNumber_AsSsize_t(a.args[i], nullptr);
+    return std::clamp<Py_ssize_t>(given < 0 ? given + n : given, 0, n);
+  };
+  for (Py_ssize_t i = bound(2, 0), end = bound(3, n); i < end; ++i) {
+    PyObject* element = PyList_GET_ITEM(items.get(), i);
+    const int truth = element == a.args[1] ? 1 : e.equalElements(element, a.args[1]);
+    if (truth < 0) return {};
+    if (truth) return PyRef::steal(PyLong_FromSsize_t(i));
+  }
+  PyErr_Format(PyExc_ValueError, "%R is not in deque", a.args[1]);
+  return {};
 }
 
 PyRef ruleListRemove(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -314,7 +338,7 @@ constexpr RuleRow kContainerRows[] = {
     {"collections.deque.append", ruleMutate},   {"collections.deque.appendleft", ruleMutate}, {"collections.deque.pop", ruleDequeTake},
     {"collections.deque.popleft", ruleDequeTake},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
     {"collections.deque.rotate", ruleMutateAt}, {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleDequeTake},
-    {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
+    {"collections.deque.index", ruleDequeIndex}, {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
     {"types.MappingProxyType.values", ruleProxyMethod<kValues>}, {"types.MappingProxyType.items", ruleProxyMethod<kItems>},
     {"types.MappingProxyType.keys", ruleProxyMethod<kKeys>}, {"types.MappingProxyType.copy", ruleProxyMethod<kCopy>},
     {"types.MappingProxyType.get", ruleProxyGet},

@@ -110,6 +110,12 @@ PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return putOff(e, callable, a, 0, nullptr, true);
 }
 
+/// What the warnings module calls where its filters have changed.
+PyRef ruleFiltersMutated(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a, false);
+  return none();
+}
+
 /// Whether a logger does anything at a level. Asked once for real, so that its cache holds the answer that is guarded.
 int isEnabled(Evaluation& e, PyObject* logger, PyObject* level) {
   static PyObject* const name = internedName("isEnabledFor");
@@ -181,6 +187,7 @@ PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) 
 constexpr RuleRow kOutputRows[] = {
     {"builtins.print", rulePrint},
     {"warnings.warn", ruleWarn},
+    {"_warnings._filters_mutated", ruleFiltersMutated},
     {"logging.Logger.debug", ruleLog<10>},
     {"logging.Logger.info", ruleLog<20>},
     {"logging.Logger.warning", ruleLog<30>},

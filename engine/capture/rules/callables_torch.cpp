@@ -185,6 +185,9 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
+  for (const Frame* f = e.frame(); f; f = f->caller)  // torch.compiler.allow_in_graph: nobody looks for breaks inside
+    if (PyObject* own = reinterpret_cast<PyFunctionObject*>(f->function.get())->func_dict; own && PyDict_GetItem(own, internedName("_fusebox_in_graph")))
+      return PyRef::borrow(Py_None);
   std::string reason = "torch._dynamo.graph_break() is called";
   if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
   e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
@@ -491,6 +494,13 @@ PyRef ruleIsTensorLike(Evaluation& e, PyObject*, const CallArguments& a) {
   return PyRef::borrow(Py_False);
 }
 
+/// torch.compile inside of what is compiled: what it gives is followed where it is called.
+PyRef ruleCompiled(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef made = e.callRaw(callable, a);
+  if (made && !e.origin(made.get())) e.adopt(made.get());
+  return made;
+}
+
 /// torch.Size.numel()
 PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() != 1 || !isSymbolicSize(a.args[0])) return e.callReal(callable, a);
@@ -524,6 +534,7 @@ PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) 
 constexpr RuleRow kTorchRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},
     {"fusebox._engine.is_capturing", ruleTrue},
+    {"fusebox._engine.compiled", ruleCompiled},
     {"torch.compiler.is_dynamo_compiling", ruleTrue},
     {"torch._dynamo.external_utils.is_compiling", ruleTrue},
     {"torch._utils.is_compiling", ruleTrue},
@@ -537,6 +548,16 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._dynamo.graph_break", ruleGraphBreak},
     {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
     {"torch.Tensor", ruleOldConstructor},
+    {"torch.FloatTensor", ruleOldConstructor},
+    {"torch.DoubleTensor", ruleOldConstructor},
+    {"torch.HalfTensor", ruleOldConstructor},
+    {"torch.BFloat16Tensor", ruleOldConstructor},
+    {"torch.LongTensor", ruleOldConstructor},
+    {"torch.IntTensor", ruleOldConstructor},
+    {"torch.ShortTensor", ruleOldConstructor},
+    {"torch.CharTensor", ruleOldConstructor},
+    {"torch.ByteTensor", ruleOldConstructor},
+    {"torch.BoolTensor", ruleOldConstructor},
     {"torch.is_tensor", ruleIsTensor},
     {"torch.overrides.is_tensor_like", ruleIsTensorLike},
     {"torch.cuda.is_available", rulePure},
@@ -647,7 +668,5 @@ constexpr RuleRow kTorchRows[] = {
 }  // namespace
 
 RuleRows torchRules() { return {kTorchRows, std::size(kTorchRows)}; }
-
-CallRule tensorTypeRuleOf(PyObject* callable) { return std::string_view(Py_TYPE(callable)->tp_name) == "torch.tensortype" ? ruleOldConstructor : nullptr; }
 
 }  // namespace fusebox::capture

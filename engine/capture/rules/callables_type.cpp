@@ -423,7 +423,7 @@ CallRule slotRuleOf(PyObject* descriptor) {
 
 PyRef Evaluation::makeSuper(Frame& f, PyObject* type, PyObject* object) {
   PyRef cellType, self = PyRef::borrow(object);
-  if (!type) {
+  if (!type && f.code()->co_argcount > 0) {
     PyObject* names = f.code()->co_localsplusnames;
     for (int i = f.decoded->freeOffset; i < f.code()->co_nlocalsplus; ++i)
       if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0) {

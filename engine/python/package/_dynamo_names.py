@@ -159,6 +159,16 @@ def _with_settings(config):
     return undo
 
 
+def _disable(stock):
+    @functools.wraps(stock)
+    def disable(fn=None, recursive=True, **how):
+        if recursive:
+            return stock(fn, recursive, **how)
+        return _compiler.disable(fn, False, reason=how.get("reason"))
+
+    return disable
+
+
 def put_into(dynamo, saved):
     """Gives torch._dynamo this engine's meaning of its names. `saved` gets what was there; the result takes the rest back."""
     stock_reset = dynamo.reset
@@ -175,7 +185,7 @@ def put_into(dynamo, saved):
 
     names = {"optimize": optimize, "optimize_assert": functools.partial(optimize, nopython=True), "reset": reset_both, "run": run, "explain": explain,
              "reset_code_caches": reset_code_caches, "allow_in_graph": _allow_in_graph(dynamo.allow_in_graph),
-             "disallow_in_graph": _disallow_in_graph(dynamo.disallow_in_graph), "set_stance": _compiler.set_stance,
+             "disallow_in_graph": _disallow_in_graph(dynamo.disallow_in_graph), "disable": _disable(dynamo.disable), "set_stance": _compiler.set_stance,
              "assume_constant_result": _compiler.assume_constant_result, "substitute_in_graph": _compiler.substitute_in_graph}
     for name, function in names.items():
         saved["dynamo." + name] = getattr(dynamo, name)

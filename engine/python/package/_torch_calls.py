@@ -15,7 +15,7 @@ import torch
 import torch.fx
 
 # As TorchCalls::Kind has them.
-_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP = range(10)
+_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP, _READ = range(11)
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
@@ -108,6 +108,7 @@ class _Builder:
         self.lifted = []     # tensors of the outer graph that this one uses
         self.autocasts = {}  # id of an autocast object → node
         self.sizes = {}      # a symbol of sizes, or an expression over them → node
+        self.reads = []      # nodes that only give numbers to the program
         self.last_placeholder = None
         self.row = -1
 
@@ -251,6 +252,8 @@ class _Builder:
             result = list(_tensors_in(result))
         else:
             node = self.plain(target, args, kwargs, name)
+        if kind == _READ:
+            self.reads.append(node)
         self.describe(node, places, modules, target)
         for given in node.all_input_nodes:
             if given.op == "get_attr" and not given.stack_trace:
@@ -401,6 +404,9 @@ class _Builder:
         if grad_before is not None and grad_before != grad_after:
             self.graph.call_function(_SET_GRAD, (grad_before,))
         self.graph.output(tuple(self.value_of(result) for result in results))
+        for node in reversed(self.reads):
+            if not node.users:
+                self.graph.erase_node(node)
         self.drop_idle_modes()
 
     def drop_idle_modes(self):

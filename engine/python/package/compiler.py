@@ -60,6 +60,7 @@ def disable(fn=None, recursive=True, *, reason=None):
             _engine.skip_code(code)
             function = getattr(original, "__func__", original)
             function._torchdynamo_disable = True
+            function._torchdynamo_disable_recursive = False
             function._torchdynamo_disable_msg = reason
         return original
     wrapper = _engine.disabled(original)

@@ -16,6 +16,7 @@ import typing
 import warnings
 
 import torch
+import torch._dynamo
 from torch import nn
 
 import fusebox
@@ -210,6 +211,77 @@ def test_deques_from_outside():
         expect(False, "an empty deque gives something")
     except IndexError:
         pass
+
+
+def test_index_of_a_deque():
+    def program(x, d):
+        made = collections.deque([3, "a", x.shape, 3])
+        return x * made.index(3, 1) + made.index("a") + d.index(2, -3, 4), made.index(x.shape)
+
+    whole("index of a deque", program, torch.ones(2), collections.deque([2, 1, 2, 5]))
+
+
+def test_super_without_an_instance():
+    class Lone:
+        @staticmethod
+        def make():
+            return super().__init__()
+
+    for compiled in (lambda f: f, fusebox.compile):
+        try:
+            compiled(lambda o, x: (x + 1, o.make()))(Lone(), torch.ones(1))
+            expect(False, "super() without arguments in a static method")
+        except RuntimeError as error:
+            expect(str(error) == "super(): no arguments", f"super() in a static method: {error}")
+
+
+def test_warnings_that_are_caught():
+    def program(x):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            y = x.sin()
+        return y + 1, heard
+
+    before = list(warnings.filters)
+    whole("catch_warnings", program, torch.ones(2))
+    expect(warnings.filters == before, "filters are as they were")
+
+
+def test_compiled_and_disabled_inside_compiled():
+    def inner(x, k=2):
+        return x * k
+
+    whole("torch.compile inside", lambda x: fusebox.compile(inner)(x) + fusebox.compile(inner)(x, 3), torch.ones(2))
+
+    @fusebox.compiler.allow_in_graph
+    def opaque(x):
+        torch._dynamo.graph_break()
+        return x.cos()
+
+    whole("graph_break() where nobody looks for one", lambda x: opaque(x) + 1, torch.ones(2))
+    for disable in (fusebox.compiler.disable, torch._dynamo.disable):
+        @disable(recursive=False)
+        def own(x):
+            return inner(x) * 2 + 1
+
+        got, counts = counted(lambda x: own(x + 1) + 1, torch.ones(2))
+        expect(got.tolist() == [10, 10] and counts["graphs"] == 3, f"what a disabled function calls is compiled: {counts}")
+
+
+def test_operators_with_the_name_of_another():
+    for schema, write in (("(Tensor x) -> Tensor", False), ("(Tensor(a!) x) -> Tensor", True), ("(Tensor x) -> Tensor", False)):
+        with torch.library._scoped_library("fusebox_renamed", "FRAGMENT") as library:
+            torch.library.define("fusebox_renamed::twice", schema, lib=library)
+            torch.library.impl("fusebox_renamed::twice", "CompositeExplicitAutograd", lambda x: x.add_(1) * 2 if write else x * 2, lib=library)
+            torch.library.register_fake("fusebox_renamed::twice", torch.empty_like, lib=library)
+
+            def program(x):
+                y = x + 1
+                return torch.ops.fusebox_renamed.twice(y), y
+
+            fusebox.reset()
+            ours, eagers = fusebox.compile(program)(torch.ones(2)), program(torch.ones(2))
+            torch.testing.assert_close(ours, eagers, msg=lambda m: f"an operator {schema}: {m}")
 
 
 def test_subclasses_of_a_class():

@@ -443,6 +443,45 @@ def test_data_that_numpy_warns_of():
     expect(any("broken" in str(w.message) for w in heard), f"numpy: what a backend raised is told: {[str(w.message) for w in heard]}")
 
 
+def test_conditions_that_raise():
+    def program(t):
+        y = t.sin()
+        if not t.gt(0).all():
+            raise ValueError("not positive")
+        assert t[0] != 3, "three"
+        t.sum().item()
+        return y + t.cos()
+
+    import torch._dynamo
+    recorder = Recorder()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(program, backend=recorder, fullgraph=True)
+        for values in ([1.0, 2.0], [2.0, 1.0], [-1.0, 2.0], [3.0, 1.0], [1.0, 1.0]):
+            t, outcomes = torch.tensor(values), []
+            for f in (program, compiled):
+                try:
+                    outcomes.append(f(t).tolist())
+                except (ValueError, AssertionError) as error:
+                    outcomes.append(f"{type(error).__name__}: {error}")
+            expect(outcomes[0] == outcomes[1], f"a condition that raises, of {values}: {outcomes}")
+    expect(len(recorder.graphs) == 1, f"conditions that raise: {len(recorder.graphs)} graphs")
+    expect("sum" not in str(recorder.targets()[0]) or "clone" not in str(recorder.targets()[0]), "a number that nobody uses is not read in the graph")
+
+    def writes(t, o):
+        o.add_(1)
+        assert t[0] > 0
+        return t * 2
+
+    recorder, o = Recorder(), torch.zeros(1)
+    compiled = torch.compile(writes, backend=recorder)
+    expect(compiled(torch.ones(1), o).tolist() == [2] and o.tolist() == [1], "a condition behind a write")
+    try:
+        compiled(-torch.ones(1), o)
+        expect(False, "a condition behind a write holds although it does not")
+    except AssertionError:
+        expect(o.tolist() == [2], f"what was written before a condition is written once: {o}")
+
+
 def test_arguments_of_other_kinds():
     """What torch takes for a type or a number is one in the graph."""
     recorder = Recorder()
