@@ -18,7 +18,6 @@ namespace fusebox::capture {
 
 namespace {
 
-bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
 bool hasInstanceDict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
 /// The descriptor's look-up is the builtin type's own, also for a subclass of it.
@@ -57,6 +56,9 @@ PyObject* internedName(const char* text) {
 }
 
 void Evaluation::attributeError(PyObject* object, PyObject* name) {
+  static PyObject* const handle = torchObject("torch.utils.hooks.RemovableHandle");
+  if (putsOffHooks && reinterpret_cast<PyObject*>(Py_TYPE(object)) == handle && isFresh(object))
+    breakHere("tensor internals", "a hook is asked about before it is set, which it is when the graph has run");
   if (PyType_Check(object))
     PyErr_Format(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(object)->tp_name, name);
   else

@@ -10,8 +10,6 @@ namespace fusebox::capture {
 
 namespace {
 
-bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
 /// C attributes that a stand-in answers as its tensor does: what a TENSOR_MATCH guard compares, and views.
 constexpr const char* kOfStandIn[] = {
     "H", "T", "mH", "mT", "real", "imag", "device", "dtype", "layout", "shape", "ndim", "nbytes", "itemsize", "names", "requires_grad",

@@ -48,6 +48,8 @@ PyRef unboundMethod(PyObject* bound);
 PyRef itemsInOrder(PyObject* dict);
 /// torch.Tensor, Parameter, Buffer: classes without an own __torch_function__.
 bool isPlainTensorClass(PyTypeObject* type);
+/// Whether the string `name` is `text`.
+inline bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 /// torch.ops' overloads and packets of them.
 bool isTorchOperator(PyObject* object);
 /// A torch._ops.OpOverloadPacket, such as torch.ops.aten.add.
