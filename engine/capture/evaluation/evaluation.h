@@ -83,6 +83,8 @@ class Evaluation final : public Operations {
   PyRef getAttr(PyObject* object, PyObject* name) override;
   /// Of torch._dynamo.error_on_graph_break(), as the program has set it by now.
   bool breaksAreErrors = false;
+  /// A hook on the gradient of a tensor from outside is set when the graph has run.
+  bool putsOffHooks = false;
 
   PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
   PyRef getSpecial(PyObject* object, PyObject* name) override;

@@ -56,6 +56,9 @@ PyObject* internedName(const char* text) {
 }
 
 void Evaluation::attributeError(PyObject* object, PyObject* name) {
+  static PyObject* const handle = torchObject("torch.utils.hooks.RemovableHandle");
+  if (putsOffHooks && reinterpret_cast<PyObject*>(Py_TYPE(object)) == handle && isFresh(object))
+    breakHere("tensor internals", "a hook is asked about before it is set, which it is when the graph has run");
   if (PyType_Check(object))
     PyErr_Format(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(object)->tp_name, name);
   else

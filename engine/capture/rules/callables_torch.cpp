@@ -342,6 +342,43 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+PyObject* ofHooks(const char* name) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._hooks"));
+  PyRef function = module ? PyRef::steal(PyObject_GetAttrString(module.get(), name)) : PyRef();
+  return function.get();  // the module keeps it
+}
+
+/// Tensor.register_hook and its like of a leaf from outside: what is set after the graph sees the same gradients, whatever the graph does with
+/// the tensor. Of a tensor with a history it would matter what was written to it in between.
+PyRef ruleRegisterHook(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  Origin* o = a.positional == 2 && a.keywords() == 0 ? e.origin(a.args[0]) : nullptr;
+  const bool isOutside = o && o->source && o->twin && isTensorObject(o->twin.get());
+  if (!isOutside || !isPlainTensorClass(Py_TYPE(a.args[0])) || !PyCallable_Check(a.args[1])) return ruleNeedsTensor(e, callable, a);
+  const at::Tensor& tensor = tensorOf(o->twin.get());
+  if (!tensor.requires_grad() || !tensor.is_leaf()) return ruleNeedsTensor(e, callable, a);
+  PyObject *type = torchObject("torch.utils.hooks.RemovableHandle"), *set = ofHooks("register");
+  PyRef none = PyRef::steal(PyTuple_New(0));
+  PyRef handle = type && set ? PyRef::steal(reinterpret_cast<PyTypeObject*>(type)->tp_new(reinterpret_cast<PyTypeObject*>(type), none.get(), nullptr)) : PyRef();
+  if (!handle) return {};
+  e.adopt(handle.get());
+  for (PyObject* known : {set, callable}) e.pin(known, Why::Process);
+  PyObject* args[] = {handle.get(), callable, a.args[0], a.args[1]};
+  e.deferCall(set, {args, 4, nullptr}, true);
+  e.putsOffHooks = true;
+  return handle;
+}
+
+PyRef ruleRemoveHook(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* remove = ofHooks("remove");
+  if (!remove) return {};
+  PyObject** dict = a.positional == 1 && a.keywords() == 0 && e.isFresh(a.args[0]) ? _PyObject_GetDictPtr(a.args[0]) : nullptr;
+  const bool waits = dict && (!*dict || !PyDict_Contains(*dict, internedName("id")));
+  if (!waits) return e.call(remove, a.args, a.positional, a.kwNames);
+  e.pin(callable, Why::Process);
+  e.deferCall(callable, a, true);
+  return PyRef::borrow(Py_None);
+}
+
 PyRef ruleToArray(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef array = a.total() == 1 ? e.arrays().ofTensor(a.args[0]) : PyRef();
   return array ? array : ruleNeedsTensor(e, callable, a);
@@ -407,6 +444,7 @@ class OneThread {
 /// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const OneThread engine;
+  if (e.putsOffHooks) e.breakHere("backward", "torch.autograd.grad() after a hook has been put on the gradient of an input");
   if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
   for (const trace::TracedInput& input : e.trace().inputs())
     if (input.real.requires_grad() && !input.real.is_leaf())
@@ -649,8 +687,9 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.set_", ruleNeedsTensor},
     {"torch.Tensor.resize_", ruleNeedsTensor},
     {"torch.Tensor.resize_as_", ruleNeedsTensor},
-    {"torch.Tensor.register_hook", ruleNeedsTensor},
-    {"torch.Tensor.register_post_accumulate_grad_hook", ruleNeedsTensor},
+    {"torch.Tensor.register_hook", ruleRegisterHook},
+    {"torch.utils.hooks.RemovableHandle.remove", ruleRemoveHook},
+    {"torch.Tensor.register_post_accumulate_grad_hook", ruleRegisterHook},
     {"torch.Tensor.retain_grad", ruleNeedsTensor},
     {"torch.Tensor.detach_", ruleNeedsTensor},
     {"torch.Tensor._is_view", ruleNeedsTensor},

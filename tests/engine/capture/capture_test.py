@@ -855,6 +855,30 @@ def test_tensors_of_inference_mode_are_written():
             torch.testing.assert_close(ours, eagers)
 
 
+def test_hooks_on_inputs():
+    def f(x):
+        handle = x.register_hook(lambda g: g * 3)
+        y = x.sin()
+        handle.remove()
+        x.register_hook(lambda g: g + y)
+        return y * 2, handle
+
+    grads = []
+    for g in (f, fusebox.compile(f, fullgraph=True)):
+        x = torch.ones(4, requires_grad=True)
+        y, handle = g(x)
+        y.sum().backward()
+        grads.append(x.grad)
+        expect(len(x._backward_hooks) == 1 and isinstance(handle.id, int), "the first is removed")
+    torch.testing.assert_close(*grads)
+    for asks in (lambda x: x.register_hook(abs).id, lambda x: (x.register_hook(abs), torch.autograd.grad(x.sum(), x))[1]):
+        try:
+            fusebox.compile(asks, fullgraph=True)(torch.ones(3, requires_grad=True))
+            expect(False, "a hook is asked for before it is set")
+        except fusebox.GraphBreakError:
+            pass
+
+
 def test_what_is_not_compiled_is_told():
     @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
     def longer(x: torch.Tensor) -> torch.Tensor:

@@ -329,3 +329,39 @@ def gradients_past_a_break(compile):
     x = (torch.arange(12.0).reshape(3, 4) % 5).requires_grad_()
     f(x).sum().backward()
     return x.grad
+
+
+@script
+def hooks_on_inputs(compile):
+    """They are set in the middle of the function, kept, taken away again, and read what it computes."""
+    class Keeper:
+        pass
+
+    def triple(p):
+        p.grad.mul_(3)
+
+    keeper, out = Keeper(), []
+
+    @compile
+    def f(x, y, keeper):
+        first = x.register_hook(lambda g: g * 2)
+        scale = (y * y).sum()
+        second = x.register_hook(lambda g: g + scale)
+        with x.register_hook(lambda g: g * 100):
+            z = x * y
+        keeper.handle = y.register_post_accumulate_grad_hook(triple)
+        if y.shape[0] > 2:
+            second.remove()
+        return z * scale, first, first is second
+
+    for n in (2, 3, 3):
+        x, y = torch.arange(1.0, n + 1).requires_grad_(), torch.ones(n).requires_grad_()
+        for _ in range(2):
+            z, first, same = f(x, y, keeper)
+            z.sum().backward()
+        out += [x.grad.clone(), y.grad.clone(), type(first).__name__, same, len(x._backward_hooks), len(y._post_accumulate_grad_hooks)]
+        first.remove()
+        keeper.handle.remove()
+        f(x, y, keeper)[0].sum().backward()
+        out += [x.grad, y.grad]
+    return out
