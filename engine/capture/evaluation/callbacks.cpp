@@ -1,5 +1,6 @@
 // C code that calls Python back: what it would call is found first, and is a break where the evaluator does not call it itself.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -42,7 +43,7 @@ const char* firstOf(Evaluation& e, PyTypeObject* type, const char* const (&names
 
 const char* Evaluation::callback(PyObject* object, Asks asks) {
   PyTypeObject* type = Py_TYPE(object);
-  if (isTensorObject(object)) return asksItsClass(object) ? "__torch_function__" : nullptr;
+  if (isTensorObject(object)) return asksItsClass(object) && !functionModes_->isActive() ? "__torch_function__" : nullptr;
   if (!isChangeable(type) || isIdentityValue(object)) return nullptr;
   switch (asks) {
     case Asks::Numbers: return firstOf(*this, type, kNumberMethods);

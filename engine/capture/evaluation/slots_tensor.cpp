@@ -10,7 +10,7 @@ namespace fusebox::capture {
 
 namespace {
 
-bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+bool isNamed(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
 /// C attributes that a stand-in answers as its tensor does: what a TENSOR_MATCH guard compares, and views.
 constexpr const char* kOfStandIn[] = {
@@ -20,7 +20,7 @@ constexpr const char* kOfStandIn[] = {
 
 bool isOfStandIn(PyObject* name) {
   for (const char* known : kOfStandIn)
-    if (nameIs(name, known)) return true;
+    if (isNamed(name, known)) return true;
   return false;
 }
 
@@ -51,17 +51,17 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   Origin* origin = origins_.find(object);
   const bool input = origin && origin->source && origin->twin;
   const at::Tensor& t = tensorOf(object);
-  if (input && nameIs(name, "__dict__")) {
+  if (input && isNamed(name, "__dict__")) {
     return instanceDict(origin->twin.get());
   }
-  if (nameIs(name, "__dict__")) return checked(PyObject_GetAttr(object, name));
+  if (isNamed(name, "__dict__")) return checked(PyObject_GetAttr(object, name));
   // A tensor that is not differentiated, or a leaf, has none of these; both are guarded.
   if (!t.requires_grad() || t.is_leaf()) {
-    if (nameIs(name, "grad_fn")) return PyRef::borrow(Py_None);
-    if (nameIs(name, "retains_grad")) return PyRef::borrow(Py_False);
-    if (nameIs(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
+    if (isNamed(name, "grad_fn")) return PyRef::borrow(Py_None);
+    if (isNamed(name, "retains_grad")) return PyRef::borrow(Py_False);
+    if (isNamed(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
   }
-  if (nameIs(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
+  if (isNamed(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
   breakHere("tensor internals", std::string(PyUnicode_AsUTF8(name)) + " of a tensor is read");
 }
 
@@ -75,19 +75,19 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
   } else if (!Py_TYPE(attribute)->tp_descr_get) {
     PyRef own = ownTensorAttribute(object, name);
     return own ? own : pin(attribute, Why::Class);
-  } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) && answersTorchFunctions(object) && !nameIs(name, "__dict__") && !nameIs(name, "__class__") &&
-             !nameIs(name, "__weakref__")) {
+  } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) && answersTorchFunctions(object) && !isNamed(name, "__dict__") && !isNamed(name, "__class__") &&
+             !isNamed(name, "__weakref__")) {
     return subclassAttribute(*this, object, attribute);
   } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type)) {
     Origin* origin = origins_.find(object);
-    if (nameIs(name, "grad") && origin && origin->source && origin->twin) {
+    if (isNamed(name, "grad") && origin && origin->source && origin->twin) {
       PyRef grad = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "grad"));
       return grad ? wrap(grad.get(), sources().tensorGrad(origin->source)) : PyRef();
     }
     if (!isOfStandIn(name)) return hiddenTensorAttribute(object, name);
-    if (nameIs(name, "_has_symbolic_sizes_strides")) return PyRef::borrow(Py_False);  // the program's tensors have none
+    if (isNamed(name, "_has_symbolic_sizes_strides")) return PyRef::borrow(Py_False);  // the program's tensors have none
     // .data shares the value without a trace of its own: detach() is the same, written down, but that writes through .data are not counted.
-    if (nameIs(name, "data") && isStandIn(object)) {
+    if (isNamed(name, "data") && isStandIn(object)) {
       PyRef data = callMethodNamed(object, "detach", {});
       if (data && isStandIn(data.get()) && !tensorOf(data.get()).is_inference())
         tensorOf(data.get()).unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));

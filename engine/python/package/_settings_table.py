@@ -129,7 +129,7 @@ _DYNAMO = [
     _none("compiled_autograd compiled_autograd_kwargs_override", "a graph's backward is compiled with its forward; between graphs autograd runs as in eager"),
     _none("enable_dynamo_decompositions", "decompositions are those of Fusebox's own compiler"),
     _none("graph_break_on_nn_param_ctor", "what can be followed is, and a break says what cannot"),
-    _none("inline_torch_dispatch_torch_compile", "a tensor that would reach __torch_dispatch__ is a break, which names the class"),
+    _always("inline_torch_dispatch_torch_compile", True, "__torch_dispatch__ of the program's classes of tensors is followed"),
     _none("skip_fwd_side_effects_in_bwd_under_checkpoint", "backward recomputes operators, no side effects"),
     _none("pt2_compile_id_prefix", "compiles are named by their number in the session"),
     _none("wrap_top_frame", "a module is captured from its call on, hooks included"),
