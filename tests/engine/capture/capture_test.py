@@ -665,6 +665,21 @@ def test_tensor_subclasses():
     expect(got.unit == "m" and got.value.shape == (6,), "objects that are no tensors answer too")
 
 
+def test_function_modes_left_entered():
+    class Noting(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def program(x, mode):
+        torch._C._push_on_torch_function_stack(mode)
+        return x + 1
+
+    mode = Noting()
+    got = fusebox.compile(program, fullgraph=True)(torch.ones(2), mode)
+    left = torch._C._pop_torch_function_stack()
+    expect(left is mode and got.tolist() == [2, 2] and torch._C._len_torch_function_stack() == 0, "the mode is entered when the frame has returned")
+
+
 def test_attributes_of_tensors():
     def program(x, y, scale):
         x.partner, x.scale = y + 1, scale
