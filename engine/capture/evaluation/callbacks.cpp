@@ -26,6 +26,7 @@ constexpr const char* kKeyMethods[] = {"__hash__", "__eq__"};
 
 /// Whether calling what a class has under a name may run Python: C's own methods do not.
 bool runsPython(PyObject* method) {
+  if (PyInstanceMethod_Check(method)) return runsPython(PyInstanceMethod_GET_FUNCTION(method));  // of pybind11's classes
   return method != Py_None && !Py_IS_TYPE(method, &PyWrapperDescr_Type) && !Py_IS_TYPE(method, &PyMethodDescr_Type) && !PyCFunction_Check(method) &&
          !Py_IS_TYPE(method, &PyGetSetDescr_Type);
 }
