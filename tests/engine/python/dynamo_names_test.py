@@ -346,6 +346,22 @@ def test_comptime_is_called_while_capturing():
         torch.testing.assert_close(compiled(x, n), x * n)
 
 
+def test_comptime_sees_what_was_assigned():
+    from torch._dynamo.comptime import comptime
+    texts = []
+
+    def program(x):
+        y = None
+        comptime(lambda ctx: texts.append(repr(ctx.get_local("y"))))
+        y = 3
+        comptime(lambda ctx: texts.append(repr(ctx.get_local("y"))))
+        return x * y
+
+    x = torch.ones(2)
+    torch.testing.assert_close(torch.compile(program, backend="eager", fullgraph=True)(x), program(x))
+    expect(texts == ["None", "3"], str(texts))
+
+
 def test_reasons_of_disabled_functions():
     @torch.compiler.disable(reason="writes to a socket")
     def disabled(a):
