@@ -454,6 +454,20 @@ def test_lazy_modules():
         torch.testing.assert_close(model.state_dict(), eager.state_dict())
         expect([type(m) for m in model] == [type(m) for m in eager], "the classes that they become")
         expect(fusebox.counters()["graph_breaks"] == before, "no break")
+    # One that the program sets up gets the call's own arguments.
+    class Calibrated(nn.modules.lazy.LazyModuleMixin, nn.Module):
+        def initialize_parameters(self, pair):
+            self.first, self.scale = pair, nn.Parameter(pair["x"].abs().amax())
+            self.inner = nn.LazyLinear(2) if pair["deep"] else nn.Identity()
+
+        def forward(self, pair):
+            return self.inner(pair["x"] / self.scale)
+
+    for deep in (False, True):
+        pair, layer = {"x": torch.randn(3, 4), "deep": deep}, Calibrated()
+        got = fusebox.compile(layer, fullgraph=True)(pair)
+        torch.testing.assert_close(got, layer(pair))
+        expect(layer.first is pair and layer.scale == pair["x"].abs().amax(), "what it keeps of them is theirs")
     # What the program does before the call comes before it.
     def f(x, model, seen):
         seen.append(1)
