@@ -226,6 +226,10 @@ void bindCapture(py::module_& m) {
     if (!all && !(all = PyDict_New())) throw py::error_already_set();
     if (PyDict_SetItem(all, callable.ptr(), substitute.ptr()) < 0) throw py::error_already_set();
   });
+  m.def("ignore_in_graph", [](const py::set& functions) {
+    const capture::PyRef before = capture::PyRef::steal(capture::ignoredInGraph());
+    capture::ignoredInGraph() = functions.empty() ? nullptr : py::set(functions).release().ptr();
+  });
   m.def("force_backend", [](const py::object& options) { forceBackend(options.is_none() ? nullptr : optionsFrom(options)); });
   m.def("set_exceptions", [](const py::object& graphBreak, const py::object& recompile) {
     capture::captureExceptions() = {py::object(graphBreak).release().ptr(), py::object(recompile).release().ptr()};

@@ -586,6 +586,7 @@ std::string EntryMaker::whyNotCached() const {
   if (options_->function) return "graphs of a backend written in Python stay in their process";
   if (debug::armedAny(~uint32_t{0})) return "a debugger is attached";
   if (tellsInstructions()) return "a log of instructions is asked for";
+  if (ignoredInGraph()) return "functions are left out of compiled code";
   if (substitutesInGraph()) return "functions were given to substitute_in_graph or disallow_in_graph";
   if (dynamoSwitch("enable_compiler_collectives", "TORCH_COMPILER_COLLECTIVES", false)) return "ranks decide together";
   return {};

@@ -1,5 +1,6 @@
 // C code that calls Python back: what it would call is found first, and is a break where the evaluator does not call it itself.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -25,6 +26,7 @@ constexpr const char* kKeyMethods[] = {"__hash__", "__eq__"};
 
 /// Whether calling what a class has under a name may run Python: C's own methods do not.
 bool runsPython(PyObject* method) {
+  if (PyInstanceMethod_Check(method)) return runsPython(PyInstanceMethod_GET_FUNCTION(method));  // of pybind11's classes
   return method != Py_None && !Py_IS_TYPE(method, &PyWrapperDescr_Type) && !Py_IS_TYPE(method, &PyMethodDescr_Type) && !PyCFunction_Check(method) &&
          !Py_IS_TYPE(method, &PyGetSetDescr_Type);
 }
@@ -42,7 +44,7 @@ const char* firstOf(Evaluation& e, PyTypeObject* type, const char* const (&names
 
 const char* Evaluation::callback(PyObject* object, Asks asks) {
   PyTypeObject* type = Py_TYPE(object);
-  if (isTensorObject(object)) return asksItsClass(object) ? "__torch_function__" : nullptr;
+  if (isTensorObject(object)) return asksItsClass(object) && !functionModes_->isActive() ? "__torch_function__" : nullptr;
   if (!isChangeable(type) || isIdentityValue(object)) return nullptr;
   switch (asks) {
     case Asks::Numbers: return firstOf(*this, type, kNumberMethods);

@@ -363,7 +363,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     closeAbandoned();
   }
   requireNoneSuspended();
-  functionModes_->end();
+  functionModes_->end(exit == Segment::Exit::Return);
   arrays_->finish();
   RecipeMaker recipes(*this);
   segment.exit = exit;
@@ -379,7 +379,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   guardWritesAgainstAliases();
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
   Modes now;
-  if (functionModes_->isActive()) now.functions = entryModes_->functions;  // the same, as end() saw
+  if (functionModes_->takesPart()) now.functions = entryModes_->functions;  // end() has seen to them
   if (!(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
     segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth, functions = entryModes_->functions] {

@@ -75,10 +75,20 @@ void FunctionModes::begin() {
   if (isActive()) placeSentinel();
 }
 
-void FunctionModes::end() {
-  const bool same = modes_.size() == entry_.size() && std::equal(modes_.begin(), modes_.end(), entry_.begin(), [](const PyRef& a, PyObject* b) { return a.get() == b; });
-  if (!same)
+void FunctionModes::end(bool returns) {
+  size_t kept = 0;
+  while (kept < modes_.size() && kept < entry_.size() && modes_[kept].get() == entry_[kept]) ++kept;
+  if (kept == modes_.size() && kept == entry_.size()) return removeSentinel();
+  if (returns) {
+    static PyObject *const pop = torchObject("torch._C._pop_torch_function_stack"), *const push = torchObject("torch._C._push_on_torch_function_stack");
+    for (size_t i = kept; i < entry_.size(); ++i) e_.deferCall(pop, {nullptr, 0, nullptr}, true);
+    for (size_t i = kept; i < modes_.size(); ++i) {
+      PyObject* args[] = {modes_[i].get()};
+      e_.deferCall(push, {args, 1, nullptr}, true);
+    }
+  } else {
     throw CaptureBreak{{"torch function mode", "a torch function mode is entered or left where capture stops", "", e_.place(), e_.stackPlaces()}, changedAt_};
+  }
   removeSentinel();
 }
 

@@ -21,9 +21,12 @@ class FunctionModes {
 
   /// Takes over the modes that are active where the segment begins; who evaluates puts torch's stack back as it was.
   void begin();
-  /// Before the segment ends: throws CaptureBreak where it would leave other modes than it found. None is asked from here on.
-  void end();
+  /// Before the segment ends: throws CaptureBreak where it would leave other modes than it found, unless the frame ends too (`returns`): then
+  /// they are left and entered after the graph. None is asked from here on.
+  void end(bool returns);
   bool isActive() const { return !modes_.empty(); }
+  /// Whether there are modes, or were when the segment began.
+  bool takesPart() const { return isActive() || !entry_.empty(); }
   Py_ssize_t count() const;
   void push(PyObject* mode);
   PyRef pop();

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/graph/operator_facts.h"
@@ -16,9 +18,9 @@ extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 namespace fusebox::capture {
 namespace {
 
-/// An argument of the call: a constant, or a tensor, of which torch's lazy modules read the sizes alone.
+/// An argument of the call: a constant, an object from before the call, or a tensor, of which torch's lazy modules read the sizes alone.
 struct Argument {
-  PyRef constant;
+  PyRef constant;  ///< or such an object
   std::vector<int64_t> sizes, strides;
   at::ScalarType type = at::ScalarType::Undefined;
 
@@ -45,7 +47,7 @@ bool mayGoFirst(Evaluation& e, PyObject* module, PyObject* dict) {
   if (std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return graph::drawsRandom(node) || graph::isOrdered(node); })) return false;
   const auto& written = e.journal().entries();
   if (std::any_of(written.begin(), written.end(), [&](const auto& entry) { return entry.container.get() == dict; })) return false;
-  if (isMethodOfTorch(Py_TYPE(module), "reset_parameters")) return true;
+  if (isMethodOfTorch(Py_TYPE(module), "reset_parameters") && isMethodOfTorch(Py_TYPE(module), "initialize_parameters")) return true;
   return e.effectsSoFar() == Evaluation::Effects{} && e.journal().calls() == 0 && !e.trace().wroteInputs();
 }
 
@@ -64,24 +66,36 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
   if (PyDict_Contains(dict, kHook) != 1 || e.isFresh(module) || a.keywords() > 0) return;
   PyObject* globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
   const bool first = hookCount(dict, "_forward_pre_hooks") == 1 && hookCount(globals, "_global_forward_pre_hooks") == 0;
-  const bool torchs = isMethodOfTorch(Py_TYPE(module), "_infer_parameters") && isMethodOfTorch(Py_TYPE(module), "initialize_parameters");
-  if (!first || !torchs || !mayGoFirst(e, module, dict)) return;
+  // Code of the program gets what eager gives it, where that is there already.
+  const bool torchs = isMethodOfTorch(Py_TYPE(module), "initialize_parameters");
+  if (!first || !isMethodOfTorch(Py_TYPE(module), "_infer_parameters") || !mayGoFirst(e, module, dict)) return;
+  const bool isAutocast = at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA);
+  if (!torchs && (isAutocast || e.functionModes().isActive())) return;
   std::vector<Argument> arguments;
   for (PyObject* given : std::vector<PyObject*>(a.args.begin(), a.args.begin() + a.positional)) {
     Argument& argument = arguments.emplace_back();
+    const Origin* origin = e.origin(given);
+    if (!torchs && e.isTensor(given)) {
+      if (!origin || !origin->source || !origin->twin) return;
+      argument.constant = e.isStandIn(given) ? origin->twin : PyRef::borrow(given);
+      continue;
+    }
     const auto* traced = e.isStandIn(given) ? trace::asTraceThroughWrapper(tensorOf(given)) : nullptr;
     if (traced) {
       argument.sizes = traced->meta().sizes().vec();
       argument.strides = traced->meta().strides().vec();
       argument.type = traced->meta().scalar_type();
-    } else if (isConstantValue(given)) {
+    } else if (isConstantValue(given) || (!torchs && !isSymbolicNumber(given) && !e.isTensor(given) && e.sourceOf(given))) {
       argument.constant = PyRef::borrow(given);
     } else {
       return;
     }
   }
   CaptureBreak again{{"lazy module", std::string("a ") + Py_TYPE(module)->tp_name + " gets its sizes from this call", "", e.place(), e.stackPlaces()}, -1};
-  again.first = [held = PyRef::borrow(module), arguments = std::move(arguments)] { return setUp(held.get(), arguments); };
+  again.first = [held = PyRef::borrow(module), arguments = std::move(arguments), history = at::GradMode::is_enabled()] {
+    const at::AutoGradMode mode(history);
+    return setUp(held.get(), arguments);
+  };
   throw again;
 }
 

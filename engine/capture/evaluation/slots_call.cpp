@@ -534,8 +534,33 @@ PyObject*& substitutesInGraph() {
   return substitutes;
 }
 
+PyObject*& ignoredInGraph() {
+  static PyObject* ignored = nullptr;
+  return ignored;
+}
+
+namespace {
+
+/// Whether the program asked for calls of it to be left out, of all objects or of the one that it is called on.
+bool isIgnored(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* ignored = ignoredInGraph();
+  if (PyMethod_Check(callable)) {
+    PyObject* args[] = {PyMethod_GET_SELF(callable)};
+    return isIgnored(e, PyMethod_GET_FUNCTION(callable), {args, 1, nullptr});
+  }
+  if (!PyFunction_Check(callable) && !PyCFunction_Check(callable)) return false;
+  if (PySet_Contains(ignored, callable) == 1) return true;
+  PyRef method = PyFunction_Check(callable) && a.positional > 0 ? PyRef::steal(PyMethod_New(callable, a.args[0])) : PyRef();
+  if (!method || PySet_Contains(ignored, method.get()) != 1) return PyErr_Clear(), false;
+  if (const Source* source = e.sourceOf(a.args[0])) e.guard(GuardKind::IdMatch, source, a.args[0]);
+  return true;
+}
+
+}  // namespace
+
 PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
   const CallArguments a{args, positional, kwNames};
+  if (ignoredInGraph() && isIgnored(*this, callable, a)) [[unlikely]] return PyRef::borrow(Py_None);
   if (PyObject* all = substitutesInGraph(); all && (PyFunction_Check(callable) || PyCFunction_Check(callable))) [[unlikely]] {
     PyObject* substitute = PyDict_GetItem(all, callable);
     if (substitute == Py_None) breakHere("disallowed function", describe(callable) + " was given to torch._dynamo.disallow_in_graph");

@@ -7,6 +7,7 @@
 
 #include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -224,6 +225,8 @@ PyRef ofClass(Evaluation& e, PyObject* tensor, PyTypeObject* type, bool detached
 
 PyRef subclassAttribute(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
   if (!asksItsClass(tensor)) return readMetadata(e, tensor, descriptor);
+  // A mode is asked before the classes, and by C code itself.
+  if (e.functionModes().isActive()) return e.checked(Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))));
   PyRef getter = PyRef::steal(PyObject_GetAttrString(descriptor, "__get__"));
   if (!getter) return {};
   e.pin(getter.get(), Why::Process);
@@ -273,7 +276,7 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
   }
   Concerned concerned;
   for (PyObject* argument : all) concerned.note(argument);
-  *handled = concerned.any();
+  *handled = concerned.any() && (concerned.asked.empty() || !e.functionModes().isActive());
   if (!*handled) return {};
   const bool isBound = all.size() > a.total();
   PyRef function = PyRef::borrow(callable);
@@ -309,10 +312,8 @@ PyRef methodOfSubclass(Evaluation& e, const char* method, std::initializer_list<
     e.pin(function, Why::Class);
     return e.call(function, args.begin(), args.size(), nullptr);
   }
-  bool handled = false;
-  PyRef result = function ? callOfSubclass(e, function, {args.begin(), args.size(), nullptr}, &handled) : PyRef();
-  if (!handled) refuseSubclassOperands(e, *args.begin(), *(args.end() - 1));
-  return result;
+  if (!function) refuseSubclassOperands(e, *args.begin(), *(args.end() - 1));
+  return e.call(function, args.begin(), args.size(), nullptr);
 }
 
 PyRef operatorOfSubclass(Evaluation& e, const char* forward, const char* reflected, const char* inPlace, PyObject* a, PyObject* b) {

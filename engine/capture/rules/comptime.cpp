@@ -52,7 +52,7 @@ PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
   for (Frame* frame = e.frame(); frame; frame = frame->caller) {
     if (frame->isRoot && asksForLocals(function))
       for (size_t i = 0; i < frame->locals.size(); ++i)
-        if (frame->locals[i] && !PyCell_Check(frame->locals[i].get())) e.readLocal(*frame, static_cast<int>(i));
+        if (frame->unread[i] && frame->locals[i] && !PyCell_Check(frame->locals[i].get())) e.readLocal(*frame, static_cast<int>(i));
     PyRef one = describe(e, *frame);
     if (!one || PyList_Append(frames.get(), one.get()) != 0) return {};
   }

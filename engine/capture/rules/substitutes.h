@@ -8,4 +8,7 @@ namespace fusebox::capture {
 /// a callable's place, None: a call of it is a break. A dict, null while it is empty; kept for good.
 PyObject*& substitutesInGraph();
 
+/// Functions and methods of which a call does nothing in compiled code (torch._dynamo.config.ignore_logging_functions): a set, or null.
+PyObject*& ignoredInGraph();
+
 }  // namespace fusebox::capture

@@ -140,7 +140,10 @@ def _with_settings(config):
         entry = config._config.get(name)
         alias = getattr(entry, "alias", None)
         name = alias.rpartition(".")[2] if alias else name
-        if name in _SETTINGS:
+        if name == "ignore_logging_functions":
+            reset()  # what is compiled calls them, or does not
+            _engine.ignore_in_graph({f for f in getattr(config, name) if callable(f)})
+        elif name in _SETTINGS:
             value = getattr(config, name)
             _engine.configure(name, value if isinstance(value, bool) else min(value, _NO_LIMIT))
 
@@ -148,12 +151,13 @@ def _with_settings(config):
         set_attribute(self, name, value)
         hand_on(name)
 
-    for name in _SETTINGS:
+    for name in (*_SETTINGS, "ignore_logging_functions"):
         if not config._is_default(name):
             hand_on(name)
     cls.__setattr__ = set_and_hand_on
 
     def undo():
+        _engine.ignore_in_graph(set())
         cls.__setattr__ = set_attribute
 
     return undo

@@ -407,23 +407,24 @@ class _Builder:
         for node in reversed(self.reads):
             if not node.users:
                 self.graph.erase_node(node)
-        self.drop_idle_modes()
+        self.drop_idle_modes(grad_before)
 
-    def drop_idle_modes(self):
-        """Pairs of switches with nothing between them: the later one decides."""
-        before = None
+    def drop_idle_modes(self, mode):
+        """Two switches with nothing between them of which the second takes back the first; the others stand where the program has them."""
+        def switched(node):
+            return node.args[0] if node.op == "call_function" and node.target is _SET_GRAD else None
+
+        before = None  # the switch right before, and the mode before it
         for node in list(self.graph.nodes):
-            is_switch = node.op == "call_function" and node.target is _SET_GRAD
-            if is_switch and before is not None:
-                self.graph.erase_node(before)
-            if node.op != "placeholder":
-                before = node if is_switch else None
-        mode = None
-        for node in list(self.graph.nodes):  # and what switches to what is
-            if node.op == "call_function" and node.target is _SET_GRAD:
-                if mode is not None and mode == node.args[0]:
-                    self.graph.erase_node(node)
-                mode = node.args[0]
+            to = switched(node)
+            if to is not None and before is not None and to == before[1] != switched(before[0]):
+                self.graph.erase_node(before[0])
+                self.graph.erase_node(node)
+                mode, before = to, None
+            elif to is not None:
+                before, mode = (node, mode), to
+            elif node.op != "placeholder":
+                before = None
 
 
 class Sized:

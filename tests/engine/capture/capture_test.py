@@ -526,6 +526,20 @@ def test_lazy_modules():
         torch.testing.assert_close(model.state_dict(), eager.state_dict())
         expect([type(m) for m in model] == [type(m) for m in eager], "the classes that they become")
         expect(fusebox.counters()["graph_breaks"] == before, "no break")
+    # One that the program sets up gets the call's own arguments.
+    class Calibrated(nn.modules.lazy.LazyModuleMixin, nn.Module):
+        def initialize_parameters(self, pair):
+            self.first, self.scale = pair, nn.Parameter(pair["x"].abs().amax())
+            self.inner = nn.LazyLinear(2) if pair["deep"] else nn.Identity()
+
+        def forward(self, pair):
+            return self.inner(pair["x"] / self.scale)
+
+    for deep in (False, True):
+        pair, layer = {"x": torch.randn(3, 4), "deep": deep}, Calibrated()
+        got = fusebox.compile(layer, fullgraph=True)(pair)
+        torch.testing.assert_close(got, layer(pair))
+        expect(layer.first is pair and layer.scale == pair["x"].abs().amax(), "what it keeps of them is theirs")
     # What the program does before the call comes before it.
     def f(x, model, seen):
         seen.append(1)
@@ -735,6 +749,21 @@ def test_tensor_subclasses():
     speed = Units(torch.ones(3), "m")
     got = fusebox.compile(lambda a: torch.cat([a, Units(a.value, "m")]), fullgraph=True)(speed)
     expect(got.unit == "m" and got.value.shape == (6,), "objects that are no tensors answer too")
+
+
+def test_function_modes_left_entered():
+    class Noting(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def program(x, mode):
+        torch._C._push_on_torch_function_stack(mode)
+        return x + 1
+
+    mode = Noting()
+    got = fusebox.compile(program, fullgraph=True)(torch.ones(2), mode)
+    left = torch._C._pop_torch_function_stack()
+    expect(left is mode and got.tolist() == [2, 2] and torch._C._len_torch_function_stack() == 0, "the mode is entered when the frame has returned")
 
 
 def test_attributes_of_tensors():

@@ -326,7 +326,7 @@ def test_modes():
 
     recorder = alike("modes", program, x(grad=True), x(6, 3, grad=True))
     wanted = [torch._C._set_grad_enabled, operator.mul, torch._C._set_grad_enabled, torch.amp.autocast_mode._enter_autocast, operator.matmul,
-              torch.amp.autocast_mode._exit_autocast, operator.mul]
+              torch.amp.autocast_mode._exit_autocast, *[torch._C._set_grad_enabled] * 2, operator.mul]  # of four switches, two that take each other back are gone
     expect(recorder.targets()[0] == wanted, f"modes: {recorder.targets()[0]}")
     fusebox.reset()
     recorder = Recorder()

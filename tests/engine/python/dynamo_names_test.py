@@ -224,6 +224,32 @@ def test_what_is_allowed_in_a_graph():
     expect(backend.graphs == [["add"], ["add"]], str(backend.graphs))
 
 
+def test_ignored_functions_are_left_out():
+    import logging
+    one, other, said = logging.getLogger("fusebox.one"), logging.getLogger("fusebox.other"), []
+
+    def tell(x):
+        said.append(x.shape[0])
+
+    def program(x):
+        one.error("one")
+        other.error("other")
+        tell(x)
+        return x * 2
+
+    f, x = torch.compile(program), torch.ones(2)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    for logger in (one, other):
+        logger.addHandler(handler)
+        logger.propagate = False
+    for ignored, wanted, told in (({one.error, tell}, "other\n", 0), (set(), "one\nother\n", 1), ({logging.Logger.error}, "", 1)):
+        stream.truncate(0), stream.seek(0), said.clear()
+        with torch._dynamo.config.patch(ignore_logging_functions=ignored):
+            torch.testing.assert_close(f(x), x * 2)
+        expect((stream.getvalue(), len(said)) == (wanted, told), f"{ignored}: {stream.getvalue()!r} {said}")
+
+
 def test_substitutes_are_followed():
     called = []
     real = colorsys.rgb_to_yiq
@@ -318,6 +344,22 @@ def test_comptime_is_called_while_capturing():
     compiled = torch.compile(static, dynamic=True)
     for n in (3, 5):
         torch.testing.assert_close(compiled(x, n), x * n)
+
+
+def test_comptime_sees_what_was_assigned():
+    from torch._dynamo.comptime import comptime
+    texts = []
+
+    def program(x):
+        y = None
+        comptime(lambda ctx: texts.append(repr(ctx.get_local("y"))))
+        y = 3
+        comptime(lambda ctx: texts.append(repr(ctx.get_local("y"))))
+        return x * y
+
+    x = torch.ones(2)
+    torch.testing.assert_close(torch.compile(program, backend="eager", fullgraph=True)(x), program(x))
+    expect(texts == ["None", "3"], str(texts))
 
 
 def test_reasons_of_disabled_functions():

@@ -327,3 +327,40 @@ def function_modes_across_breaks_and_errors(compile):
         return y, mode.asked
 
     return [f(rows(), fail) for fail in (False, True, False)]
+
+
+class Shifting(TorchFunctionMode):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        return made + self.by if func is torch.mul else made
+
+
+@script
+def function_modes_stay_entered_or_left(compile):
+    """What a function enters or leaves is entered or left when it has returned."""
+    push, pop, count = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack, torch._C._len_torch_function_stack
+
+    def enters(x, mode):
+        push(mode)
+        return torch.mul(x, 2)
+
+    def leaves(x):
+        made = torch.mul(x, 2)
+        pop()
+        return made, torch.mul(x, 3)
+
+    def exchanges(x, mode):
+        pop()
+        push(mode)
+        return torch.mul(x, 4)
+
+    enter, leave, exchange = (compile(f) for f in (enters, leaves, exchanges))
+    one, two, x, results = Shifting(1), Shifting(10), torch.ones(2), []
+    for _ in range(2):
+        results += [enter(x, one), torch.mul(x, 1), enter(x, two), torch.mul(x, 1), count()]
+        results += [exchange(x, one), torch.mul(x, 1), *leave(x), count(), *leave(x), count(), torch.mul(x, 1)]
+    return results

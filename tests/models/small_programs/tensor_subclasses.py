@@ -431,3 +431,19 @@ def objects_that_answer(compile):
     f = compile(program)
     made = [m for _ in range(2) for m in f(Units(torch.randn(3), "kg"), torch.randn(3))]
     return [(m.value, m.unit) for m in made]
+
+
+class Doubling(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        return made * 2 if func in (torch.add, torch.Tensor.mul) else made
+
+
+@script
+def modes_come_before_classes(compile):
+    f = compile(lambda t, w: (torch.add(t, 1), t * 3, t.T, torch.add(w, 1).value, t.shape))
+    t, w = torch.randn(2, 3).as_subclass(Tagged), Paired(torch.randn(3), torch.rand(3))
+    with Doubling():
+        results = [f(t, w) for _ in range(2)]
+    results.append(f(t, w))
+    return [[(type(m).__name__, m.as_subclass(torch.Tensor) if isinstance(m, torch.Tensor) else m) for m in made] for made in results]
