@@ -422,6 +422,8 @@ class Evaluation final : public Operations {
   const GuardSet& guardSet() const { return *guards_; }
   Journal& journal() { return journal_; }
   trace::TraceContext& trace() { return *trace_; }
+  /// Expressions of the ints from outside that are none, by where they are read.
+  const std::unordered_map<const Source*, graph::SymExpr>& symbolicIntegers() const;
   /// What a debugger has seen of this evaluation (debug_stops.cpp).
   struct DebugState {
     bool repeats = false;        ///< a later attempt at the same segment: nothing new

@@ -598,4 +598,6 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
   return nothingCaptured(state, *why);
 }
 
+const std::unordered_map<const Source*, graph::SymExpr>& Evaluation::symbolicIntegers() const { return symbolicInputs_->integers(); }
+
 }  // namespace fusebox::capture

@@ -511,6 +511,16 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     sources.push_back(e_.origin(real.get())->source);
     inputs.push_back(PyRef::steal(Py_BuildValue("(OOs)", standIn.get(), real.get(), sources.back()->str().c_str())));
   }
+  // Ints that are symbols come after the tensors.
+  std::vector<std::pair<std::string, const Source*>> ints;
+  for (const auto& [source, expression] : e_.symbolicIntegers()) ints.emplace_back(source->str(), source);
+  std::sort(ints.begin(), ints.end());
+  for (const auto& [name, source] : ints) {
+    const graph::SymExpr& expression = e_.symbolicIntegers().at(source);
+    PyRef number = PyRef::steal(newSymIntObject(trace::toSymInt(expression, e_.trace().shapes())));
+    sources.push_back(source);
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OLs)", number.get(), static_cast<long long>(e_.trace().shapes().hint(expression)), name.c_str())));
+  }
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
   if (assumed_) outputs.push_back(assumed_);
   PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),

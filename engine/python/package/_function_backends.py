@@ -86,7 +86,7 @@ class FunctionBackend:
         if captured.sizes:
             if refused := _taken_for_granted(mode.shape_env, captured.guards):
                 return refused
-            compiled = Sized(compiled, list(captured.sizes.values()))
+            compiled = Sized(compiled, list(captured.sizes.values()), len(inputs))
         return Assuming(compiled) if captured.assumes else compiled
 
 
@@ -166,7 +166,7 @@ def _describe_values(module, inputs, captured, mode):
     try:
         with mode:
             fakes = _fakes(inputs, captured.dynamic, mode)
-            sizes = [fakes[i].shape[dim] for i, dim in captured.sizes.values()]
+            sizes = [_symbol(name, captured, mode) if dim is None else fakes[i].shape[dim] for name, (i, dim) in captured.sizes.items()]
             _describe_nodes(module, [*sizes, *fakes], mode)
     except Exception:  # sizes that hang on data, functions that look at values: the rest has none
         pass
@@ -192,6 +192,13 @@ def _fakes(inputs, dynamic, mode):
         context = StatelessSymbolicContext(dynamic_sizes=[kind(name, size) for name, size in zip(names, real.shape)])
         fakes.append(mode.from_tensor(real, symbolic_context=context, source=ConstantSource(f"input_{i}")))
     return fakes
+
+
+def _symbol(name, captured, mode):
+    """Of an int of the program."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+    return mode.shape_env.create_unspecified_symint_and_symbol(captured.ints[name], ConstantSource(name), DimDynamic.DYNAMIC)
 
 
 def _describe_nodes(module, inputs, mode):

@@ -36,14 +36,14 @@ class NotExpressible(Exception):
 
 
 class TorchGraph:
-    """A graph, and which of the region's inputs it reads. `sizes`: where its first placeholders, the sizes that are symbols, are found: (number
-    of the input, dimension) by the symbol's name. `dynamic`: the symbol of each dimension of each input, or None; `own_sizes`: what they are in
+    """A graph, and which of the region's inputs it reads; `inputs`: the tensors of these. `sizes`: where its first placeholders, the numbers that
+    are symbols, are found, by name: (number of the input, dimension), or None for an input that is an int. `dynamic`: the symbol of each dimension of each input, or None; `own_sizes`: what they are in
     the capture. `assumes`: its last result says whether the others count."""
 
     def __init__(self, root, graph, inputs, used_inputs, sizes, own_sizes, dynamic, assumes=False):
         self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes
         self.sizes, self.own_sizes, self.dynamic = sizes, own_sizes, dynamic
-        self.symbols, self.module = (), None
+        self.symbols, self.module, self.ints = (), None, {}
         self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
         self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
 
@@ -428,13 +428,14 @@ class _Builder:
 
 
 class Sized:
-    """What a backend made of a graph whose first inputs are sizes of the others: called with these alone."""
+    """What a backend made of a graph whose first inputs are sizes of the others, or ints, which come last here."""
 
-    def __init__(self, compiled, sizes):
-        self.compiled, self.sizes = compiled, sizes
+    def __init__(self, compiled, sizes, tensors):
+        self.compiled, self.sizes, self.tensors = compiled, sizes, tensors
 
     def __call__(self, *inputs):
-        return self.compiled(*(inputs[i].shape[dim] for i, dim in self.sizes), *inputs)
+        numbers = [inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self.sizes]
+        return self.compiled(*numbers, *inputs[:self.tensors])
 
 
 class Misfit(Exception):
@@ -464,17 +465,18 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
     root = torch.nn.Module()
     builder = _Builder(root)
-    found = {}  # a symbol of sizes → (input, dimension) each
+    found = {}  # a symbol of sizes → (input, dimension) each; None: the input itself
     for i, (stand_in, _, _) in enumerate(inputs):
-        for dim, size in enumerate(stand_in.shape):
+        for dim, size in enumerate(stand_in.shape) if isinstance(stand_in, torch.Tensor) else [(None, stand_in)]:
             if isinstance(size, torch.SymInt):
                 found.setdefault(str(size), []).append((i, dim))
     if not all(name.isidentifier() for name in found):
         raise NotExpressible(-1, "a size of an input is an expression over others")
     for name in found:
         builder.sizes[name] = builder.placeholder(name, None)
-    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source in inputs]
-    for node, (stand_in, real, source) in zip(nodes, inputs):
+    tensors = [given for given in inputs if isinstance(given[0], torch.Tensor)]
+    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source in tensors]
+    for node, (stand_in, real, source) in zip(nodes, tensors):
         builder.bind(real, node)
         node.meta["source"] = source
     for i, row in enumerate(rows):
@@ -492,6 +494,8 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
             used.append(i)
         else:
             graph.erase_node(node)
+    tensors = [inputs[i] for i in used]
+    used += [i for i in range(len(nodes), len(inputs)) if i in needed]
     sizes = {}
     for name, places in found.items():
         place = next(((used.index(i), dim) for i, dim in places if i in used), None)
@@ -499,7 +503,9 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
             sizes[name] = place
         else:
             graph.erase_node(builder.sizes[name])
-    dynamic = [[str(size) if isinstance(size, torch.SymInt) else None for size in inputs[i][0].shape] for i in used]
-    own_sizes = {name: inputs[used[i]][0].shape[dim] for name, (i, dim) in sizes.items()}
+    dynamic = [[str(size) if isinstance(size, torch.SymInt) else None for size in stand_in.shape] for stand_in, _, _ in tensors]
+    own_sizes = {name: inputs[used[i]][0] if dim is None else inputs[used[i]][0].shape[dim] for name, (i, dim) in sizes.items()}
     graph.lint()
-    return TorchGraph(root, graph, [inputs[i][1] for i in used], used, sizes, own_sizes, dynamic, assumes)
+    made = TorchGraph(root, graph, [real for _, real, _ in tensors], used, sizes, own_sizes, dynamic, assumes)
+    made.ints = {name: inputs[used[i]][1] for name, (i, dim) in sizes.items() if dim is None}
+    return made

@@ -696,6 +696,7 @@ def test_sizes_are_symbols():
         "two sizes": (lambda a, b: torch.cat([a, b]).mean(0) / (a.shape[0] + b.shape[0]), lambda n: (torch.randn(n, 6), torch.randn(2 * n + 1, 6))),
         "made inside": (lambda a: a + torch.arange(a.shape[0])[:, None] - max(a.shape[0], 3), lambda n: (torch.randn(n, 6),)),
         "a result": (lambda a: (a * 2, a.shape[0] * 3), lambda n: (torch.randn(n, 6),)),
+        "an int": (lambda a, n: a.view(n, -1) * (n // 2), lambda n: (torch.randn(n * 6), n)),
     }
     for what, (program, inputs) in programs.items():
         for dynamic in (None, True):
