@@ -82,8 +82,15 @@ at::Tensor lazyZeros(const at::Tensor& like) {
   return at::from_blob(memory, like.sizes(), like.strides(), [](void* p) { std::free(p); }, like.options().device(at::kCPU));
 }
 
+// Memory of zeros says all about a tensor: one that is quantised has a scale as well, a sparse one its indices.
+bool isPlain(const c10::IValue& value) {
+  bool plain = true;
+  forEachTensor(value, [&](const at::Tensor& t) { plain = plain && (!t.defined() || (t.layout() == at::kStrided && !at::isQIntType(t.scalar_type()))); });
+  return plain;
+}
+
 // Runs the real kernel on zeros that lie in memory as the arguments do.
-void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack, bool onDevice) {
+void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack, bool onDevice) {
   const auto zeros = [&](const at::Tensor& t) {
     return onDevice ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCUDA)).zero_() : lazyZeros(t);
   };
@@ -92,6 +99,7 @@ void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack, bool onDevic
     mapTensors((*stack)[i], [&](const at::Tensor& t) { return t.defined() && t.device().is_meta() ? zeros(t) : t; });
   op.callBoxed(stack);
   size_t count = op.schema().returns().size();
+  if (!std::all_of(stack->end() - static_cast<ptrdiff_t>(count), stack->end(), isPlain)) refuse(facts);
   for (size_t i = stack->size() - count; i < stack->size(); ++i)
     mapTensors((*stack)[i], [](const at::Tensor& t) -> at::Tensor {
       if (!t.defined()) return t;
@@ -110,10 +118,11 @@ void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, t
     pybind11::gil_scoped_acquire gil;
     if (!error.matches(PyExc_NotImplementedError)) throw;
   }
-  if (!facts.name.starts_with("aten::") || facts.dynamicShape || facts.dataDependent) refuse(facts);
+  const bool plain = std::all_of(arguments.begin(), arguments.end(), isPlain);
+  if (!facts.name.starts_with("aten::") || facts.dynamicShape || facts.dataDependent || !plain) refuse(facts);
   stack->resize(base);
   for (auto& a : arguments) stack->push_back(std::move(a));
-  probe(op, stack, shape::forCuda());
+  probe(op, facts, stack, shape::forCuda());
 }
 
 void makeRowMajor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -129,7 +138,7 @@ void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::
     case OperatorFacts::Route::HiddenMeta: return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
     case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
-    case OperatorFacts::Route::Probe: return probe(op, stack, facts.shape().onDevice);
+    case OperatorFacts::Route::Probe: return probe(op, facts, stack, facts.shape().onDevice);
     case OperatorFacts::Route::None: break;
   }
   refuse(facts);
