@@ -15,6 +15,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -166,7 +167,7 @@ std::shared_ptr<Entry> FrameRun::find(const GlobalState& now, bool* failed) {
 std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const GlobalState now = GlobalState::current();
   const char* why = now.refusal();
-  if (!why && now.functionModes && options_->function) why = "a torch function mode is active";
+  if (!why && now.functionModes && options_->function && defaultDeviceMode()) why = "a torch function mode is active beside that of a default device";
   if (why) {
     std::string told = why;
     if (const char* transform = trace::currentTransform())
@@ -319,6 +320,7 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
     // What their classes make of functions is in the graph.
     const bool areOfClasses = std::any_of(inputs.begin(), inputs.end(), [](PyObject* o) { return isTensorObject(o) && isFollowedClass(Py_TYPE(o)); });
     const ClassesNotAsked off(areOfClasses);
+    const ProgramModesAside modes;
     given = PyRef::steal(PyObject_Vectorcall(callable.get(), inputs.data(), inputs.size(), nullptr));
   }
   if (recorder) recorder->call(entry.compile, start, nowNs() - start);

@@ -18,6 +18,7 @@
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/runtime/error_text.h"
@@ -447,6 +448,7 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
   // Hooks of the program on what is saved for backward (checkpoint's) are for the graph's runs.
   const at::impl::SavedTensorDefaultHooksTLS hooks = at::SavedTensorDefaultHooks::get_tls_state();
   at::SavedTensorDefaultHooks::set_tls_state({});
+  const ProgramModesAside modes;
   PyRef made = PyRef::steal(PyObject_CallMethod(options_->function, "compile", "Os", segment.torchGraph.get(), e.function.c_str()));
   at::SavedTensorDefaultHooks::set_tls_state(hooks);
   e.compileNs = nowNs() - start;

@@ -51,6 +51,17 @@ bool isDeviceMode(PyObject* mode) {
 
 }  // namespace
 
+ProgramModesAside::ProgramModesAside() {
+  int64_t below = 0;
+  const int64_t all = PythonTorchFunctionTLS::stack_len();
+  while (below < all && isDeviceMode(functionModeAt(below))) ++below;
+  for (int64_t i = below; i < all; ++i) modes_.emplace_back(PythonTorchFunctionTLS::pop_stack());
+}
+
+ProgramModesAside::~ProgramModesAside() {
+  for (; !modes_.empty(); modes_.pop_back()) PythonTorchFunctionTLS::push_onto_stack(std::static_pointer_cast<c10::SafePyObject>(modes_.back()));
+}
+
 void FunctionModes::placeSentinel() {
   if (isPlaced_) return;
   auto* sentinel = PyObject_New(SentinelObject, sentinelType());
@@ -97,7 +108,6 @@ Py_ssize_t FunctionModes::count() const {
 }
 
 void FunctionModes::push(PyObject* mode) {
-  if (e_.torchCalls()) e_.breakHere("torch function mode", "a backend that is a function is not given torch function modes");
   changedAt_ = e_.rootCount();
   modes_.push_back(PyRef::borrow(mode));
   placeSentinel();
@@ -106,6 +116,7 @@ void FunctionModes::push(PyObject* mode) {
 PyRef FunctionModes::pop() {
   if (modes_.empty()) e_.breakHere("torch function mode", "a torch function mode that is not the program's own is left");
   changedAt_ = e_.rootCount();
+  ++answers_;  // torch's own functions in Python ask a mode so
   PyRef mode = std::move(modes_.back());
   modes_.pop_back();
   if (modes_.empty()) removeSentinel();
@@ -140,10 +151,11 @@ bool FunctionModes::settle(bool done) {
 
 PyRef FunctionModes::ask() {
   asked_ = 0;
+  ++answers_;
   const PyRef given = std::move(arguments_);
   std::vector<PyRef> keep;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) keep.push_back(PyRef::borrow(PyTuple_GET_ITEM(given.get(), i)));
-  if (!e_.sourceOf(keep[0].get())) e_.pin(keep[0].get(), Why::Process);
+  if (!e_.origin(keep[0].get())) e_.pin(keep[0].get(), Why::Process);
   // The program's own objects, where C code was given copies of them.
   PyRef args = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(keep[2].get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args.get()); ++i)

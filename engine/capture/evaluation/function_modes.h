@@ -2,6 +2,7 @@
 
 #include <Python.h>
 
+#include <memory>
 #include <vector>
 
 #include "engine/capture/cpython/py_ref.h"
@@ -9,6 +10,18 @@
 namespace fusebox::capture {
 
 class Evaluation;
+
+/// The program's modes are off torch's stack while it lives, those of a default device below them stay. What runs then is a graph, in which the
+/// modes have had their say, or who makes one.
+class ProgramModesAside {
+ public:
+  ProgramModesAside();
+  ~ProgramModesAside();
+  ProgramModesAside(const ProgramModesAside&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<void>> modes_;
+};
 
 /// Torch function modes of the program while a segment is evaluated (`with` a subclass of TorchFunctionMode). Torch's own stack holds one mode of
 /// the evaluator's in their place: C code that asks it is answered by nothing but a marker, and what it asked is then asked of the program's mode,
@@ -32,6 +45,8 @@ class FunctionModes {
   PyRef pop();
   PyRef at(Py_ssize_t index);
 
+  /// How often a mode of the program has been asked, or taken off its stack, so far.
+  size_t answers() const { return answers_; }
   /// C code has asked since this was asked last.
   bool wasAsked() const { return asked_ > 0; }
   /// What the program's mode says, where C code gave `result` for it; a break where it is not the mode's answer that it gives.
@@ -54,6 +69,7 @@ class FunctionModes {
   int64_t changedAt_ = 0;       ///< root instruction that entered or left one last
   bool isPlaced_ = false;
   int asked_ = 0;
+  size_t answers_ = 0;
   PyRef arguments_;             ///< function, types, args and, where there are any, kwargs
 };
 

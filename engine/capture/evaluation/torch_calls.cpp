@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/fresh_contents.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -127,17 +128,20 @@ TorchCalls::Scope::Scope(TorchCalls* calls) : calls_(calls) {
   rows_ = calls->rows_.size();
   operators_ = calls->operators();
   accounted_ = calls->accounted_;
+  answers_ = calls->e_.functionModes().answers();
 }
 
+bool TorchCalls::Scope::wasAnswered() const { return calls_->e_.functionModes().answers() != answers_; }
+
 void TorchCalls::Scope::done(PyObject* callable, const CallArguments& a, PyObject* result, Kind kind) {
-  if (!calls_ || !result) return;
+  if (!calls_ || !result || wasAnswered()) return;
   const bool inner = calls_->rows_.size() > rows_, made = calls_->operators() > operators_;
   if (kind == Kind::Function && !made && !inner && !(hasTensor(result) && isTorchs(callable))) return;
   calls_->add(*this, kind, PyRef::borrow(callable), positionalOf(a), keywordsOf(a), result);
 }
 
 void TorchCalls::Scope::done(const char* operation, std::initializer_list<PyObject*> args, PyObject* result) {
-  if (!calls_ || !result || calls_->operators() == operators_) return;
+  if (!calls_ || !result || calls_->operators() == operators_ || wasAnswered()) return;
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
   Py_ssize_t i = 0;
   for (PyObject* argument : args) PyTuple_SET_ITEM(tuple.get(), i++, frozen(argument).release());
@@ -223,7 +227,7 @@ TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a
 }
 
 void TorchCalls::done(const Scope& scope, const Whole& whole, PyObject* function, PyObject* result) {
-  if (!whole.args || !result) return;
+  if (!whole.args || !result || scope.wasAnswered()) return;
   const bool isMode = whole.kind != Kind::Function;
   const bool inner = rows_.size() > scope.rows_, made = operators() > scope.operators_;
   if (!isMode && !inner && !made && !hasTensor(result)) return;

@@ -41,7 +41,9 @@ class TorchCalls {
    private:
     friend class TorchCalls;
     TorchCalls* calls_;
-    size_t rows_ = 0, operators_ = 0, accounted_ = 0;
+    size_t rows_ = 0, operators_ = 0, accounted_ = 0, answers_ = 0;
+    /// A torch function mode was asked instead: what it called is written down.
+    bool wasAnswered() const;
   };
 
   /// What one call of a Python function of torch's amounts to.

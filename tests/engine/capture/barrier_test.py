@@ -134,8 +134,12 @@ class ModesTest(unittest.TestCase):
             self.assertEqual(mode.asked, asked)
             self.assertTrue(torch.equal(got, (x * 3 * 2 + 1) * 2))
         self.assertTrue(torch.equal(f(x), x * 3 + 1))
-        with Doubled(), self.assertRaisesRegex(Exception, "mode is active"):  # a function would be asked again
-            fusebox.compile(lambda x: x * 2, fullgraph=True, backend=lambda module, inputs: module)(torch.ones(2))
+        ones = torch.ones(2)
+        with Doubled() as mode:  # a function of Python is not asked again
+            got = fusebox.compile(lambda x: x * 2, fullgraph=True, backend=lambda module, inputs: module)(ones)
+        self.assertEqual((mode.asked, got.tolist()), (1, [4.0, 4.0]))
+        with torch.device("cpu"), Doubled(), self.assertRaisesRegex(Exception, "mode is active"):  # what it runs makes needs the device's mode
+            fusebox.compile(lambda x: x * 2, fullgraph=True, backend=lambda module, inputs: module)(ones)
 
 
 class CustomFunctionTest(unittest.TestCase):

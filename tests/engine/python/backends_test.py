@@ -338,6 +338,33 @@ def test_modes():
     expect(len(recorder.graphs) == 2, f"grad mode is guarded: {len(recorder.graphs)}")
 
 
+def test_function_modes():
+    """The graph has what the modes make of the program's calls, and runs without them."""
+    class Scaling(torch.overrides.TorchFunctionMode):
+        def __init__(self, by, *functions):
+            super().__init__()
+            self.by, self.functions = by, functions
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            made = func(*args, **(kwargs or {}))
+            return made * self.by if func in self.functions else made
+
+    def program(a):
+        with Scaling(5, torch.neg):
+            b = torch.neg(a)
+        return torch.add(a, 1), F.relu(a) + a.T, b
+
+    recorder = Recorder()
+    compiled, a = torch.compile(program, backend=recorder, fullgraph=True), torch.randn(3, 3)
+    modes = Scaling(2, torch.add, torch.neg), Scaling(3, F.relu)
+    for entered in ((), modes[:1], modes, modes[::-1], modes):
+        with contextlib.ExitStack() as stack:
+            for mode in entered:
+                stack.enter_context(mode)
+            same(f"{len(entered)} modes", compiled(a), program(a))
+    expect(len(recorder.graphs) == 4, f"modes are guarded, in their order: {len(recorder.graphs)}")
+
+
 def test_autograd():
     class Triples(torch.autograd.Function):
         @staticmethod
