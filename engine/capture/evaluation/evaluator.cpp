@@ -556,6 +556,21 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
   NumbersOrConstants numbers{asked};
   int64_t stopAt = -1;
   std::optional<GraphBreak> why;
+  // Symbols may be what ends the segment before the place where they are met.
+  struct MetSymbols {
+    SymbolicPolicy* policy;
+    bool used = false, strict = false;
+    void note() {
+      if (!policy) return;
+      used = used || policy->used;
+      strict = strict || policy->strict;
+    }
+    ~MetSymbols() {
+      if (!policy) return;
+      policy->used = policy->used || used;
+      policy->strict = policy->strict || strict;
+    }
+  } met{asked.symbolic};
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     std::optional<CaptureBreak> stopped;
     int64_t reached = 0;
@@ -581,6 +596,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
         reached = evaluation.rootCount();
       }
       stopped->what.isError = evaluation.breaksAreErrors;
+      met.note();
       if (!stopped->first && numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
       if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
