@@ -564,8 +564,8 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     return it->second;
   }
   if (e_.isTensor(object)) return tensor(object);
-  if (PyObject* address = addressIn(e_, object))
-    throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};
+  for (PyObject* address = addressIn(e_, object); address; address = addressIn(e_, object))
+    if (!e_.settleAddress(address)) throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};
   if (isConstantValue(object)) return constant(object);
   if (isSymbolicNumber(object)) return number(object);
   Origin* origin = e_.origin(object);

@@ -351,13 +351,18 @@ class Evaluation final : public Operations {
   PyObject* heard(const CallArguments& a, const std::function<PyObject*()>& call);
   /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
   void noteLeaf(PyObject* tensor);
-  /// The address of an object as id() gives it. Stand-ins and what this segment makes have others when it runs, so an address may only
-  /// be the key of a dict that this segment made (deepcopy's memo), which refuseAddress() sees to.
+  /// The address of an object as id() gives it. What this segment makes has another when it runs, so an address may only
+  /// be the key of a dict that this segment made (deepcopy's memo), which refuseAddress() sees to. That of an object that existed before is a
+  /// number once the object is guarded to be that one.
   PyRef addressOf(PyObject* object);
   bool isAddress(PyObject* o) const { return !addresses_.empty() && PyLong_CheckExact(o) && addresses_.count(PyLong_AsVoidPtr(o)) > 0; }
   void refuseAddress(PyObject* o) {
-    if (isAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
+    if (isAddress(o) && !settleAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
   }
+  /// From here on an address is a constant. False: it is that of an object which this segment made.
+  bool settleAddress(PyObject* address);
+  /// The same of whatever says where an object lies.
+  bool settleObject(PyObject* object);
   /// The same for the elements of a tuple or list and the keys of a set or dict, among which something else is looked for.
   void refuseAddressesIn(PyObject* container);
   /// A call that is made for real after the graph has run, in its place among the effects (deferred_calls.cpp). `observes`: it may run

@@ -124,6 +124,15 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
     if (!hasKnownText(exposed.get())) breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " holds an address");
     return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
   }
+  const reprfunc text = Py_TYPE(value)->tp_repr;
+  const bool isUsual = text == PyBaseObject_Type.tp_repr || text == PyFunction_Type.tp_repr;
+  // The class may be given another name, and a function another __qualname__.
+  if (isUsual && !isFresh(value) && settleObject(value)) {
+    PyObject* named = PyFunction_Check(value) ? value : reinterpret_cast<PyObject*>(Py_TYPE(value));
+    PyRef module = PyFunction_Check(value) ? none() : getAttr(named, internedName("__module__")), name = getAttr(named, internedName("__qualname__"));
+    if (!module || !name) return {};
+    return PyRef::steal(conversion == 'a' ? PyObject_ASCII(value) : PyObject_Repr(value));
+  }
   breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " depends on its address");
 }
 

@@ -341,8 +341,25 @@ PyRef Evaluation::translate(PyObject* element, const Source* source) {
 }
 
 PyRef Evaluation::addressOf(PyObject* object) {
+  const Origin* o = isStandIn(object) ? origins_.find(object) : nullptr;
+  if (o && o->source && o->twin) object = o->twin.get();  // the program's own tensor
   addresses_.emplace(object, rootCount_);
   return PyRef::steal(PyLong_FromVoidPtr(object));
+}
+
+bool Evaluation::settleObject(PyObject* object) {
+  const Origin* o = origins_.find(object);
+  if (!o || !o->source) return false;
+  if (o->source->kind != Source::Kind::Pinned) guard(GuardKind::IdMatch, o->source, object);
+  ownToProcess("the id of an object");
+  return true;
+}
+
+bool Evaluation::settleAddress(PyObject* address) {
+  auto* object = static_cast<PyObject*>(PyLong_AsVoidPtr(address));
+  if (!settleObject(object)) return false;
+  addresses_.erase(object);
+  return true;
 }
 
 void Evaluation::refuseAddressesIn(PyObject* container) {

@@ -213,6 +213,29 @@ def test_deques_from_outside():
         pass
 
 
+def test_ids_of_objects_from_outside():
+    """Such an object is guarded to be the one, so that its id is a number and its text known."""
+    class Thing:
+        pass
+
+    def helper():
+        pass
+
+    def program(x, thing, tensor, wanted):
+        y = x + 1 if id(thing) == wanted or id(tensor) == wanted else x - 1
+        return y, id(thing), id(tensor) // 2, repr(thing), f"{helper}", str(helper)
+
+    things, tensors = [Thing(), Thing()], [torch.ones(1), torch.ones(1)]
+    compiled = fusebox.compile(program, fullgraph=True)
+    for thing in things:
+        for tensor in tensors:
+            for wanted in (things[0], tensors[1]):
+                ours, eagers = compiled(torch.ones(2), thing, tensor, id(wanted)), program(torch.ones(2), thing, tensor, id(wanted))
+                expect(ours[0].tolist() == eagers[0].tolist() and ours[1:] == eagers[1:], f"ids: {ours} instead of {eagers}")
+    Thing.__qualname__ = "Renamed"
+    expect(compiled(torch.ones(2), things[0], tensors[0], 0)[3] == repr(things[0]), "text of an object whose class has another name since")
+
+
 def test_index_of_a_deque():
     def program(x, d):
         made = collections.deque([3, "a", x.shape, 3])
