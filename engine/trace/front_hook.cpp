@@ -96,7 +96,7 @@ bool rewriteOneHot(Stack* stack) {
   if (classes <= 0 || self.scalar_type() != at::kLong || self.sym_numel() == 0) return false;
   at::_assert_async(self.ge(0).all(), "Class values must be non-negative.");
   at::_assert_async(self.lt(classes).all(), "Class values must be smaller than num_classes.");
-  auto out = self.unsqueeze(-1).eq(at::arange(classes, self.options())).to(at::kLong);
+  auto out = self.contiguous().unsqueeze(-1).eq(at::arange(classes, self.options())).to(at::kLong);  // row by row, whatever self is
   torch::jit::drop(*stack, 2);
   stack->push_back(std::move(out));
   return true;

@@ -294,7 +294,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
   }
   for (auto& r : schema.returns()) (mentionsTensor(r.type()) ? facts.returnsTensor : facts.returnsObject) = true;
   facts.dataDependent = op.hasTag(at::Tag::data_dependent_output);
-  facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape);
+  facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape) || facts.name == "aten::_unique";  // which has no tag
   chooseShapes(op, facts);
   return facts;
 }

@@ -37,8 +37,9 @@ class NotExpressible(Exception):
 
 class TorchGraph:
     """A graph, and which of the region's inputs it reads; `inputs`: the tensors of these. `sizes`: where its first placeholders, the numbers that
-    are symbols, are found, by name: (number of the input, dimension), or None for an input that is an int. `dynamic`: the symbol of each dimension of each input, or None; `own_sizes`: what they are in
-    the capture. `assumes`: its last result says whether the others count."""
+    are symbols, are found, by name: (number of the input, dimension), or None for an input that is an int. `dynamic`: the symbol of each dimension
+    of each tensor, or None. `own_sizes`: what the numbers are in the capture, `ints`: what those of the program are now, `symbols`: what PyTorch's
+    description of the graph, `module`, has for them. `assumes`: its last result says whether the others count."""
 
     def __init__(self, root, graph, inputs, used_inputs, sizes, own_sizes, dynamic, assumes=False):
         self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes

@@ -22,6 +22,7 @@ OPEN = {
     "resize_as_": "functionalisation reads the storage offset of what is resized",
     "nn.functional.interpolate.nearest": "PyTorch's symbolic floats have no __trunc__ without its own nodes",
     "nn.functional.interpolate.nearest-exact": "PyTorch's symbolic floats have no __trunc__ without its own nodes",
+    "nn.functional.fractional_max_pool3d": "PyTorch's symbolic floats have no __trunc__ without its own nodes",
     "nn.functional.interpolate.area": "PyTorch's symbolic floats have no __trunc__ without its own nodes",
 }
 

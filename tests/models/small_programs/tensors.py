@@ -839,3 +839,16 @@ def packets_of_operators(compile):
     aten = torch.ops.aten
     f = compile(lambda a, i, b: (aten.scatter(a, 1, i, b), aten.scatter(a, 1, i, 2.0), aten.add(a, b), aten.add(a, 1), aten.sum(b), aten.sum(b, [0])))
     return f(torch.zeros(2, 3), torch.tensor([[0], [2]]), torch.randn(2, 3))
+
+
+@script
+def one_hot_lies_row_by_row(compile):
+    f = compile(lambda c: F.one_hot(c.permute(2, 0, 1), 5))
+    found = f(torch.randint(5, (2, 3, 4)))
+    return found, found.stride()
+
+
+@script
+def sizes_that_data_decide_without_a_tag(compile):
+    f = compile(lambda x: torch._unique(x)[0] * 2)
+    return [f(torch.tensor(v)) for v in ([1, 1, 2], [3, 4, 5, 3], [7])]
