@@ -6,6 +6,7 @@
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/sym_int.h"
@@ -145,6 +146,7 @@ std::optional<PyRef> Evaluation::symbolicBinary(int op, PyObject* a, PyObject* b
     PyRef x = plainNumber(a, use), y = x ? plainNumber(b, use) : PyRef();
     return y ? binary(op, x.get(), y.get()) : PyRef();
   };
+  if (answersTorchFunctions(other)) return std::nullopt;
   if (isNumber(other) || (isTensor(other) && mayBePython(other))) return onConstants("an operand beside a tensor");
   if (isTensor(other)) {
     if (isDeferred(symbolic)) return deferredBesideTensor(*this, op, a, b);

@@ -32,6 +32,20 @@ def length_of_a_tensor_whose_class_answers(compile, engine):
 
 
 @edge
+def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile, engine):
+    """Its class hears of each operator once, with the number, in every call; also where the number is a symbol."""
+    heard = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append((func.__name__, args[1]))
+            return super().__torch_function__(func, types, args, kwargs or {})
+    fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i)]
+    return [f(torch.ones(2).as_subclass(Noting), i) for f in fs for i in (3, 4, 5, 6)], heard
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
