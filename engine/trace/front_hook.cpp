@@ -355,9 +355,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     strides.finish();
     if (held) held->say();
   }
-  forEachTensor(writtenList, [](const at::Tensor& t) {
-    if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
-  });
+  forEachTensor(writtenList, [](const at::Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); });
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [&](const at::Tensor& t) {

@@ -46,6 +46,46 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
 
 
 @edge
+def errors_of_operators_on_tensors_of_a_class(compile, engine):
+    """Also the first error that a class sees."""
+    def caught(x):
+        try:
+            return x.view(7)
+        except RuntimeError as error:
+            return x + len(str(error))
+
+    told = []
+    for _ in range(3):
+        class Own(torch.Tensor):
+            pass
+        for f in (lambda x: x.t(), lambda x: x.unfold(0, 9, 1), caught):
+            f = compile(f)
+            told += [raised(f, x) for x in (torch.ones(2, 2, 2).as_subclass(Own), torch.ones(2, 2, 2))]
+    return told
+
+
+@edge
+def views_of_tensors_of_inference_mode(compile, engine):
+    """They are tensors of inference mode; a write outside of it raises after it has written, once."""
+    def written(x):
+        part = x[0]
+        part.mul_(2)
+        return x + 1
+
+    def lists(xs):
+        torch._foreach_add_([x[0] for x in xs], 1.0)
+
+    with torch.inference_mode():
+        a, b = torch.ones(2, 2) * 3, torch.ones(2, 2)
+    told = []
+    for _ in range(2):
+        told += [raised(compile(written), a), a[0, 0].item(), compile(lambda x: x[0].is_inference())(a), raised(compile(lists), [a, b]), b[0, 0].item()]
+        with torch.inference_mode():
+            told += [compile(written)(a), compile(lambda x: x[0].is_inference())(torch.ones(2, 2)), compile(lists)([a, b]), b[0, 0].item()]
+    return told
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
