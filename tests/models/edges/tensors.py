@@ -41,8 +41,15 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             heard.append((func.__name__, *args[1:]))
             return super().__torch_function__(func, types, args, kwargs or {})
-    fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i)]
-    return [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)], heard
+    fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i, lambda x, i: x * sum([i, 0.5]) / (i * 0.25))]
+    kinds = [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)]
+    numbers = [1.0, 2.0]
+
+    @compile
+    def computed(x):
+        numbers.append(numbers[-1] + 1)
+        return x * sum(numbers) / len(numbers)
+    return kinds, [type(computed(torch.ones(2).as_subclass(Noting))) is Noting for _ in range(4)], heard
 
 
 @edge
