@@ -21,6 +21,7 @@
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/written_lists.h"
 #include "engine/trace/written_strides.h"
 
 namespace fusebox::trace {
@@ -326,6 +327,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   }
   swapRealTensors(*context, facts, args);
   if (carryOutWrite(facts, op, args, stack)) return;
+  if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;

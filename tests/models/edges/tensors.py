@@ -93,6 +93,30 @@ def views_of_tensors_of_inference_mode(compile, engine):
 
 
 @edge
+def lists_with_a_tensor_that_is_there_twice(compile, engine):
+    """Operators over lists write one tensor after another, and the next sees it."""
+    def within(xs, numbers):
+        torch._foreach_sqrt_(xs)
+        torch._foreach_mul_(xs, [2.0, 3.0, 4.0])
+        torch._foreach_addcdiv_(xs, xs, [x + 1 for x in xs], numbers)
+        return [x * 1 for x in xs]
+
+    def between(xs, ys):
+        torch._foreach_add_(xs, ys)
+        return [x * 1 for x in xs]
+
+    told, numbers = [], torch.tensor([1.0, 2.0, 3.0])
+    for dynamic in (None, True):
+        f, g = (compile(fn, dynamic=dynamic) for fn in (within, between))
+        for order in ((0, 1, 2), (0, 0, 1), (2, 1, 2)):
+            base = torch.arange(1.0, 13).reshape(3, 4)
+            rows = [base[i] for i in range(3)]
+            xs = [rows[i] for i in order]
+            told += [f(xs, numbers), base.clone(), g(xs[:2], [xs[1], xs[0]]), base]
+    return told
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
