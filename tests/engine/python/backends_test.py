@@ -1132,6 +1132,34 @@ def test_errors():
             expect(False, "an unknown name: no error")
 
 
+def test_data_of_inputs():
+    def program(x, y, w):
+        x.data = y
+        x.mul_(2)
+        w.data = y * 3
+        y.data = torch.zeros(0)
+        return x + 1
+
+    def uses(w, y):
+        w.data = y
+        return w * 2
+
+    def made():
+        return torch.ones(4), torch.arange(4.0), torch.ones(4, requires_grad=True)
+
+    ours, theirs, kept = made(), made(), Recorder()
+    versions = [t._version for t in ours]
+    same("data that are exchanged", torch.compile(program, backend=kept, fullgraph=True)(*ours), program(*theirs))
+    for name, got, wanted in zip("xyw", ours, theirs):
+        same(f"data of {name}", got.detach(), wanted.detach())
+    expect([t._version for t in ours] == [t._version for t in theirs], f"counted writes: {versions}, {[t._version for t in ours]}")
+    expect(len(kept.graphs) == 1, f"one graph: {len(kept.graphs)}")
+    for backend in (Recorder(), "aot_eager"):
+        w = torch.ones(4, requires_grad=True)  # its gradient goes through no value that the graph has for it
+        torch.compile(uses, backend=backend)(w, torch.arange(4.0)).sum().backward()
+        same("the gradient of what has other data", w.grad, torch.full((4,), 2.0))
+
+
 def test_optimized_module():
     import torch._dynamo
 
