@@ -1132,6 +1132,33 @@ def test_errors():
             expect(False, "an unknown name: no error")
 
 
+def no_cosine(gm, example_inputs):
+    if any(n.target is torch.cos for n in gm.graph.nodes):
+        raise ValueError("no cosine here")
+    return gm.forward
+
+
+def test_failures_are_made_small():
+    import os
+    import tempfile
+    from torch._dynamo import config
+    torch._dynamo.register_backend(no_cosine, name="no_cosine")
+
+    def program(x):
+        return torch.cos(torch.sin(x) + 1) * 2
+
+    with tempfile.TemporaryDirectory() as folder, config.patch(repro_after="dynamo", repro_level=2, debug_dir_root=folder):
+        try:
+            torch.compile(program, backend="no_cosine")(torch.ones(3))
+        except Exception as error:
+            expect("no cosine here" in str(error), f"the error: {error}")
+        else:
+            expect(False, "no error")
+        found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name == "minifier_launcher.py"]
+        expect(len(found) == 1, f"a script that makes it small: {found}")
+        expect(found and "no_cosine" in open(found[0]).read(), "the script names the backend")
+
+
 def test_data_of_inputs():
     def program(x, y, w):
         x.data = y
