@@ -408,9 +408,10 @@ for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch
 
 def test_counters_and_callbacks():
     from torch._dynamo.callback import callback_handler
-    from torch._dynamo.utils import counters
+    from torch._dynamo.utils import clear_compilation_metrics, counters, get_compilation_metrics
     seen = []
     torch._dynamo.reset()
+    clear_compilation_metrics()
     start = callback_handler.register_start_callback(lambda _: seen.append("start"))
     end = callback_handler.register_end_callback(lambda _: seen.append("end"))
     counters.clear()
@@ -422,6 +423,8 @@ def test_counters_and_callbacks():
     expect(counters["stats"]["unique_graphs"] == 2 and counters["stats"]["calls_captured"] == 2, str(counters))
     expect(sum(counters["graph_break"].values()) == 1, str(counters))
     expect(seen == ["start", "end"] * (len(seen) // 2) and seen, str(seen))
+    measured = [(m.co_name, m.graph_op_count, m.entire_frame_compile_time_s > 0) for m in get_compilation_metrics()]
+    expect(measured == [("breaks", 1, True)] * 2, f"what compiling cost: {measured}")
     counters.clear()
     torch.compile(breaks, backend="eager")(x)
     expect(not counters["stats"], "nothing was compiled again")
