@@ -471,7 +471,15 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
   return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
-               kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast";
+               kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
+               kMaskedInput[] = "masked_input";
+
+/// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
+PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional < 3 || !PyCallable_Check(a.args[0]) || !isTensorObject(a.args[1]) || !isPlainTensorClass(Py_TYPE(a.args[1])))
+    e.breakHere("unsupported call", "torch.masked is called with what is no plain tensor");
+  return ruleHigherOrder<kMaskedInput>(e, callable, a);
+}
 
 /// wrap(function, …) is the function's call; a backend in Python gets it as a graph of its own.
 PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
@@ -665,6 +673,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
+    {"torch.masked._ops._combine_input_and_mask", ruleMaskedInput},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},
     {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},

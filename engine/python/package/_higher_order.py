@@ -106,3 +106,11 @@ def associative_scan(combine_fn, xs, additional_inputs):
         raise RuntimeError("Associative_scan does currently not support gradients for lifted parameters!")
     made = generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
     return tuple(made) if has_gradient else made
+
+
+def masked_input(op, input, mask, *args):
+    """What torch.masked's `op` is given of a plain tensor: where the mask is not set, the number that changes nothing."""
+    from torch.masked import _ops
+    if mask is None:
+        return input
+    return _ops._where(_ops._input_mask(input, mask=mask), input, _ops._reduction_identity(op.__name__, input, *args))
