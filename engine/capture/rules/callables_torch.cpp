@@ -630,6 +630,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.device.__exit__", ruleDeviceMode},
     {"torch._C._log_api_usage_once", ruleNone},
     {"torch._C._get_device_properties", rulePure},
+    {"torch._C._accelerator_getAccelerator", rulePure},  // that PyTorch was built for
     {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},
     {"torch.autograd.forward_ad._maybe_load_decompositions", ruleSetUp},
     {"torch._C._functorch._vmap_increment_nesting", ruleEnterTransform},
