@@ -21,6 +21,7 @@
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/written_lists.h"
 #include "engine/trace/written_strides.h"
 
 namespace fusebox::trace {
@@ -192,23 +193,23 @@ bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts
   return true;
 }
 
-// In inference mode a view of a normal tensor is a normal tensor. Functionalisation makes its wrapper in the mode of the moment and then
-// cannot share the version counter, so the mode is lifted for such views.
-class NormalViews {
+// A view is a tensor of inference mode where its base is one, in whatever mode it is made. Functionalisation makes its wrapper in the mode
+// of the moment, so that is the base's for such operators: a normal view shares the version counter, and a view of a tensor of inference
+// mode is not written outside of that.
+class ViewsLikeTheirBase {
  public:
-  NormalViews(const c10::OperatorHandle& op, std::span<IValue> args) {
-    if (!c10::InferenceMode::is_enabled() || args.empty() || !args[0].isTensor() || !args[0].toTensor().defined()) return;
+  ViewsLikeTheirBase(const c10::OperatorHandle& op, std::span<IValue> args) : mode_(c10::InferenceMode::is_enabled()) {
+    if (args.empty() || !args[0].isTensor() || !args[0].toTensor().defined()) return;
     auto* alias = op.schema().arguments()[0].alias_info();
-    active_ = alias && !alias->isWrite() && !args[0].toTensor().is_inference();
-    if (active_) c10::AutogradState::get_tls_state().set_inference_mode(false);
+    if (alias && !alias->isWrite()) setMode(args[0].toTensor().is_inference());
   }
-  ~NormalViews() {
-    if (active_) c10::AutogradState::get_tls_state().set_inference_mode(true);
-  }
-  NormalViews(const NormalViews&) = delete;
+  ~ViewsLikeTheirBase() { setMode(mode_); }
+  ViewsLikeTheirBase(const ViewsLikeTheirBase&) = delete;
 
  private:
-  bool active_ = false;
+  static void setMode(bool inference) { c10::AutogradState::get_tls_state().set_inference_mode(inference); }
+
+  const bool mode_;
 };
 
 /// A write of an operator that functionalisation does not know.
@@ -326,6 +327,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   }
   swapRealTensors(*context, facts, args);
   if (carryOutWrite(facts, op, args, stack)) return;
+  if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
@@ -347,7 +349,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     OutArguments outs(*context, op, facts, args);
     const WrittenStrides strides(op, facts, args);
     const auto carryOut = [&] {
-      NormalViews views(op, args);
+      const ViewsLikeTheirBase mode(op, args);
       below();
     };
     if (!context->zeroTensors().apply(facts, op, stack, carryOut)) carryOut();
@@ -355,9 +357,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     strides.finish();
     if (held) held->say();
   }
-  forEachTensor(writtenList, [](const at::Tensor& t) {
-    if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
-  });
+  forEachTensor(writtenList, [](const at::Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); });
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [&](const at::Tensor& t) {

@@ -89,7 +89,7 @@ bool comparesByIdentity(PyObject* o) {
   return Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash && Py_TYPE(o)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
 }
 
-/// What torch's own caches count is nobody's business.
+/// What torch's own caches count is nobody's business, and what they remember does not depend on the program.
 bool isOfTorch(const CacheObject& cache) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
   PyErr_Clear();
@@ -143,7 +143,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   pin(wrapper, Why::Guarded);
   CacheObject* cache = cacheOf(wrapper);
   if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
-  const bool ofTypes = isOfTyping(cache->function);
+  const bool ofTypes = isOfTyping(cache->function), ofTorch = isOfTorch(*cache);
   bool plain = true;
   const std::function<void(PyObject*)> read = [&](PyObject* o) {
     if (isConstantValue(o) || isIdentityValue(o)) return;
@@ -156,11 +156,13 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     plain = false;
   };
   for (size_t i = 0; i < a.total(); ++i) read(a.args[i]);
-  if (!ofTypes && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
-    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
   const PyRef key = keyOf(*cache, a);
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
+  // What torch remembers of constants it would compute again, whatever the program did before.
+  const bool settled = ofTypes || (ofTorch && plain && result);
+  if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
+    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
     if (!ofTypes && (!journal_.entries().empty() || trace_->wroteInputs()))
@@ -188,7 +190,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   const PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
-  if (!isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get());
+  if (!ofTorch) journal_.asked(wrapper, args.get(), kwargs.get());
   Guard remembered;
   remembered.kind = GuardKind::Custom;
   remembered.source = sources().pinned(wrapper);

@@ -73,6 +73,7 @@ Flow step(Operations& ops, Frame& frame) {
   } else if (flow == Flow::Jumped) {
     flow = Flow::Next;
   } else if (flow == Flow::Error) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_SystemError, "%s failed without an exception", name(instruction.op));  // a frame that raises is run by CPython
     if (enterHandler(ops, frame)) flow = Flow::Next;
   }
   return flow;

@@ -515,7 +515,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   const auto made = [&] { return PyObject_Vectorcall(called.get(), given.args, given.positional, given.kwNames); };
   PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made())));
   // Of what a class made of it, its own calls are told.
-  if (std::none_of(args.begin(), args.end(), holdsSubclass)) scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
+  if (result && std::none_of(args.begin(), args.end(), holdsSubclass)) scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;
 }
 

@@ -88,7 +88,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
       scope.doneAlone(op >= kFirstInPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {a, b}, made->get());
       return *std::move(made);
     }
-  } else if (isNumber(a) || isNumber(b)) {
+  } else if ((isNumber(a) || isNumber(b)) && !answersTorchFunctions(a) && !answersTorchFunctions(b)) {
     return numberBinary(op, a, b);
   }
   const bool inPlace = op >= kFirstInPlace;

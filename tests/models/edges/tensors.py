@@ -39,10 +39,81 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
     class Noting(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append((func.__name__, args[1]))
+            heard.append((func.__name__, *args[1:]))
             return super().__torch_function__(func, types, args, kwargs or {})
-    fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i)]
-    return [f(torch.ones(2).as_subclass(Noting), i) for f in fs for i in (3, 4, 5, 6)], heard
+    fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i, lambda x, i: x * sum([i, 0.5]) / (i * 0.25))]
+    kinds = [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)]
+    numbers = [1.0, 2.0]
+
+    @compile
+    def computed(x):
+        numbers.append(numbers[-1] + 1)
+        return x * sum(numbers) / len(numbers)
+    return kinds, [type(computed(torch.ones(2).as_subclass(Noting))) is Noting for _ in range(4)], heard
+
+
+@edge
+def errors_of_operators_on_tensors_of_a_class(compile, engine):
+    """Also the first error that a class sees."""
+    def caught(x):
+        try:
+            return x.view(7)
+        except RuntimeError as error:
+            return x + len(str(error))
+
+    told = []
+    for _ in range(3):
+        class Own(torch.Tensor):
+            pass
+        for f in (lambda x: x.t(), lambda x: x.unfold(0, 9, 1), caught):
+            f = compile(f)
+            told += [raised(f, x) for x in (torch.ones(2, 2, 2).as_subclass(Own), torch.ones(2, 2, 2))]
+    return told
+
+
+@edge
+def views_of_tensors_of_inference_mode(compile, engine):
+    """They are tensors of inference mode; a write outside of it raises after it has written, once."""
+    def written(x):
+        part = x[0]
+        part.mul_(2)
+        return x + 1
+
+    def lists(xs):
+        torch._foreach_add_([x[0] for x in xs], 1.0)
+
+    with torch.inference_mode():
+        a, b = torch.ones(2, 2) * 3, torch.ones(2, 2)
+    told = []
+    for _ in range(2):
+        told += [raised(compile(written), a), a[0, 0].item(), compile(lambda x: x[0].is_inference())(a), raised(compile(lists), [a, b]), b[0, 0].item()]
+        with torch.inference_mode():
+            told += [compile(written)(a), compile(lambda x: x[0].is_inference())(torch.ones(2, 2)), compile(lists)([a, b]), b[0, 0].item()]
+    return told
+
+
+@edge
+def lists_with_a_tensor_that_is_there_twice(compile, engine):
+    """Operators over lists write one tensor after another, and the next sees it."""
+    def within(xs, numbers):
+        torch._foreach_sqrt_(xs)
+        torch._foreach_mul_(xs, [2.0, 3.0, 4.0])
+        torch._foreach_addcdiv_(xs, xs, [x + 1 for x in xs], numbers)
+        return [x * 1 for x in xs]
+
+    def between(xs, ys):
+        torch._foreach_add_(xs, ys)
+        return [x * 1 for x in xs]
+
+    told, numbers = [], torch.tensor([1.0, 2.0, 3.0])
+    for dynamic in (None, True):
+        f, g = (compile(fn, dynamic=dynamic) for fn in (within, between))
+        for order in ((0, 1, 2), (0, 0, 1), (2, 1, 2)):
+            base = torch.arange(1.0, 13).reshape(3, 4)
+            rows = [base[i] for i in range(3)]
+            xs = [rows[i] for i in order]
+            told += [f(xs, numbers), base.clone(), g(xs[:2], [xs[1], xs[0]]), base]
+    return told
 
 
 @edge
