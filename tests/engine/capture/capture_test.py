@@ -1041,6 +1041,7 @@ def test_operators_that_broke_graphs():
     whole("no shape function", lambda a: (a.cummax(0).values, a.logcumsumexp(1), torch.histogram(a, 3).hist), x)
     whole("one_hot", lambda c: nn.functional.one_hot(c, 6) + 1, torch.arange(6).view(2, 3))
     whole("old constructors", lambda a: (torch.Tensor(4, 5).zero_() + a, torch.LongTensor([1, 2]), torch.FloatTensor([[1, 2.5]])), x)
+    whole("a size that data decide and a check", lambda a: (p := a.nonzero(), torch._check(p.shape[0] == 20), p * 2)[2], x)
     whole("masked", lambda a, m: (torch.masked.mean(a, 1, mask=m), torch.masked.softmax(a, 1, mask=m[0]), torch.masked.sum(a, mask=None)), x, x > -1)
     whole("a packet", lambda a, i, b: torch.ops.aten.scatter(a, 1, i, b), torch.zeros(2, 3), torch.tensor([[0]]), torch.ones(2, 3))
 
