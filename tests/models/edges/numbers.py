@@ -1,5 +1,7 @@
 """Arithmetic at its edges: empty dims, extents of one, NaN, infinities, long sums."""
 
+import math
+
 import torch
 
 from . import edge
