@@ -3,6 +3,7 @@ same names. A tensor's value is a stand-in: it has sizes, type and device, and n
 
 import dis
 import json
+import logging
 import time
 import traceback
 
@@ -103,3 +104,20 @@ class ComptimeContext:
     def sleep(self, sec):
         time.sleep(sec)
 
+
+def failure(error, places):
+    """What the program gets where such a function raises `error` in the frames of `places` (code and line, innermost first): in the form that
+    PyTorch gives it. None: errors are suppressed, and this one is logged."""
+    from torch._dynamo import config, exc
+    told = error
+    if not isinstance(error, AssertionError):
+        told = exc.InternalTorchDynamoError(f"{type(error).__qualname__}: {error}").with_traceback(error.__traceback__)
+    told.real_stack = traceback.StackSummary.from_list(traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in reversed(places))
+    exc.augment_exc_message(told)
+    if not config.suppress_errors:
+        return told
+    try:
+        raise told from None
+    except Exception:
+        logging.getLogger("torch._dynamo.convert_frame").warning(exc.format_error_msg(told, places[-1][0]))
+    return None
