@@ -82,8 +82,8 @@ PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef done = context ? PyRef::steal(PyObject_CallOneArg(function, context.get())) : PyRef();
   if (!done) {
     if (!PyErr_ExceptionMatches(graphBreak.get())) raiseNow(e);
-    PyErr_Clear();
-    e.breakHere("comptime", "ComptimeContext.graph_break() is called");
+    PyRef text = PyRef::steal(PyObject_Str(ProgramInterrupted::take().exception.get()));
+    e.breakHere("comptime", text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "ComptimeContext.graph_break() is called");
   }
   return PyRef::borrow(Py_None);
 }

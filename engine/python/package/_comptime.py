@@ -12,7 +12,17 @@ class GraphBreakAsked(Exception):
     """ComptimeContext.graph_break() was called."""
 
 
-class ComptimeVar:
+class _AsPyTorchs:
+    """What PyTorch's class of that name has and this one lacks ends the graph there, as a break that names it."""
+
+    def __getattr__(self, name):
+        from torch._dynamo import comptime
+        if not name.startswith("_") and hasattr(getattr(comptime, type(self).__name__), name):
+            raise GraphBreakAsked(f"{type(self).__name__}.{name} is not known here")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+class ComptimeVar(_AsPyTorchs):
     """A value as it is known while capturing."""
 
     def __init__(self, value, text, is_symbolic):
@@ -48,7 +58,7 @@ class ComptimeVar:
         return self._text
 
 
-class ComptimeContext:
+class ComptimeContext(_AsPyTorchs):
     """A place in the program while it is captured."""
 
     def __init__(self, frames, graph, guards):

@@ -392,6 +392,19 @@ def test_what_a_comptime_function_raises_is_told():
     expect(len(heard) == 1 and "no such file" in heard[0], f"and it is logged: {heard}")
 
 
+def test_what_comptime_lacks_is_a_break():
+    from torch._dynamo.comptime import comptime
+
+    def program(x):
+        y = x + 1
+        comptime(lambda ctx: ctx.get_local("y").as_proxy() + 4)
+        return y * 2
+
+    reasons = torch._dynamo.explain(program)(x).break_reasons
+    expect(len(reasons) == 1 and "as_proxy" in reasons[0].reason, f"a break that names it: {reasons}")
+    expect(torch.equal(torch.compile(program)(x), program(x)), "and the program goes on")
+
+
 def test_comptime_sees_what_was_assigned():
     from torch._dynamo.comptime import comptime
     texts = []
