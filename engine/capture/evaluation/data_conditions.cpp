@@ -68,6 +68,23 @@ bool assume(const Question& q) {
   return shapes.assume(q.op, q.a, q.b, [&](graph::Symbol symbol) { return trace::isUnused(*context, symbol); });
 }
 
+/// Something is made of the symbols already, by the values taken for them: capture starts over with values with which the comparison holds, if there are.
+void startOverToFit(Evaluation& e, const Question& q) {
+  trace::TraceContext* context = trace::TraceContext::current();
+  SymbolicPolicy* policy = e.options().symbolic;
+  if (!policy || !policy->dataAllowed) return;
+  graph::ShapeEnv tried = context->shapes();
+  if (!tried.assume(q.op, q.a, q.b, [](graph::Symbol) { return true; })) return;
+  std::vector<int64_t> hints;
+  for (const trace::DataDefinition& known : context->dataSizes().definitions()) hints.push_back(tried.hint(known.symbol));
+  if (hints == policy->dataHints) return;  // they were not taken
+  const auto take = [policy, hints] {
+    policy->dataHints = hints;
+    return true;
+  };
+  throw CaptureBreak{{"data-dependent value", "other values have to be taken for what data decide", "", e.place(), e.stackPlaces()}, -1, take};
+}
+
 /// The traced value of a tensor of one bool; null: it has none.
 const trace::TraceTensorImpl* tracedTruth(at::Tensor value) {
   namespace functional = at::functionalization::impl;
@@ -177,7 +194,12 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   PyObject *a = n.left.get(), *b = n.right.get();
   if (pythonTypeOf(a) != &PyFloat_Type && pythonTypeOf(b) != &PyFloat_Type) {
     const auto left = wholeNumber(a), right = left ? wholeNumber(b) : std::nullopt;
-    if (left && right) return assume(questionOf(op, *left, *right, outcome));
+    if (left && right) {
+      const Question q = questionOf(op, *left, *right, outcome);
+      if (assume(q)) return true;
+      startOverToFit(e, q);
+      return false;
+    }
   }
   const at::Tensor compared = deferredAsTensor(op, a, b);
   return compared.defined() && assumeTensor(compared, outcome, text);

@@ -84,8 +84,10 @@ class Evaluation final : public Operations {
   PyRef getAttr(PyObject* object, PyObject* name) override;
   /// Of torch._dynamo.error_on_graph_break(), as the program has set it by now.
   bool breaksAreErrors = false;
-  /// A hook on the gradient of a tensor from outside is set when the graph has run.
+  /// A hook on the gradient of a tensor is set when the graph has run.
   bool putsOffHooks = false;
+  /// Such a tensor that has a history, which must be the same when the graph has run.
+  void noteHooked(PyObject* tensor);
 
   PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
   PyRef getSpecial(PyObject* object, PyObject* name) override;
@@ -549,6 +551,15 @@ class Evaluation final : public Operations {
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;
+  struct Hooked {
+    PyRef tensor, history;
+    int64_t at;  ///< root instruction that sets the hook
+  };
+  /// Assignment to `grad` of a leaf from outside.
+  bool setGrad(PyObject* tensor, PyObject* value);
+  std::unordered_map<PyObject*, PyRef> grads_;  ///< of tensors from outside to which the program has assigned one
+  std::vector<Hooked> hooked_;
+  void requireHistories() const;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised

@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/capture/rules/conditional_operator.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -36,7 +37,8 @@ constexpr int64_t kMaxBytecodes = 4'000'000;
 std::string describe(PyObject* callable) {
   if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
-  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  // pybind11's functions name the record that they belong to.
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, PyCFunction_Check(callable) && isTorchBinding(callable) ? "__name__" : "__qualname__"));
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
   PyErr_Clear();
   std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
@@ -829,9 +831,9 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   }
   if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
   static PyObject* const higherOrder = torchObject("torch._ops.HigherOrderOperator");
-  if (torchCalls_ && higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
+  if (higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
     bool known = false;
-    PyRef result = torchCalls_->higherOrder(object, a, &known);
+    PyRef result = torchCalls_ ? torchCalls_->higherOrder(object, a, &known) : followConditionalOperator(*this, object, a, &known);
     if (known) return result;
   }
   if (std::find(std::begin(operators), std::end(operators), typeObject) != std::end(operators))
