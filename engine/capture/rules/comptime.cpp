@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_facts.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -42,6 +43,22 @@ bool asksForLocals(PyObject* function) {
   return PySequence_Contains(names, kGetLocal) == 1;
 }
 
+/// The Python error that is set, of a function that is called while capturing, is the program's at once: the function is not called again when
+/// the frame runs. A break where torch._dynamo.config.suppress_errors is on, which logs it.
+[[noreturn]] void raiseNow(Evaluation& e) {
+  PyRef error = ProgramInterrupted::take().exception, places = PyRef::steal(PyList_New(0));
+  for (Frame* frame = e.frame(); frame; frame = frame->caller) {
+    PyRef place = PyRef::steal(Py_BuildValue("(Oi)", frame->code(), frame->line()));
+    if (place) PyList_Append(places.get(), place.get());
+  }
+  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._comptime"));
+  PyRef told = module ? PyRef::steal(PyObject_CallMethod(module.get(), "failure", "OO", error.get(), places.get())) : PyRef();
+  if (!told) throw ProgramInterrupted::take();
+  if (told.get() == Py_None) e.breakHere("comptime", "a function that is called while capturing raises");
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(told.get())), told.get());
+  throw ProgramInterrupted::take();
+}
+
 }  // namespace
 
 PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -64,9 +81,9 @@ PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef context = PyRef::steal(PyObject_CallFunction(make.get(), "ONN", frames.get(), newText(graph), newText(guards)));
   PyRef done = context ? PyRef::steal(PyObject_CallOneArg(function, context.get())) : PyRef();
   if (!done) {
-    if (!PyErr_ExceptionMatches(graphBreak.get())) return {};
-    PyErr_Clear();
-    e.breakHere("comptime", "ComptimeContext.graph_break() is called");
+    if (!PyErr_ExceptionMatches(graphBreak.get())) raiseNow(e);
+    PyRef text = PyRef::steal(PyObject_Str(ProgramInterrupted::take().exception.get()));
+    e.breakHere("comptime", text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "ComptimeContext.graph_break() is called");
   }
   return PyRef::borrow(Py_None);
 }
@@ -76,10 +93,10 @@ PyRef ruleForceStatic(Evaluation& e, PyObject*, const CallArguments& a) {
   return PyRef::borrow(Py_None);
 }
 
-PyRef ruleAssertStatic(Evaluation&, PyObject*, const CallArguments& a) {
+PyRef ruleAssertStatic(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional == 0 || !isSymbolicNumber(a.args[0])) return PyRef::borrow(Py_None);
   PyErr_SetString(PyExc_AssertionError, "expected static but got dynamic (`fusebox shapes` on a recording tells why it is symbolic)");
-  return {};
+  raiseNow(e);
 }
 
 }  // namespace fusebox::capture

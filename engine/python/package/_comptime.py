@@ -3,6 +3,7 @@ same names. A tensor's value is a stand-in: it has sizes, type and device, and n
 
 import dis
 import json
+import logging
 import time
 import traceback
 
@@ -11,7 +12,17 @@ class GraphBreakAsked(Exception):
     """ComptimeContext.graph_break() was called."""
 
 
-class ComptimeVar:
+class _AsPyTorchs:
+    """What PyTorch's class of that name has and this one lacks ends the graph there, as a break that names it."""
+
+    def __getattr__(self, name):
+        from torch._dynamo import comptime
+        if not name.startswith("_") and hasattr(getattr(comptime, type(self).__name__), name):
+            raise GraphBreakAsked(f"{type(self).__name__}.{name} is not known here")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+class ComptimeVar(_AsPyTorchs):
     """A value as it is known while capturing."""
 
     def __init__(self, value, text, is_symbolic):
@@ -47,7 +58,7 @@ class ComptimeVar:
         return self._text
 
 
-class ComptimeContext:
+class ComptimeContext(_AsPyTorchs):
     """A place in the program while it is captured."""
 
     def __init__(self, frames, graph, guards):
@@ -103,3 +114,20 @@ class ComptimeContext:
     def sleep(self, sec):
         time.sleep(sec)
 
+
+def failure(error, places):
+    """What the program gets where such a function raises `error` in the frames of `places` (code and line, innermost first): in the form that
+    PyTorch gives it. None: errors are suppressed, and this one is logged."""
+    from torch._dynamo import config, exc
+    told = error
+    if not isinstance(error, AssertionError):
+        told = exc.InternalTorchDynamoError(f"{type(error).__qualname__}: {error}").with_traceback(error.__traceback__)
+    told.real_stack = traceback.StackSummary.from_list(traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in reversed(places))
+    exc.augment_exc_message(told)
+    if not config.suppress_errors:
+        return told
+    try:
+        raise told from None
+    except Exception:
+        logging.getLogger("torch._dynamo.convert_frame").warning(exc.format_error_msg(told, places[-1][0]))
+    return None

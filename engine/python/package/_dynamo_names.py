@@ -1,6 +1,7 @@
 """What torch._dynamo's public names mean while this engine stands behind torch.compile."""
 
 import functools
+import logging
 import sys
 import warnings
 import weakref
@@ -35,11 +36,19 @@ def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False,
             finally:
                 for event in _engine.events_since(since):
                     if event["kind"] == "recompile":
-                        guard_fail_fn(_failure(event))
+                        _hear(guard_fail_fn, _failure(event))
 
         return call
 
     return compile_and_tell
+
+
+def _hear(listener, failure):
+    """What a listener raises is logged: the call that was compiled again has its result."""
+    try:
+        listener(failure)
+    except Exception:
+        logging.getLogger("torch._dynamo").exception("guard_fail_fn raised")
 
 
 def _failure(event):

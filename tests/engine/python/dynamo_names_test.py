@@ -5,6 +5,7 @@ import contextlib
 import copy
 import gc
 import io
+import logging
 import pickle
 import subprocess
 import sys
@@ -347,6 +348,63 @@ def test_comptime_is_called_while_capturing():
         torch.testing.assert_close(compiled(x, n), x * n)
 
 
+def test_what_a_comptime_function_raises_is_told():
+    from torch._dynamo import config
+    from torch._dynamo.comptime import comptime
+    from torch._dynamo.exc import InternalTorchDynamoError
+
+    def refuse(error):
+        def program(x):
+            comptime(lambda ctx: (_ for _ in ()).throw(error))
+            return x + 1
+        return program
+
+    for error, kind in ((AssertionError("too wide"), AssertionError), (OSError("no such file"), InternalTorchDynamoError)):
+        try:
+            torch.compile(refuse(error))(x)
+        except kind as told:
+            expect(str(error) in str(told) and "in program" in str(told), f"the error and where: {told}")
+        else:
+            expect(False, f"{error!r} is lost")
+
+    @torch.compile(dynamic=True)
+    def demands(x):
+        comptime.assert_static(x.size(0))
+        return x + 1
+
+    try:
+        demands(torch.ones(5))
+    except AssertionError as told:
+        expect("dynamic" in str(told), str(told))
+    else:
+        expect(False, "a size that is a symbol passes for a static one")
+    log = logging.getLogger("torch._dynamo.convert_frame")
+    heard = []
+    listener = logging.Handler()
+    listener.emit = lambda record: heard.append(record.getMessage())
+    log.addHandler(listener)
+    torch._dynamo.reset()
+    try:
+        with config.patch(suppress_errors=True):
+            expect(torch.equal(torch.compile(refuse(OSError("no such file")))(x), x + 1), "suppressed: the frame runs")
+    finally:
+        log.removeHandler(listener)
+    expect(len(heard) == 1 and "no such file" in heard[0], f"and it is logged: {heard}")
+
+
+def test_what_comptime_lacks_is_a_break():
+    from torch._dynamo.comptime import comptime
+
+    def program(x):
+        y = x + 1
+        comptime(lambda ctx: ctx.get_local("y").as_proxy() + 4)
+        return y * 2
+
+    reasons = torch._dynamo.explain(program)(x).break_reasons
+    expect(len(reasons) == 1 and "as_proxy" in reasons[0].reason, f"a break that names it: {reasons}")
+    expect(torch.equal(torch.compile(program)(x), program(x)), "and the program goes on")
+
+
 def test_comptime_sees_what_was_assigned():
     from torch._dynamo.comptime import comptime
     texts = []
@@ -456,6 +514,20 @@ def test_guard_failures_are_told():
     c(x)
     c(x[:2])
     expect(len(told) == 1 and "3" in told[0].reason, str(told))
+
+    def refuses(failure):
+        told.append(failure)
+        raise LookupError("a listener's own")
+
+    torch._dynamo.reset()
+    log = logging.getLogger("torch._dynamo")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        c = torch._dynamo.optimize("eager", guard_fail_fn=refuses, dynamic=False)(plain)
+        expect(torch.equal(c(x), plain(x)) and torch.equal(c(x[:2]), plain(x[:2])) and len(told) == 2, f"what a listener raises is not the call's: {told}")
+    finally:
+        log.setLevel(level)
 
 
 def test_guard_filters_are_accepted():
