@@ -64,8 +64,7 @@ class StagedGraph {
       for (size_t i : code.stage.symbols) given.push_back(values[i]);
       if (code.run) put(code.computed, code.run(gathered(code.computed, slots), given), slots);
       if (!code.stage.asked.empty()) {
-        auto answers = runtime::runEager(code.stage.asked.graph, gathered(code.asked, slots), module_->constants, {}, {code.symbols, given},
-                                         observer);
+        auto answers = ask(code, gathered(code.asked, slots), given, observer, values, known);
         TORCH_CHECK(answers.has_value(), "fusebox cannot run a traced graph: ", answers.error().text());
         put(code.asked, std::move(*answers), slots);
       }
@@ -96,6 +95,23 @@ class StagedGraph {
   }
   static void put(const PartSlots& part, std::vector<at::Tensor> results, std::vector<at::Tensor>& slots) {
     for (size_t i = 0; i < part.results.size(); ++i) slots[part.results[i]] = std::move(results[i]);
+  }
+
+  Result<std::vector<at::Tensor>> ask(const StageCode& code, c10::ArrayRef<at::Tensor> inputs, const std::vector<int64_t>& given,
+                                      const runtime::NodeObserver& observer, std::span<const int64_t> values, size_t known) const {
+    try {
+      return runtime::runEager(code.stage.asked.graph, inputs, module_->constants, {}, {code.symbols, given}, observer);
+    } catch (const runtime::Mispredicted& wrong) {
+      // A size that was checked to be one number is that number in the graph.
+      for (const graph::Relation& r : module_->assumptions) {
+        const bool isFixed = r.op == graph::Compare::Eq && r.reason == graph::ShapeEnv::kRaisesOtherwise;
+        for (size_t i : isFixed ? code.stage.learnt : std::vector<size_t>()) {
+          const graph::Symbol symbol = module_->symbols[module_->dataSizes[i].symbol];
+          if (r.left.contains(symbol) || r.right.contains(symbol)) misfit(wrong.what(), values, known, true);
+        }
+      }
+      throw;
+    }
   }
 
   void learn(size_t i, const std::vector<at::Tensor>& slots, std::span<int64_t> values) const {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/trace/argument_checks.h"
+#include "engine/trace/branch_scope.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
@@ -21,7 +22,7 @@
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
-#include "engine/trace/branch_scope.h"
+#include "engine/trace/written_lists.h"
 #include "engine/trace/written_strides.h"
 
 namespace fusebox::trace {
@@ -335,6 +336,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     }
   }
   if (carryOutWrite(facts, op, args, stack)) return;
+  if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;

@@ -324,6 +324,17 @@ bool isSymbolicStandIn(const Tensor& t) {
   return traced && traced->symbolic();
 }
 
+/// Whether eager's autocast would hand the network to oneDNN, which computes all of it in autocast's type. Where the batch is a symbol,
+/// libtorch takes another way, in which the state stays float32.
+bool isCastForOneDnn(const Network& n) {
+  if (n.form.kind != kLstm || n.batchSizes || !at::globalContext().userEnabledMkldnn()) return false;
+  bool fits = true;
+  forEachSource(n.input, n.hx, n.params, [&](const Tensor& t) {
+    fits = fits && t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16 || t.scalar_type() == at::kHalf);
+  });
+  return fits;
+}
+
 /// Whether libtorch would read what is no number of the trace.
 bool wantsOneCall(const Network& n) {
   bool plain = true, symbolic = false;
@@ -334,7 +345,7 @@ bool wantsOneCall(const Network& n) {
   forEachSource(n.input, n.hx, n.params, look);
   if (n.batchSizes) look(*n.batchSizes);
   const bool isWhole = n.hx.size() == (n.form.kind == kLstm ? 2 : 1) && n.hx[0].dim() == 3 && n.input.dim() == (n.batchSizes ? 2 : 3);
-  if (!plain || !isWhole || at::autocast::is_autocast_enabled(n.input.device().type())) return false;
+  if (!plain || !isWhole || (at::autocast::is_autocast_enabled(n.input.device().type()) && !isCastForOneDnn(n))) return false;
   if (n.batchSizes) return true;
   if (!symbolic) return false;
   // A known number of steps on the CPU is unrolled, as it is where all sizes are known; oneDNN's LSTM takes all steps in one call anyway.
@@ -372,8 +383,14 @@ Tensors withDropout(const Network& n) {
 
 bool keepRecurrent(const OperatorFacts& facts, size_t arity, Stack* stack) {
   if (!facts.compositeImplicit || !kindOf(facts.name)) return false;
-  const auto network = readNetwork(facts, arity, *stack);
+  auto network = readNetwork(facts, arity, *stack);
   if (!network || !wantsOneCall(*network)) return false;
+  if (const auto device = network->input.device().type(); at::autocast::is_autocast_enabled(device)) {
+    const auto cast = [type = at::autocast::get_autocast_dtype(device)](Tensor& t) { t = t.to(type); };
+    cast(network->input);
+    std::for_each(network->hx.begin(), network->hx.end(), cast);
+    std::for_each(network->params.begin(), network->params.end(), cast);
+  }
   const bool draws = network->dropout != 0 && network->form.train && network->form.layers > 1;
   // cuDNN draws with a state of its own.
   if (draws && network->input.is_cuda()) return false;

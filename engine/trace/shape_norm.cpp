@@ -151,6 +151,13 @@ Values cudnnBatchNormBackward(const IValue* a) {
   return {likeFormat(x), fresh({x.size(1)}, type), fresh({x.size(1)}, type)};
 }
 
+/// (input, weight0, weight1, weight2, weight3, hx, cx, …, hidden_size at 15, …): float32 whatever is given, and biases also where there are none.
+Values mkldnnLstmBackward(const IValue* a) {
+  const auto like = [&](int i) { return fresh(a[i].toTensor().sizes(), at::kFloat); };
+  const auto bias = [&] { return fresh({4 * a[15].toInt()}, at::kFloat); };
+  return {like(0), like(1), like(2), bias(), bias(), like(5), like(6)};
+}
+
 }  // namespace
 
 const ShapeTable& normalisationRules() {
@@ -169,6 +176,7 @@ const ShapeTable& normalisationRules() {
       {"aten::cudnn_batch_norm", cudnnBatchNorm},
       {"aten::native_batch_norm_backward", batchNormBackward},
       {"aten::cudnn_batch_norm_backward", cudnnBatchNormBackward},
+      {"aten::mkldnn_rnn_layer_backward", mkldnnLstmBackward},
   };
   return table;
 }

@@ -350,8 +350,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   if (!context) {
     if (auto* answer = theAnswer.load(std::memory_order_relaxed); answer && !facts.repeatable) {
       if (answer(op, stack)) return;
-      const auto* functional = facts.writes ? functionalFormOf(op, args) : nullptr;
-      if (functional && callFunctionalForm(op, *functional, stack, answer)) return;
+      if (facts.writes && answerByForm(op, stack, answer)) return;
     }
     return below();
   }

@@ -258,6 +258,19 @@ def lstm_training():
 
 
 @program
+def lstm_in_autocast():
+    """oneDNN computes all of it in bfloat16, whatever is a symbol."""
+    model = nn.LSTM(6, 8, num_layers=2)
+
+    def run(x, h):
+        with torch.autocast("cpu", torch.bfloat16):
+            out, state = model(x, (h, h))
+        assert out.dtype == state[0].dtype == torch.bfloat16
+        return out, state
+    return run, lambda n: (torch.randn(4, n, 6), torch.randn(2, n, 8))
+
+
+@program
 def gru_training():
     model = nn.GRU(6, 8, num_layers=2, bidirectional=True)
     return trained(model, lambda out: out[0].pow(2).mean() + out[1].sum()), lambda n: (torch.randn(n, n % 4 + 1, 6),)

@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/recorder.h"
@@ -65,6 +66,23 @@ bool assume(const Question& q) {
   trace::TraceContext* context = trace::TraceContext::current();
   graph::ShapeEnv& shapes = context->shapes();
   return shapes.assume(q.op, q.a, q.b, [&](graph::Symbol symbol) { return trace::isUnused(*context, symbol); });
+}
+
+/// Something is made of the symbols already, by the values taken for them: capture starts over with values with which the comparison holds, if there are.
+void startOverToFit(Evaluation& e, const Question& q) {
+  trace::TraceContext* context = trace::TraceContext::current();
+  SymbolicPolicy* policy = e.options().symbolic;
+  if (!policy || !policy->dataAllowed) return;
+  graph::ShapeEnv tried = context->shapes();
+  if (!tried.assume(q.op, q.a, q.b, [](graph::Symbol) { return true; })) return;
+  std::vector<int64_t> hints;
+  for (const trace::DataDefinition& known : context->dataSizes().definitions()) hints.push_back(tried.hint(known.symbol));
+  if (hints == policy->dataHints) return;  // they were not taken
+  const auto take = [policy, hints] {
+    policy->dataHints = hints;
+    return true;
+  };
+  throw CaptureBreak{{"data-dependent value", "other values have to be taken for what data decide", "", e.place(), e.stackPlaces()}, -1, take};
 }
 
 /// The traced value of a tensor of one bool; null: it has none.
@@ -176,7 +194,12 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   PyObject *a = n.left.get(), *b = n.right.get();
   if (pythonTypeOf(a) != &PyFloat_Type && pythonTypeOf(b) != &PyFloat_Type) {
     const auto left = wholeNumber(a), right = left ? wholeNumber(b) : std::nullopt;
-    if (left && right) return assume(questionOf(op, *left, *right, outcome));
+    if (left && right) {
+      const Question q = questionOf(op, *left, *right, outcome);
+      if (assume(q)) return true;
+      startOverToFit(e, q);
+      return false;
+    }
   }
   const at::Tensor compared = deferredAsTensor(op, a, b);
   return compared.defined() && assumeTensor(compared, outcome, text);
@@ -191,7 +214,13 @@ std::optional<bool> outcomeThatGoesOn(const Frame& f, const Instruction& jump, b
 }
 
 int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& jump, bool jumpsWhen) {
-  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1);
+  // A class of the program's own hears of the question.
+  const auto answersItself = [&] {
+    PyObject* name = internedName("__torch_function__");
+    return answersTorchFunctions(value) && typeLookup(Py_TYPE(value), name) != typeLookup(tensorType(), name);
+  };
+  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) ||
+                       (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !answersItself());
   if (isAsked)
     if (const auto outcome = outcomeThatGoesOn(f, jump, jumpsWhen); outcome && assumeTruth(*this, value, *outcome)) return *outcome;
   return truth(value);

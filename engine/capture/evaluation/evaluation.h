@@ -68,6 +68,7 @@ class RecipeMaker;
 class FunctionCalls;
 class TorchCalls;
 class Arrays;
+class ExchangedData;
 class FunctionModes;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
@@ -546,6 +547,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<TorchCalls> torchCalls_;
   std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<FunctionModes> functionModes_;
+  std::unique_ptr<ExchangedData> exchangedData_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;

@@ -9,6 +9,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
@@ -187,7 +188,8 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
-      arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)) {
+      arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
+      exchangedData_(std::make_unique<ExchangedData>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -388,6 +390,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   requireHistories();
   functionModes_->end(exit == Segment::Exit::Return);
   arrays_->finish();
+  exchangedData_->takeBack();
   RecipeMaker recipes(*this);
   segment.exit = exit;
   segment.graphBreak = std::move(why);

@@ -4,6 +4,7 @@
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -637,6 +638,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
       if (!dict) return false;
       return value ? storeKey(dict.get(), name, value) : deleteKey(dict.get(), name, [&] { attributeError(object, name); });
     }
+    if (o && o->source && nameIs(name, "data")) return exchangedData_->exchange(object, value), true;
     if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");

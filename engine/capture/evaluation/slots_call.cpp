@@ -37,7 +37,8 @@ constexpr int64_t kMaxBytecodes = 4'000'000;
 std::string describe(PyObject* callable) {
   if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
-  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  // pybind11's functions name the record that they belong to.
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, PyCFunction_Check(callable) && isTorchBinding(callable) ? "__name__" : "__qualname__"));
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
   PyErr_Clear();
   std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;

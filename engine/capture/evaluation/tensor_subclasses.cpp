@@ -294,7 +294,8 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
     function = PyRef::borrow(_PyType_Lookup(Py_TYPE(all[0]), name.get()));
     if (!function) refuse(e, "a method of a tensor of class " + className(all[0]) + " is of unknown origin");
   }
-  static PyObject* const neverAsks[] = {torchObject("torch.Tensor.as_subclass"), torchObject("torch.Tensor._make_subclass")};
+  static PyObject* const neverAsks[] = {torchObject("torch.Tensor.as_subclass"), torchObject("torch.Tensor._make_subclass"), torchObject("torch.tensor"),
+                                        torchObject("torch.as_tensor"), torchObject("torch.asarray")};
   const bool asks = std::find(std::begin(neverAsks), std::end(neverAsks), function.get()) == std::end(neverAsks);
   if (!isTorchBinding(function.get()) || !asks) return *handled = false, PyRef();
   const bool isMethod = Py_IS_TYPE(function.get(), &PyMethodDescr_Type) || Py_IS_TYPE(function.get(), &PyWrapperDescr_Type);

@@ -486,7 +486,15 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
   return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
-               kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast";
+               kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
+               kMaskedInput[] = "masked_input";
+
+/// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
+PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional < 3 || !PyCallable_Check(a.args[0]) || !isTensorObject(a.args[1]) || !isPlainTensorClass(Py_TYPE(a.args[1])))
+    e.breakHere("unsupported call", "torch.masked is called with what is no plain tensor");
+  return ruleHigherOrder<kMaskedInput>(e, callable, a);
+}
 
 /// wrap(function, …) is the function's call; a backend in Python gets it as a graph of its own.
 PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
@@ -644,6 +652,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.device.__exit__", ruleDeviceMode},
     {"torch._C._log_api_usage_once", ruleNone},
     {"torch._C._get_device_properties", rulePure},
+    {"torch._C._accelerator_getAccelerator", rulePure},  // that PyTorch was built for
     {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},
     {"torch.autograd.forward_ad._maybe_load_decompositions", ruleSetUp},
     {"torch._C._functorch._vmap_increment_nesting", ruleEnterTransform},
@@ -692,6 +701,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
+    {"torch.masked._ops._combine_input_and_mask", ruleMaskedInput},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
     {"torch._dynamo.compiled_autograd.Op.__call__", ruleAutogradOperator},
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},

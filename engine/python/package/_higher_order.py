@@ -132,3 +132,11 @@ def chosen(condition, yes, no, operands):
             return "cut the gradients of operands"
         results.append(result)
     return (pytree.tree_unflatten(results, layout),)
+
+
+def masked_input(op, input, mask, *args):
+    """What torch.masked's `op` is given of a plain tensor: where the mask is not set, the number that changes nothing."""
+    from torch.masked import _ops
+    if mask is None:
+        return input
+    return _ops._where(_ops._input_mask(input, mask=mask), input, _ops._reduction_identity(op.__name__, input, *args))

@@ -10,6 +10,26 @@ import torch
 from ._compile import _function_of, compile_as, compiled_with
 
 
+def _has_hooks(module):
+    return module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+
+
+def _compiled_before(module):
+    """The wrappers around a module that is compiled once more, and the module: of two ways to compile it the outer one counts, as with functions."""
+    wrappers = []
+    while type(module) is OptimizedModule and module._settings is not None:
+        wrappers.append(module)
+        module = module._orig_mod
+    return wrappers, module
+
+
+def _unless_hooked(wrappers, compiled, module):
+    """`compiled`, but where a wrapper has been given hooks of its own, which only its own call runs."""
+    def forward(*args, **kwargs):
+        return module(*args, **kwargs) if any(map(_has_hooks, wrappers)) else compiled(*args, **kwargs)
+    return forward
+
+
 class OptimizedModule(torch.nn.Module):
     """Calls the wrapped module compiled and answers for all its attributes; setting or deleting one reaches the original.
     Parameters and buffers are the original's, under the name `_orig_mod`, as stock's wrapper has them."""
@@ -31,13 +51,15 @@ class OptimizedModule(torch.nn.Module):
             self.forward = module.__call__
         else:
             # The module's own hooks run as always; the frame of its forward is what is captured.
-            self.forward = compiled_with(module.__call__, self._settings, _function_of(module.forward))
+            wrappers, innermost = _compiled_before(module)
+            compiled = compiled_with(innermost.__call__, self._settings, _function_of(innermost.forward))
+            self.forward = _unless_hooked(wrappers, compiled, module) if wrappers else compiled
             with contextlib.suppress(TypeError, ValueError):  # what asks which arguments the model takes
                 self.forward.__signature__ = inspect.signature(module.forward)
         self._torchdynamo_orig_callable = module.forward
 
     def __call__(self, *args, **kwargs):
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if _has_hooks(self):
             return super().__call__(*args, **kwargs)  # hooks of the wrapper itself
         return self.forward(*args, **kwargs)
 

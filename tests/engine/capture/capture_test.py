@@ -959,6 +959,43 @@ def test_what_is_not_compiled_is_told():
         expect("longer" in str(error), str(error))
 
 
+def test_arguments_that_share_memory_are_written():
+    library = torch.library.Library("fusebox_tests_shared", "FRAGMENT")
+    library.define("both(Tensor(a!) x, Tensor(b!) y) -> ()")
+    library.define("add_to(Tensor(a!) x, Tensor y) -> None")
+    library.define("all(Tensor(a!)[] xs, Tensor y) -> Tensor")
+
+    def both(x, y):
+        x.add_(1)
+        y.mul_(2)
+
+    def everything(xs, y):
+        for x in xs:
+            x.add_(y)
+        return y * 2
+
+    for name, kernel in (("both", both), ("add_to", lambda x, y: (x.add_(y.sum()), None)[1]), ("all", everything)):
+        library.impl(name, torch.compiler.disable(kernel), "CompositeExplicitAutograd")
+    ops = torch.ops.fusebox_tests_shared
+
+    def same(what, f, *sizes, dynamic=None):
+        fusebox.reset()
+        compiled = fusebox.compile(f, fullgraph=True, dynamic=dynamic)
+        for size in sizes:
+            a, b = (torch.arange(size[0] * size[1], dtype=torch.float32).view(size) for _ in range(2))
+            torch.testing.assert_close(compiled(a), f(b), msg=what)
+            torch.testing.assert_close(a, b, msg=what)
+
+    for dynamic in (None, True):
+        sizes = ((4, 10), (7, 10), (9, 12))
+        same("parts of rows", lambda x: (*(p := x.split([4, x.shape[1] - 4], -1)), ops.both(*p), x + 1)[:-1], *sizes, dynamic=dynamic)
+        same("the same", lambda x: (ops.both(x[:], x[:]), x * 1)[1], *sizes, dynamic=dynamic)
+        same("crossing", lambda x: (a := x[1:3], b := x[:, 2:5], ops.both(a, b), a + 1, b + 1)[:-3], *sizes, dynamic=dynamic)
+        same("a result's memory", lambda x: (y := x * 2, ops.both(y[::2], y.t()[1:]), y)[2], *sizes, dynamic=dynamic)
+        same("read", lambda x: (ops.add_to(x[1:], x[:-1]), x * 1)[1], *sizes, dynamic=dynamic)
+        same("lists", lambda x: (ops.all([x[0], x[:2, 1], x[-1]], x[1, 0]), x * 1), *sizes, dynamic=dynamic)
+
+
 def test_results_that_nobody_reads():
     @torch.library.custom_op("fusebox_tests::two", mutates_args=())
     def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -1004,6 +1041,8 @@ def test_operators_that_broke_graphs():
     whole("no shape function", lambda a: (a.cummax(0).values, a.logcumsumexp(1), torch.histogram(a, 3).hist), x)
     whole("one_hot", lambda c: nn.functional.one_hot(c, 6) + 1, torch.arange(6).view(2, 3))
     whole("old constructors", lambda a: (torch.Tensor(4, 5).zero_() + a, torch.LongTensor([1, 2]), torch.FloatTensor([[1, 2.5]])), x)
+    whole("a size that data decide and a check", lambda a: (p := a.nonzero(), torch._check(p.shape[0] == 20), p * 2)[2], x)
+    whole("masked", lambda a, m: (torch.masked.mean(a, 1, mask=m), torch.masked.softmax(a, 1, mask=m[0]), torch.masked.sum(a, mask=None)), x, x > -1)
     whole("a packet", lambda a, i, b: torch.ops.aten.scatter(a, 1, i, b), torch.zeros(2, 3), torch.tensor([[0]]), torch.ones(2, 3))
 
 

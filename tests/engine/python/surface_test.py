@@ -76,6 +76,16 @@ def test_every_kind_of_callable():
         compiled_alike(what, lambda: fusebox.compile(f), f, *args)
     compiled_alike("decorator", lambda: fusebox.compile(fullgraph=True)(plain), plain, x)
     compiled_alike("compiled twice", lambda: fusebox.compile(fusebox.compile(plain)), plain, x)
+    seen, hooked = [], []
+    inner = fusebox.compile(net)
+    outer = fusebox.compile(inner, backend=lambda graph, inputs: seen.append(graph) or graph.forward)
+    torch.testing.assert_close(outer(x), net(x))
+    expect(len(seen) == 1, "a module compiled twice is the outer compiler's")
+    inner.register_forward_hook(lambda *_: hooked.append(1))
+    outer(x)
+    expect(hooked == [1], f"hooks of the inner wrapper: {hooked}")
+    query = fusebox.compile(lambda x: x + (torch.accelerator.current_accelerator() is None), fullgraph=True)
+    torch.testing.assert_close(query(x), x + (torch.accelerator.current_accelerator() is None))
 
 
 def test_builtins_have_limits_of_their_own():

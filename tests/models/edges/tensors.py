@@ -43,6 +43,13 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
             return super().__torch_function__(func, types, args, kwargs or {})
     fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i, lambda x, i: x * sum([i, 0.5]) / (i * 0.25))]
     kinds = [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)]
+
+    @compile
+    def refuses(x):
+        if (x < 0).any():
+            raise ValueError("below zero")
+        return x * 2
+    refuses(torch.ones(2).as_subclass(Noting))
     numbers = [1.0, 2.0]
 
     @compile
@@ -89,6 +96,30 @@ def views_of_tensors_of_inference_mode(compile, engine):
         told += [raised(compile(written), a), a[0, 0].item(), compile(lambda x: x[0].is_inference())(a), raised(compile(lists), [a, b]), b[0, 0].item()]
         with torch.inference_mode():
             told += [compile(written)(a), compile(lambda x: x[0].is_inference())(torch.ones(2, 2)), compile(lists)([a, b]), b[0, 0].item()]
+    return told
+
+
+@edge
+def lists_with_a_tensor_that_is_there_twice(compile, engine):
+    """Operators over lists write one tensor after another, and the next sees it."""
+    def within(xs, numbers):
+        torch._foreach_sqrt_(xs)
+        torch._foreach_mul_(xs, [2.0, 3.0, 4.0])
+        torch._foreach_addcdiv_(xs, xs, [x + 1 for x in xs], numbers)
+        return [x * 1 for x in xs]
+
+    def between(xs, ys):
+        torch._foreach_add_(xs, ys)
+        return [x * 1 for x in xs]
+
+    told, numbers = [], torch.tensor([1.0, 2.0, 3.0])
+    for dynamic in (None, True):
+        f, g = (compile(fn, dynamic=dynamic) for fn in (within, between))
+        for order in ((0, 1, 2), (0, 0, 1), (2, 1, 2)):
+            base = torch.arange(1.0, 13).reshape(3, 4)
+            rows = [base[i] for i in range(3)]
+            xs = [rows[i] for i in order]
+            told += [f(xs, numbers), base.clone(), g(xs[:2], [xs[1], xs[0]]), base]
     return told
 
 

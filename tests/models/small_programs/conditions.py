@@ -78,6 +78,29 @@ def checked_numbers_that_are_small(compile):
 
 
 @script
+def checked_sizes_that_were_used(compile):
+    def program(x):
+        rows = x.nonzero()
+        doubled = rows * 2
+        torch._check(rows.size(0) >= 90, lambda: "few")
+        assert doubled.shape[0] != 100
+        return doubled, rows.sum(0)
+
+    def exactly(x):
+        rows = x.nonzero()
+        torch._check(rows.size(0) == 96)
+        return rows.view(4, 24, -1)[:, 1] + 1
+
+    def holding(count):
+        x = torch.zeros(128)
+        x[:count] = 1
+        return x
+
+    inputs = [(holding(n),) for n in (96, 120, 3, 100, 96, 90, 128, 0)]
+    return outcomes(compile, program, inputs), outcomes(compile, exactly, inputs)
+
+
+@script
 def what_was_done_before_the_exception(compile):
     log = []
     state = torch.zeros(6)

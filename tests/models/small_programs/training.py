@@ -256,6 +256,20 @@ def rnn_modules(compile):
 
 
 @script
+def lstm_in_bfloat16(compile):
+    out = []
+    for bias in (True, False):
+        m = nn.LSTM(5, 6, bias=bias)
+        f = compile(m)
+        x = rows(4, 3, 5).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16):
+            y, (h, _) = f(x)
+        (y.float().sum() + h.float().square().sum()).backward()
+        out += [y, h, x.grad, [p.grad for p in m.parameters()]]
+    return out
+
+
+@script
 def packed_sequences(compile):
     from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
