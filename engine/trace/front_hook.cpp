@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/trace/argument_checks.h"
+#include "engine/trace/branch_scope.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
@@ -325,8 +326,15 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     const c10::DispatchKeySet functional(c10::DispatchKey::Functionalize);
     return op.redispatchBoxed((keys - functional) & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
   }
-  if (facts.writes && context->keptBy()) raiseBreak(BreakKind::UnsupportedOp, std::string(context->keptBy()) + " writes to a tensor", "compute a new tensor there");
   swapRealTensors(*context, facts, args);
+  if (BranchScope* branch = context->branch()) {
+    if (facts.writes) raiseBreak(BreakKind::UnsupportedOp, std::string(branch->who()) + " writes to a tensor", "compute a new tensor there");
+    for (auto& a : args) {
+      bool any = false;
+      forEachTensor(a, [&](const at::Tensor& t) { any |= t.defined() && t.requires_grad(); });
+      if (any) mapTensors(a, [&](const at::Tensor& t) { return branch->inside(t); });
+    }
+  }
   if (carryOutWrite(facts, op, args, stack)) return;
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;

@@ -22,6 +22,7 @@ namespace fusebox::trace {
 
 class TraceContext;
 class Recorder;
+class BranchScope;
 
 /// What to do with a real tensor that reached an operator without having been swapped for a stand-in.
 struct Lift {
@@ -119,18 +120,9 @@ class TraceContext {
     bool before_;
   };
   bool numbersAreTensors() const { return numbersAreTensors_; }
-  /// While this lives, an operator that writes to a tensor is a break, in the name of `who`.
-  class NoWrites {
-   public:
-    NoWrites(TraceContext& context, const char* who) : context_(context), before_(std::exchange(context.keptBy_, who)) {}
-    ~NoWrites() { context_.keptBy_ = before_; }
-    NoWrites(const NoWrites&) = delete;
-
-   private:
-    TraceContext& context_;
-    const char* before_;
-  };
-  const char* keptBy() const { return keptBy_; }
+  /// Of the function that is being traced and may not count; null: none.
+  BranchScope* branch() const { return branch_; }
+  void enterBranch(BranchScope* branch) { branch_ = branch; }
   ZeroTensors& zeroTensors() { return zeroTensors_; }
   DataSizes& dataSizes() { return dataSizes_; }
 
@@ -143,7 +135,7 @@ class TraceContext {
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
-  const char* keptBy_ = nullptr;
+  BranchScope* branch_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;
   std::shared_ptr<graph::ShapeEnv> shapes_;

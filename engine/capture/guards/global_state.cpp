@@ -57,6 +57,7 @@ constexpr Flag kFlags[] = {
     {"memory efficient attention", [] { return context().userEnabledMemEfficientSDP(); }},
     {"math attention", [] { return context().userEnabledMathSDP(); }},
     {"cudnn attention", [] { return context().userEnabledCuDNNSDP(); }},
+    {"overrideable attention", [] { return context().userEnabledOverrideableSDP(); }},
     {"denormals flushed", flushesDenormals},
     {"reduced precision reduction", [] { return context().allowFP16ReductionCPU(); }},
 };

@@ -6,7 +6,9 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/graph/operator_facts.h"
+#include "engine/trace/branch_scope.h"
 #include "engine/trace/trace_context.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 
@@ -17,16 +19,24 @@ namespace {
 }
 
 /// What a function that may not be chosen gives; others must not notice that it was called.
-PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& operands) {
+PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& operands, const at::Tensor& condition, bool when) {
   const Evaluation::Effects before = e.effectsSoFar();
   const FreshContents made(e);
   const size_t first = e.trace().graph().nodes().size();
   PyRef result;
   {
-    const trace::TraceContext::NoWrites kept(e.trace(), "a function given to cond");
+    const trace::BranchScope scope(e.trace(), condition, when, "a function given to cond");
     result = e.call(function, operands.data(), operands.size(), nullptr);
+    if (!result) return {};
+    PyObject* args[] = {result.get()};
+    PyRef leaves = e.call(torchObject("torch.utils._pytree.tree_leaves"), args, 1, nullptr);
+    PyRef all = leaves ? e.collect(leaves.get(), true) : PyRef();
+    if (!all) return {};
+    std::vector<at::Tensor> tensors;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all.get()); ++i)
+      if (isTensorObject(PyTuple_GET_ITEM(all.get(), i))) tensors.push_back(tensorOf(PyTuple_GET_ITEM(all.get(), i)));
+    if (scope.leaks(tensors)) refuse(e, "differentiate by a function of autograd's own");
   }
-  if (!result) return {};
   if (!(e.effectsSoFar() == before) || made.changed()) refuse(e, "have side effects");
   const auto& nodes = e.trace().graph().nodes();
   for (size_t i = first; i < nodes.size(); ++i) {
@@ -58,13 +68,19 @@ PyRef followConditionalOperator(Evaluation& e, PyObject* op, const CallArguments
     const int truth = e.truth(given[0]);
     return truth < 0 ? PyRef() : e.call(given[truth ? 1 : 2], operands.data(), operands.size(), nullptr);
   }
-  PyRef yes = branch(e, given[1], operands);
-  PyRef no = yes ? branch(e, given[2], operands) : PyRef();
+  const at::Tensor& asked = tensorOf(given[0]);
+  if (trace::insideTransform()) refuse(e, "are called inside of a transform");
+  if (asked.sym_numel() != 1) refuse(e, "depend on a condition of several elements");
+  at::Tensor condition = asked.reshape({});
+  if (condition.scalar_type() != at::kBool) condition = condition.ne(0);
+  PyRef predicate = PyRef::steal(newTensorObject(condition));
+  PyRef yes = branch(e, given[1], operands, condition, true);
+  PyRef no = yes ? branch(e, given[2], operands, condition, false) : PyRef();
   PyRef module = no ? PyRef::steal(PyImport_ImportModule("fusebox._higher_order")) : PyRef();
   PyRef choose = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "chosen")) : PyRef();
   if (!choose) return {};
-  PyObject* args[] = {given[0], yes.get(), no.get()};
-  PyRef answer = e.call(choose.get(), args, 3, nullptr);
+  PyObject* args[] = {predicate.get(), yes.get(), no.get(), all.get()};
+  PyRef answer = e.call(choose.get(), args, 4, nullptr);
   if (answer && PyUnicode_Check(answer.get())) refuse(e, PyUnicode_AsUTF8(answer.get()));
   if (!answer) return {};
   PyRef first = PyRef::steal(PyLong_FromLong(0));

@@ -67,7 +67,7 @@ constexpr Query kQueries[] = {
     {"_get_cublas_allow_tf32", Answer::Asked}, {"_get_onednn_allow_tf32", Answer::Asked},
     {"_get_cublas_allow_fp16_reduced_precision_reduction", Answer::Asked},
     {"_get_cublas_allow_bf16_reduced_precision_reduction", Answer::Asked}, {"_get_cublas_allow_fp16_accumulation", Answer::Asked},
-    {"_get_math_sdp_allow_fp16_bf16_reduction", Answer::Asked}, {"_get_overrideable_sdp_enabled", Answer::Asked},
+    {"_get_math_sdp_allow_fp16_bf16_reduction", Answer::Asked}, {"_get_overrideable_sdp_enabled", Answer::State},
     {"_get_fa3_sdp_enabled", Answer::Asked}, {"_get_sdp_priority_order", Answer::Asked}, {"_get_linalg_preferred_backend", Answer::Asked},
     {"_get_blas_preferred_backend", Answer::Asked}, {"_get_rocm_fa_preferred_backend", Answer::Asked}, {"_get_miopen_immediate", Answer::Asked},
     {"_get_sm_carveout_experimental", Answer::Asked}, {"_get_privateuse1_backend_name", Answer::Asked}, {"_get_default_device", Answer::Asked},

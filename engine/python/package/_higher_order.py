@@ -109,18 +109,13 @@ def associative_scan(combine_fn, xs, additional_inputs):
     return tuple(made) if has_gradient else made
 
 
-def chosen(pred, yes, no):
-    """(results,) of a condition's two functions, or what is to be said of these where the one that counts cannot be chosen among values of both: a gradient
-    of zero through the other would be NaN where that has infinite derivatives."""
-    if pred.numel() != 1:
-        return "depend on a condition of several elements"
+def chosen(condition, yes, no, operands):
+    """(results,) of a condition's two functions, or what is to be said of these where the one that counts cannot be chosen among values of both."""
     yes, layout = pytree.tree_flatten(yes)
     no, other_layout = pytree.tree_flatten(no)
     if layout != other_layout:
         return "give results of different structure"
-    condition = pred.reshape(())
-    if condition.dtype != torch.bool:
-        condition = condition != 0
+    differentiates = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in pytree.tree_leaves(operands))
     results = []
     for a, b in zip(yes, no):
         if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
@@ -128,13 +123,13 @@ def chosen(pred, yes, no):
                 return "give something else than tensors"
             results.append(None)
             continue
-        if a.requires_grad or b.requires_grad:
-            return "give tensors that require a gradient"
         if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device or a.stride() != b.stride():
             return "give tensors of different sizes, strides, type or device"
         result = torch.where(condition.to(a.device), a, b)
         if result.stride() != a.stride():
             return "give tensors with gaps in memory"
+        if differentiates and result.is_floating_point() and not result.requires_grad:
+            return "cut the gradients of operands"
         results.append(result)
     return (pytree.tree_unflatten(results, layout),)
 

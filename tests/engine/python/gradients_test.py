@@ -175,7 +175,8 @@ def test_backends_of_attention():
 
     def f(q):
         with sdpa_kernel(SDPBackend.MATH):
-            inside = F.scaled_dot_product_attention(q, q, q)
+            with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.OVERRIDEABLE]):
+                inside = F.scaled_dot_product_attention(q, q, q)
             flash = torch.backends.cuda.flash_sdp_enabled()
         return inside, flash, torch.backends.cuda.flash_sdp_enabled()
 

@@ -7,6 +7,21 @@ from checks.script_checks import expect, run
 
 fusebox.install()
 
+weight = torch.tensor([2.0, 3.0, 4.0], requires_grad=True)
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
 INPUTS = (torch.tensor([1.0, 2.0, 3.0]), torch.tensor([-1.0, 2.0, -3.0]))
 
 
@@ -54,14 +69,52 @@ def test_conditions():
     expect(first.tolist() == [-1.0, 2.0, -3.0] and more["more"].tolist() == [-2.0, 4.0, -6.0] and none is None, f"{first}, {more}")
 
 
+def in_python(condition, true_fn, false_fn, operands=()):
+    return (true_fn if bool(condition) else false_fn)(*operands)
+
+
+def test_gradients_of_conditions():
+    """Those of the function that is chosen, also where the other has infinite derivatives, for operands and for what is around."""
+
+    def roots(x, cond):
+        return cond(x.sum() > 0, lambda x: x.relu().sqrt(), lambda x: (-x).relu().sqrt(), (x,)) * x
+
+    def around(x, cond):
+        y = x * weight
+        return cond(x.sum() > 0, lambda: (y * weight).relu().sqrt(), lambda: (-y).relu().sqrt() + weight)
+
+    def inside_of_each_other(x, cond):
+        def first(x):
+            return cond(x[0] > 0, lambda x: x.relu().sqrt() * weight, lambda x: (1 - x).log() * weight, (x,))
+
+        def second(x):
+            return cond(x[0] > -5, lambda x: (x + 1).relu().sqrt(), lambda x: x / x.floor(), (x,))
+
+        return cond(x.sum() > 0, first, second, (x,))
+
+    def gradients(f, cond, x):
+        x = x.clone().requires_grad_()
+        weight.grad = None
+        result = f(x, cond)
+        result.sum().backward()
+        return [result.detach(), x.grad, torch.zeros(3) if weight.grad is None else weight.grad]
+
+    inputs = [torch.tensor(v) for v in ([1.0, 0.0, 2.0], [-1.0, 0.0, -3.0], [0.0, -2.0, 1.0], [-0.5, 0.0, 3.0])]
+    for f in (roots, around, inside_of_each_other):
+        compiled = torch.compile(f, fullgraph=True)
+        for x in inputs:
+            got, want = gradients(compiled, torch.cond, x), gradients(f, in_python, x)
+            expect(all(torch.allclose(a, b, equal_nan=True) for a, b in zip(got, want)), f"{f.__name__} of {x.tolist()}: {got}, in Python {want}")
+
+
 def test_conditions_that_break():
-    """Where calling the function that is not chosen would be noticed: by what it draws, writes or keeps, or by gradients."""
-    weight, kept = torch.ones(3, requires_grad=True), []
+    """Where calling the function that is not chosen would be noticed: by what it draws, writes or keeps."""
+    kept = []
     functions = {
         "draws": lambda x: torch.rand_like(x),
         "writes": lambda x: x.mul_(2),
         "keeps": lambda x: (kept.append(1), x * 2)[1],
-        "differentiates": lambda x: x * weight,
+        "has a derivative of its own": lambda x: Cube.apply(weight) * x,
         "fits not": lambda x: x[:2],
     }
     for name, function in functions.items():
