@@ -113,16 +113,6 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
 
 namespace {
 
-/// Results whose gradient comes only from tangents that got none: they get none either, where the graph would give zeros.
-std::vector<size_t> unasked(const std::vector<std::vector<int32_t>>& reads, const variable_list& given) {
-  std::vector<size_t> made;
-  if (std::all_of(given.begin(), given.end(), [](auto& g) { return g.defined(); })) return made;
-  for (size_t i = 0; i < reads.size(); ++i)
-    if (!reads[i].empty() && std::none_of(reads[i].begin(), reads[i].end(), [&](int32_t t) { return given[static_cast<size_t>(t)].defined(); }))
-      made.push_back(i);
-  return made;
-}
-
 bool isWatched(torch::autograd::Node& node) {
   if (!node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty())
     return true;
@@ -133,6 +123,15 @@ bool isWatched(torch::autograd::Node& node) {
 }
 
 }  // namespace
+
+std::vector<size_t> withoutGradient(const std::vector<std::vector<int32_t>>& reads, const variable_list& given) {
+  std::vector<size_t> made;
+  if (std::all_of(given.begin(), given.end(), [](auto& g) { return g.defined(); })) return made;
+  for (size_t i = 0; i < reads.size(); ++i)
+    if (!reads[i].empty() && std::none_of(reads[i].begin(), reads[i].end(), [&](int32_t t) { return given[static_cast<size_t>(t)].defined(); }))
+      made.push_back(i);
+  return made;
+}
 
 /// An input as it is now. Written to in place it may get a history that leads to the node which keeps it: only leaves with a gradient,
 /// which cannot, are kept as they are.
@@ -231,8 +230,8 @@ HooksOfResults::Hooks& CompiledNode::tensor_pre_hooks() noexcept {
   return hooksOfResults_;
 }
 
-std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMeta>& expected, const variable_list& given,
-                                              const std::vector<bool>& reads, size_t first) const {
+std::vector<at::Tensor> gradientsAs(const std::vector<graph::TensorMeta>& expected, const graph::SymbolValues& symbols, const variable_list& given,
+                                    const std::vector<bool>& reads, size_t first) {
   std::vector<at::Tensor> made;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!reads[first + i]) {
@@ -240,7 +239,7 @@ std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMet
       continue;
     }
     auto& meta = expected[i];
-    const auto sizes = symbols_(meta.sizes), strides = symbols_(meta.strides);
+    const auto sizes = symbols(meta.sizes), strides = symbols(meta.strides);
     auto& gradient = given[i];
     auto options = at::TensorOptions(static_cast<at::ScalarType>(meta.dtype)).device(trace::fromDevice(meta.device));
     if (!gradient.defined()) {
@@ -373,7 +372,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
   const ForwardStreams::Scope streams(streams_);
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
-  const auto nobodyAsked = unasked(code.tangentsRead, given);
+  const auto nobodyAsked = withoutGradient(code.tangentsRead, given);
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;

@@ -87,6 +87,12 @@ struct AotFunction::Shared {
   GradientCode& describe(Gradients which, const graph::Graph& graph);
 };
 
+/// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
+std::vector<at::Tensor> gradientsAs(const std::vector<graph::TensorMeta>& expected, const graph::SymbolValues& symbols,
+                                    const torch::autograd::variable_list& given, const std::vector<bool>& reads, size_t first);
+/// Results whose gradient comes only from tangents that got none: they get none either, where the graph would give zeros. `reads`: GradientCode::tangentsRead.
+std::vector<size_t> withoutGradient(const std::vector<std::vector<int32_t>>& reads, const torch::autograd::variable_list& given);
+
 /// The autograd node of one call of a compiled region: inputs are the gradients of AotModule::tangents, outputs those of gradInputs.
 class CompiledNode : public torch::autograd::Node {
  public:
@@ -99,6 +105,13 @@ class CompiledNode : public torch::autograd::Node {
   void release_variables() override;
   std::string name() const override { return "CompiledFunctionBackward"; }
   HooksOfResults::Hooks& tensor_pre_hooks() noexcept override;
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override;
+  torch::autograd::variable_list apply_with_saved(const torch::autograd::variable_list& given, torch::dynamo::autograd::SwapSavedVariables& swapped) override;
+  /// What a call of gradients() that compiled autograd writes down depends on.
+  void collectSaved(torch::dynamo::autograd::CompiledNodeArgs& args) const;
+  /// applyPart() and gradients() of inner results, written down.
+  torch::autograd::variable_list tracedPart(torch::dynamo::autograd::SwapSavedVariables& swapped, size_t part, const torch::autograd::variable_list& given);
+  torch::autograd::variable_list tracedInner(torch::dynamo::autograd::SwapSavedVariables& swapped, const torch::autograd::variable_list& given);
 
   /// `given`: one gradient for every tangent, undefined where there is none. Differentiable in gradient mode.
   /// `isLast`: nobody asks again, so that what was saved is given up as soon as it has been read.
@@ -129,9 +142,12 @@ class CompiledNode : public torch::autograd::Node {
   bool innerWatched();
 
  private:
-  /// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
   std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given,
-                                  const std::vector<bool>& reads, size_t first) const;
+                                  const std::vector<bool>& reads, size_t first) const {
+    return gradientsAs(expected, symbols_, given, reads, first);
+  }
+  torch::autograd::variable_list traced(torch::dynamo::autograd::SwapSavedVariables& swapped, Gradients which, const Pass& pass,
+                                        const torch::autograd::variable_list& given);
   /// The node of a part or stage that gradient `k` of the inputs leaves from, and its place there; null: none does.
   std::pair<std::shared_ptr<torch::autograd::Node>, size_t> leavesFrom(size_t k) const;
   /// What gradient `k` of the inputs goes to; invalid where that is gone.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/aot/part_node.h"
+#include "engine/aot/result_node.h"
 #include "engine/aot/stage_node.h"
 
 namespace fusebox::aot {
@@ -20,37 +21,6 @@ template <class N, class... Args>
 std::shared_ptr<N> makeNode(Args&&... args) {
   return std::shared_ptr<N>(new N(std::forward<Args>(args)...), torch::autograd::deleteNode);
 }
-
-/// The history of one result. Edges: the region's node, its first stage, or those of the parts that the result contributes to, then the nodes of the
-/// inner results that it is computed from.
-class ResultNode : public Node {
- public:
-  /// `split`: the region, where it has parts.
-  ResultNode(edge_list next, size_t tangent, size_t tangents, std::vector<size_t> inner, std::shared_ptr<CompiledNode> split)
-      : Node(std::move(next)), tangent_(tangent), tangents_(tangents), inner_(std::move(inner)), split_(std::move(split)) {}
-
-  variable_list apply(variable_list&& given) override {
-    variable_list made(num_outputs());
-    const size_t ahead = num_outputs() - inner_.size();
-    for (size_t i = 0; i < ahead; ++i) made[i] = given[0];
-    if (!given[0].defined()) return made;
-    if (split_) split_->note(tangent_, given[0]);
-    if (inner_.empty()) return made;
-    auto& region = split_ ? *split_ : static_cast<CompiledNode&>(*next_edge(0).function);
-    if (!region.innerWatched()) return made;
-    variable_list only(tangents_);
-    only[tangent_] = std::move(given[0]);
-    auto arriving = region.gradients(Gradients::OfInnerResults, std::move(only));
-    for (size_t i = 0; i < inner_.size(); ++i) made[ahead + i] = std::move(arriving[inner_[i]]);
-    return made;
-  }
-  std::string name() const override { return "CompiledResultBackward"; }
-
- private:
-  size_t tangent_, tangents_;
-  std::vector<size_t> inner_;  ///< positions in AotModule::inner, in the order of the edges
-  std::shared_ptr<CompiledNode> split_;
-};
 
 /// Whether something would notice a gradient that is undefined: leaves do not.
 bool notices(const torch::autograd::Edge& edge) {
@@ -121,6 +91,20 @@ std::vector<size_t> tangentsApart(const AotModule& module, bool all) {
 }
 
 }  // namespace
+
+variable_list ResultNode::apply(variable_list&& given) {
+  variable_list made(num_outputs());
+  const size_t ahead = num_outputs() - inner_.size();
+  for (size_t i = 0; i < ahead; ++i) made[i] = given[0];
+  if (!given[0].defined()) return made;
+  if (split_) split_->note(tangent_, given[0]);
+  if (inner_.empty() || !region().innerWatched()) return made;
+  variable_list only(tangents_);
+  only[tangent_] = std::move(given[0]);
+  auto arriving = region().gradients(Gradients::OfInnerResults, std::move(only));
+  for (size_t i = 0; i < inner_.size(); ++i) made[ahead + i] = std::move(arriving[inner_[i]]);
+  return made;
+}
 
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list next, const std::vector<at::Tensor>& inputs,
                    std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues) {

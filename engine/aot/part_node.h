@@ -18,6 +18,8 @@ class PartNode : public torch::autograd::Node {
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& given) override { return region_->applyPart(part_, given); }
   void release_variables() override { region_->partWalked(part_); }
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override;
+  torch::autograd::variable_list apply_with_saved(const torch::autograd::variable_list& given, torch::dynamo::autograd::SwapSavedVariables& swapped) override;
   std::string name() const override { return "CompiledFunctionBackward"; }
 
  private:

@@ -213,6 +213,18 @@ void bindCapture(py::module_& m) {
     if (!PyCode_Check(code.ptr())) throw py::type_error("a code object is needed");
     capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).skip = true;
   });
+  // (entry, its address, whether it can serve, guards, hits) of what is compiled for calls of a code object, last hit first; the entry lives as long as its capsule.
+  m.def("entries_of", [](const py::object& code) {
+    py::list all;
+    for (const auto& point : capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).points) {
+      if (point->offset != 0) continue;
+      for (const std::shared_ptr<capture::Entry>& entry : point->entries) {
+        py::capsule held(new std::shared_ptr<capture::Entry>(entry), [](void* p) { delete static_cast<std::shared_ptr<capture::Entry>*>(p); });
+        all.append(py::make_tuple(held, reinterpret_cast<uintptr_t>(entry.get()), entry->guards->alive(), entry->guards->guards().guards().size(), entry->hits));
+      }
+    }
+    return all;
+  });
   m.def("is_skipped", [](const py::object& code) { return capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).skip; });
   m.def("add_skipped_folder", &capture::addSkippedFolder);
   m.def("simulate_cuda_graphs", [](bool on) { runtime::GraphCapture::install(on ? simulatedGraphCapture() : nullptr); },

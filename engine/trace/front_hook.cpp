@@ -325,6 +325,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     const c10::DispatchKeySet functional(c10::DispatchKey::Functionalize);
     return op.redispatchBoxed((keys - functional) & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
   }
+  if (facts.writes && context->keptBy()) raiseBreak(BreakKind::UnsupportedOp, std::string(context->keptBy()) + " writes to a tensor", "compute a new tensor there");
   swapRealTensors(*context, facts, args);
   if (carryOutWrite(facts, op, args, stack)) return;
   if (writeListInOrder(facts, op, args, stack)) return;

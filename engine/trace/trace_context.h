@@ -119,6 +119,18 @@ class TraceContext {
     bool before_;
   };
   bool numbersAreTensors() const { return numbersAreTensors_; }
+  /// While this lives, an operator that writes to a tensor is a break, in the name of `who`.
+  class NoWrites {
+   public:
+    NoWrites(TraceContext& context, const char* who) : context_(context), before_(std::exchange(context.keptBy_, who)) {}
+    ~NoWrites() { context_.keptBy_ = before_; }
+    NoWrites(const NoWrites&) = delete;
+
+   private:
+    TraceContext& context_;
+    const char* before_;
+  };
+  const char* keptBy() const { return keptBy_; }
   ZeroTensors& zeroTensors() { return zeroTensors_; }
   DataSizes& dataSizes() { return dataSizes_; }
 
@@ -131,6 +143,7 @@ class TraceContext {
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
+  const char* keptBy_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;
   std::shared_ptr<graph::ShapeEnv> shapes_;

@@ -1,5 +1,7 @@
 #include "engine/capture/effects/replay.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <functional>
 #include <unordered_set>
 
@@ -288,6 +290,7 @@ struct Builders {
     if (recipe.base) return r.build(*recipe.base);
     PyRef tensor = PyRef::steal(newTensorObject(r.outputs_[static_cast<size_t>(recipe.index)]));
     if (!tensor || reinterpret_cast<PyObject*>(Py_TYPE(tensor.get())) == recipe.object.get()) return tensor;
+    const at::AutoGradMode history(true);  // it has its history already, whatever mode the frame runs in
     return PyRef::steal(PyObject_CallMethod(tensor.get(), "as_subclass", "O", recipe.object.get()));
   }
 };

@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/recorder.h"
@@ -213,7 +214,13 @@ std::optional<bool> outcomeThatGoesOn(const Frame& f, const Instruction& jump, b
 }
 
 int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& jump, bool jumpsWhen) {
-  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1);
+  // A class of the program's own hears of the question.
+  const auto answersItself = [&] {
+    PyObject* name = internedName("__torch_function__");
+    return answersTorchFunctions(value) && typeLookup(Py_TYPE(value), name) != typeLookup(tensorType(), name);
+  };
+  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) ||
+                       (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !answersItself());
   if (isAsked)
     if (const auto outcome = outcomeThatGoesOn(f, jump, jumpsWhen); outcome && assumeTruth(*this, value, *outcome)) return *outcome;
   return truth(value);

@@ -68,6 +68,7 @@ class RecipeMaker;
 class FunctionCalls;
 class TorchCalls;
 class Arrays;
+class ExchangedData;
 class FunctionModes;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
@@ -83,8 +84,10 @@ class Evaluation final : public Operations {
   PyRef getAttr(PyObject* object, PyObject* name) override;
   /// Of torch._dynamo.error_on_graph_break(), as the program has set it by now.
   bool breaksAreErrors = false;
-  /// A hook on the gradient of a tensor from outside is set when the graph has run.
+  /// A hook on the gradient of a tensor is set when the graph has run.
   bool putsOffHooks = false;
+  /// Such a tensor that has a history, which must be the same when the graph has run.
+  void noteHooked(PyObject* tensor);
 
   PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
   PyRef getSpecial(PyObject* object, PyObject* name) override;
@@ -544,9 +547,19 @@ class Evaluation final : public Operations {
   std::unique_ptr<TorchCalls> torchCalls_;
   std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<FunctionModes> functionModes_;
+  std::unique_ptr<ExchangedData> exchangedData_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;
+  struct Hooked {
+    PyRef tensor, history;
+    int64_t at;  ///< root instruction that sets the hook
+  };
+  /// Assignment to `grad` of a leaf from outside.
+  bool setGrad(PyObject* tensor, PyObject* value);
+  std::unordered_map<PyObject*, PyRef> grads_;  ///< of tensors from outside to which the program has assigned one
+  std::vector<Hooked> hooked_;
+  void requireHistories() const;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised

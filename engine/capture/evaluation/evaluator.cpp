@@ -9,6 +9,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
@@ -32,6 +33,9 @@ struct Evaluation::Modes {
   int autocastDepth = depth();
   bool breaksAreErrors = errorOnGraphBreak();
   at::impl::TorchFunctionDisabledState asked = at::impl::PythonTorchFunctionTLS::get_disabled_state();  ///< whether classes of tensors are
+  bool flash = at::globalContext().userEnabledFlashSDP(), efficient = at::globalContext().userEnabledMemEfficientSDP();  ///< attention may use
+  bool math = at::globalContext().userEnabledMathSDP(), cudnn = at::globalContext().userEnabledCuDNNSDP();
+  bool overrideable = at::globalContext().userEnabledOverrideableSDP();
   FunctionModes functions = functionModes();  ///< `with torch.device()` inside of what is captured
 
   bool operator==(const Modes&) const = default;
@@ -45,6 +49,12 @@ struct Evaluation::Modes {
     at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
     if (breaksAreErrors != errorOnGraphBreak()) setErrorOnGraphBreak(breaksAreErrors);
     at::impl::PythonTorchFunctionTLS::set_disabled_state(asked);
+    at::Context& process = at::globalContext();
+    if (flash != process.userEnabledFlashSDP()) process.setSDPUseFlash(flash);
+    if (efficient != process.userEnabledMemEfficientSDP()) process.setSDPUseMemEfficient(efficient);
+    if (math != process.userEnabledMathSDP()) process.setSDPUseMath(math);
+    if (cudnn != process.userEnabledCuDNNSDP()) process.setSDPUseCuDNN(cudnn);
+    if (overrideable != process.userEnabledOverrideableSDP()) process.setSDPUseOverrideable(overrideable);
   }
   static int depth() {
     const int deeper = at::autocast::increment_nesting();
@@ -178,7 +188,8 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
-      arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)) {
+      arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
+      exchangedData_(std::make_unique<ExchangedData>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -343,6 +354,19 @@ void Evaluation::noteTransform() {
   if (!isTransforming()) transformAt_ = rootCount_;
 }
 
+void Evaluation::noteHooked(PyObject* tensor) {
+  hooked_.push_back({PyRef::borrow(tensor), PyRef::steal(PyObject_GetAttrString(tensor, "grad_fn")), rootCount_});
+}
+
+/// A hook that is set when the graph has run finds the history that the tensor has by then; where it was written to, eager's hook sees another gradient.
+void Evaluation::requireHistories() const {
+  for (const Hooked& hooked : hooked_) {
+    const PyRef now = PyRef::steal(PyObject_GetAttrString(hooked.tensor.get(), "grad_fn"));
+    if (now.get() != hooked.history.get())
+      throw CaptureBreak{{"tensor internals", "a tensor is written to after register_hook", "", place(), stackPlaces()}, hooked.at};
+  }
+}
+
 /// A local has not been assigned to, or has its first value again.
 bool Evaluation::holdsItsOwn(const Frame& root, size_t i) {
   PyObject* now = root.locals[i].get();
@@ -363,8 +387,10 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     closeAbandoned();
   }
   requireNoneSuspended();
+  requireHistories();
   functionModes_->end(exit == Segment::Exit::Return);
   arrays_->finish();
+  exchangedData_->takeBack();
   RecipeMaker recipes(*this);
   segment.exit = exit;
   segment.graphBreak = std::move(why);

@@ -23,6 +23,7 @@ void NumpyWarnings::enter() {
     e_.breakHere("numpy", "numpy cannot be asked to raise where it warns");
   }
   state_ = std::move(state);
+  kept_.emplace();
 }
 
 void NumpyWarnings::leave() {
@@ -33,11 +34,18 @@ void NumpyWarnings::leave() {
   if (!left) PyErr_Clear();
   PyErr_Restore(type, value, traceback);
   state_ = PyRef();
+  said_ = !kept_->take().empty();
+  kept_.reset();
 }
 
 PyObject* NumpyWarnings::done(PyObject* result) {
   const bool watched = static_cast<bool>(state_);
   leave();
+  if (said_) {
+    Py_XDECREF(result);
+    PyErr_Clear();
+    e_.breakHere("numpy", "numpy warns of a number");
+  }
   if (result || !watched || !PyErr_ExceptionMatches(PyExc_FloatingPointError)) return result;
   PyErr_Clear();
   e_.breakHere("numpy", "numpy may warn of a number (a division by zero, an overflow, an underflow or an invalid value)",

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <optional>
+
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_warnings.h"
 
 namespace fusebox::capture {
 
 /// While it lives numpy raises where it would warn of a division by zero, an overflow, an underflow or an invalid value, whatever the program
-/// has asked numpy to do then. A warning belongs to every call of the program, and np.errstate may be another one in each.
+/// has asked numpy to do then, and what it warns of whatever was asked is kept back. A warning belongs to every call of the program, and
+/// np.errstate may be another one in each.
 class NumpyWarnings {
  public:
   explicit NumpyWarnings(Evaluation& e) : e_(e) {}
@@ -21,6 +25,8 @@ class NumpyWarnings {
   void leave();
   Evaluation& e_;
   PyRef state_;
+  std::optional<KeptWarnings> kept_;
+  bool said_ = false;
 };
 
 }  // namespace fusebox::capture

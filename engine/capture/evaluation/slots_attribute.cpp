@@ -4,11 +4,13 @@
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -642,6 +644,8 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
       if (!dict) return false;
       return value ? storeKey(dict.get(), name, value) : deleteKey(dict.get(), name, [&] { attributeError(object, name); });
     }
+    if (o && o->source && nameIs(name, "data")) return exchangedData_->exchange(object, value), true;
+    if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
     if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");

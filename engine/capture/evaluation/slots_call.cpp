@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/capture/rules/conditional_operator.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -830,9 +831,9 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   }
   if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
   static PyObject* const higherOrder = torchObject("torch._ops.HigherOrderOperator");
-  if (torchCalls_ && higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
+  if (higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
     bool known = false;
-    PyRef result = torchCalls_->higherOrder(object, a, &known);
+    PyRef result = torchCalls_ ? torchCalls_->higherOrder(object, a, &known) : followConditionalOperator(*this, object, a, &known);
     if (known) return result;
   }
   if (std::find(std::begin(operators), std::end(operators), typeObject) != std::end(operators))

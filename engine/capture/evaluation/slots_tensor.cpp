@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 
@@ -63,6 +64,25 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   breakHere("tensor internals", std::string(PyUnicode_AsUTF8(name)) + " of a tensor is read");
 }
 
+bool Evaluation::setGrad(PyObject* tensor, PyObject* value) {
+  const at::Tensor& t = tensorOf(tensor);
+  const auto fits = [&](PyObject* given) {
+    if (!isTensor(given) || !isPlainTensorClass(Py_TYPE(given)) || given == tensor) return false;
+    const at::Tensor& g = tensorOf(given);
+    return g.sym_sizes() == t.sym_sizes() && g.scalar_type() == t.scalar_type() && g.device() == t.device() && g.layout() == t.layout() && g.layout() == c10::kStrided;
+  };
+  if (value != Py_None && !fits(value)) breakHere("unsupported side effect", "assignment to grad of a tensor that existed before, of another kind than the tensor");
+  if (trace::insideTransform()) breakHere("unsupported side effect", "assignment to grad inside of a transform");
+  static PyObject* const set = torchObject("builtins.setattr");
+  static PyObject* const name = internedName("grad");
+  pin(set, Why::Process);
+  PyObject* args[] = {tensor, name, value};
+  deferCall(set, {args, 3, nullptr}, true);
+  ++writes_;
+  grads_[tensor] = PyRef::borrow(value);
+  return true;
+}
+
 PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
@@ -79,6 +99,7 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
   } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type)) {
     Origin* origin = origins_.find(object);
     if (nameIs(name, "grad") && origin && origin->source && origin->twin) {
+      if (const auto set = grads_.find(object); set != grads_.end()) return set->second;
       PyRef grad = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "grad"));
       return grad ? wrap(grad.get(), sources().tensorGrad(origin->source)) : PyRef();
     }

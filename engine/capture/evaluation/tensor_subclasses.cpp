@@ -73,9 +73,17 @@ struct Metadata {
 
 constexpr const char* kCapsule = "fusebox.tensor_metadata";
 
+/// Whether a tensor's class is asked for its sizes, strides or layout each time that they are read.
+bool asksForSizes(const at::Tensor& t) {
+  struct Asked : at::TensorImpl {
+    static bool of(const at::TensorImpl& impl) { return (impl.*(&Asked::matches_python_custom))(SizesStridesPolicy::CustomStrides); }
+  };
+  return Asked::of(*t.unsafeGetTensorImpl());
+}
+
 /// Predicate of a Custom guard.
 bool hasMetadata(PyObject* object, PyObject* expected) {
-  if (!isTensorObject(object) || tensorOf(object).requires_grad() || tensorOf(object).unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
+  if (!isTensorObject(object) || asksForSizes(tensorOf(object)) || tensorOf(object).requires_grad() || tensorOf(object).unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
   return Metadata(tensorOf(object)) == *static_cast<const Metadata*>(PyCapsule_GetPointer(expected, kCapsule));
 }
 
@@ -199,7 +207,8 @@ bool holdsSubclass(PyObject* given) {
 void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source) {
   const at::Tensor& t = tensorOf(tensor);
   if (t.requires_grad()) refuse(e, "a tensor of class " + className(tensor) + " that requires a gradient is not followed");
-  if (t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) refuse(e, "a tensor of class " + className(tensor) + " computes its sizes");
+  if (asksForSizes(t) || t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+    refuse(e, "a tensor of class " + className(tensor) + " computes its sizes");
   PyRef expected = PyRef::steal(PyCapsule_New(new Metadata(t), kCapsule, [](PyObject* capsule) {
     delete static_cast<Metadata*>(PyCapsule_GetPointer(capsule, kCapsule));
   }));
@@ -285,7 +294,8 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
     function = PyRef::borrow(_PyType_Lookup(Py_TYPE(all[0]), name.get()));
     if (!function) refuse(e, "a method of a tensor of class " + className(all[0]) + " is of unknown origin");
   }
-  static PyObject* const neverAsks[] = {torchObject("torch.Tensor.as_subclass"), torchObject("torch.Tensor._make_subclass")};
+  static PyObject* const neverAsks[] = {torchObject("torch.Tensor.as_subclass"), torchObject("torch.Tensor._make_subclass"), torchObject("torch.tensor"),
+                                        torchObject("torch.as_tensor"), torchObject("torch.asarray")};
   const bool asks = std::find(std::begin(neverAsks), std::end(neverAsks), function.get()) == std::end(neverAsks);
   if (!isTorchBinding(function.get()) || !asks) return *handled = false, PyRef();
   const bool isMethod = Py_IS_TYPE(function.get(), &PyMethodDescr_Type) || Py_IS_TYPE(function.get(), &PyWrapperDescr_Type);

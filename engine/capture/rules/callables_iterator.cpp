@@ -6,6 +6,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -68,6 +69,7 @@ PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!takes(e, callable, a, 1, 1)) return {};
   PyObject* object = a.args[0];
   PyTypeObject* type = Py_TYPE(object);
+  if (answersTorchFunctions(object)) return methodOfSubclass(e, "__reversed__", {object});
   if (isChangeable(type) && !e.isTensor(object)) {
     PyObject* method = e.typeLookup(type, internedName("__reversed__"));
     if (method && !Py_IS_TYPE(method, &PyMethodDescr_Type)) {

@@ -76,6 +76,7 @@ PyRef rulePrint(Evaluation& e, PyObject* callable, const CallArguments& a) {
     static PyObject* const sys = PyImport_ImportModule("sys");
     out = e.getAttr(sys, internedName("stdout"));
     if (!out) return {};
+    if (out.get() == Py_None) return none();  // a program without output prints nothing
   }
   if (e.insideTry()) e.breakHere("side effect", "printing inside try, which may raise");
   if (!writesInC(out.get())) e.breakHere("side effect", std::string("printing to a ") + Py_TYPE(out.get())->tp_name + ", which is written in Python");

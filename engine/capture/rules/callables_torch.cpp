@@ -348,14 +348,29 @@ PyObject* ofHooks(const char* name) {
   return function.get();  // the module keeps it
 }
 
+/// Whether what a hook on a tensor that the graph computes sees is the graph's: a view is made again of its base, beside what the graph made of it.
+bool isHistoryOfGraph(const at::Tensor& tensor) {
+  if (!tensor.requires_grad() || tensor.is_leaf() || trace::insideTransform()) return false;
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return !view || !view->has_bw_view();
+}
+
 /// Tensor.register_hook and its like of a leaf from outside: what is set after the graph sees the same gradients, whatever the graph does with
-/// the tensor. Of a tensor with a history it would matter what was written to it in between.
+/// the tensor. So does a hook on what the graph computes, unless that is written to in between; a backend in Python may compute all gradients at once.
 PyRef ruleRegisterHook(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  Origin* o = a.positional == 2 && a.keywords() == 0 ? e.origin(a.args[0]) : nullptr;
+  Origin* o = a.positional > 0 ? e.origin(a.args[0]) : nullptr;
   const bool isOutside = o && o->source && o->twin && isTensorObject(o->twin.get());
-  if (!isOutside || !isPlainTensorClass(Py_TYPE(a.args[0])) || !PyCallable_Check(a.args[1])) return ruleNeedsTensor(e, callable, a);
-  const at::Tensor& tensor = tensorOf(o->twin.get());
-  if (!tensor.requires_grad() || !tensor.is_leaf()) return ruleNeedsTensor(e, callable, a);
+  const bool fits = a.positional == 2 && a.keywords() == 0 && isTensorObject(a.args[0]) && isPlainTensorClass(Py_TYPE(a.args[0])) && PyCallable_Check(a.args[1]);
+  if (!fits) return ruleNeedsTensor(e, callable, a);
+  if (isOutside) {
+    const at::Tensor& tensor = tensorOf(o->twin.get());
+    if (!tensor.requires_grad() || !tensor.is_leaf()) return ruleNeedsTensor(e, callable, a);
+  } else {
+    PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+    const bool isPlainHook = name && std::string_view(PyUnicode_AsUTF8(name.get())) == "register_hook";
+    if ((o && o->source) || !isPlainHook || e.torchCalls() || !isHistoryOfGraph(tensorOf(a.args[0]))) return ruleNeedsTensor(e, callable, a);
+    e.noteHooked(a.args[0]);
+  }
   PyObject *type = torchObject("torch.utils.hooks.RemovableHandle"), *set = ofHooks("register");
   PyRef none = PyRef::steal(PyTuple_New(0));
   PyRef handle = type && set ? PyRef::steal(reinterpret_cast<PyTypeObject*>(type)->tp_new(reinterpret_cast<PyTypeObject*>(type), none.get(), nullptr)) : PyRef();
@@ -511,6 +526,13 @@ PyRef ruleShareStorage(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.checked(PyObject_CallFunctionObjArgs(callable, a.args[0], a.args[1], nullptr));
 }
 
+/// An operator of libtorch's autograd as graphs of compiled autograd call it: `op` has the function in C++, which computes on tensors.
+PyRef ruleAutogradOperator(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional == 0 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
+  e.pin(a.args[0], Why::Process);
+  return e.callReal(a.args[0], {a.args.begin() + 1, a.positional - 1, nullptr});
+}
+
 /// Whether `object` is a class of tensors of the program with data of their own, or torch.Tensor itself.
 bool isClassWithData(PyObject* object) {
   if (!PyType_Check(object)) return false;
@@ -640,6 +662,11 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._functorch._jvp_increment_nesting", ruleEnterTransform},
     {"torch._C._functorch._jvp_decrement_nesting", ruleMode},
     {"torch._C._set_fwd_grad_enabled", ruleMode},
+    {"torch._C._set_sdp_use_flash", ruleMode},
+    {"torch._C._set_sdp_use_mem_efficient", ruleMode},
+    {"torch._C._set_sdp_use_math", ruleMode},
+    {"torch._C._set_sdp_use_cudnn", ruleMode},
+    {"torch._C._set_sdp_use_overrideable", ruleMode},
     {"torch._C._enter_dual_level", ruleEnterDualLevel},
     {"torch._C._exit_dual_level", ruleMode},
     {"torch._C._functorch._wrap_for_grad", rulePure},
@@ -676,6 +703,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.masked._ops._combine_input_and_mask", ruleMaskedInput},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
+    {"torch._dynamo.compiled_autograd.Op.__call__", ruleAutogradOperator},
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},
     {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},
     {"torch._dynamo.comptime._Comptime.assert_static", ruleAssertStatic},

@@ -30,7 +30,8 @@ def _arguments(callbacks):
 def catch_up():
     """Counts what happened since the last time; while nobody has imported torch._dynamo, later."""
     global _seen
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    utils = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(utils, "counters", None)
     if counters is None:
         return
     events, _seen = _engine.events_since(_seen), _engine.latest_event()
@@ -39,6 +40,7 @@ def catch_up():
         if kind == "compiled":
             counters["frames"]["total"] += 1
             counters["frames"]["ok"] += 1
+            _measure(utils, event, guard_count=event["guards"], graph_op_count=event["operators"], has_guarded_code=True)
             if event["operators"]:
                 counters["stats"]["calls_captured"] += event["operators"]
                 counters["stats"]["unique_graphs"] += 1
@@ -49,6 +51,14 @@ def catch_up():
         elif kind in ("failed", "ran_eagerly"):
             counters["frames"]["total"] += 1
             counters["unimplemented"][f"{event['what']}: {event['detail']}"] += 1
+            _measure(utils, event, fail_type=event["what"], fail_reason=event["detail"], has_guarded_code=False)
+
+
+def _measure(utils, event, **facts):
+    """What torch._dynamo.utils.get_compilation_metrics() tells of it."""
+    utils._compilation_metrics.append(utils.CompilationMetrics(
+        co_name=event["function"], co_filename=event["file"], co_firstlineno=event["line"], is_forward=True,
+        entire_frame_compile_time_s=(event["capture_ms"] + event["compile_ms"]) / 1e3, backend_compile_time_s=event["compile_ms"] / 1e3, **facts))
 
 
 def listen(on):

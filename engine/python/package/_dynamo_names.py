@@ -3,6 +3,7 @@
 import functools
 import sys
 import warnings
+import weakref
 
 from . import compiler as _compiler
 from ._compile import compile as _compile
@@ -173,6 +174,48 @@ def _disable(stock):
     return disable
 
 
+class CacheEntry:
+    """What was compiled for calls of a code object, in the place of PyTorch's _CacheEntry."""
+
+    _known = weakref.WeakValueDictionary()  # by address; one that somebody holds keeps what it stands for
+
+    def __init__(self, code, held):
+        self.code, self._held = code, held
+        self.guard_manager, self.hits = None, 0
+
+    @classmethod
+    def all_of(cls, code):
+        """Last hit first; those that no call can meet any more, since an object that they need is gone, at the end."""
+        from torch._dynamo.guards import DeletedGuardManagerWrapper
+        entries = []
+        for held, address, alive, guards, hits in sorted(_engine.entries_of(code), key=lambda row: not row[2]):
+            entry = cls._known.get(address) or cls._known.setdefault(address, cls(code, held))
+            entry.hits = hits
+            if not alive and not isinstance(entry.guard_manager, DeletedGuardManagerWrapper):
+                entry.guard_manager = DeletedGuardManagerWrapper("an object that it needs is gone")
+            elif alive:
+                entry.guard_manager = f"{guards} guards"
+            entries.append(entry)
+        return entries
+
+
+def _list_entries():
+    """torch._dynamo.eval_frame._debug_get_cache_entry_list knows this engine's entries."""
+    module = sys.modules["torch._dynamo.eval_frame"]
+    stock = module._debug_get_cache_entry_list
+
+    @functools.wraps(stock)
+    def entries(code):
+        return [*stock(code), *CacheEntry.all_of(getattr(code, "__code__", code))]
+
+    module._debug_get_cache_entry_list = entries
+
+    def undo():
+        module._debug_get_cache_entry_list = stock
+
+    return undo
+
+
 def put_into(dynamo, saved):
     """Gives torch._dynamo this engine's meaning of its names. `saved` gets what was there; the result takes the rest back."""
     stock_reset = dynamo.reset
@@ -195,4 +238,5 @@ def put_into(dynamo, saved):
         saved["dynamo." + name] = getattr(dynamo, name)
         setattr(dynamo, name, function)
     catch_up()
-    return _with_settings(sys.modules["torch._dynamo.config"])
+    undo = _with_settings(sys.modules["torch._dynamo.config"]), _list_entries()
+    return lambda: [take_back() for take_back in undo]

@@ -47,6 +47,15 @@ class FunctionBackend:
         except NotExpressible as refused:
             return refused.row, refused.reason
 
+    def watched(self):
+        """The backend, or, where torch._dynamo.config.repro_after wants failures made small, around it what does that."""
+        from torch._dynamo import config
+        from torch._dynamo.backends.registry import list_backends
+        if config.repro_after != "dynamo":
+            return self.function
+        from torch._dynamo.repro.after_dynamo import wrap_backend_debug
+        return wrap_backend_debug(self.function, self.name if self.name in list_backends(exclude_tags=()) else None)
+
     def compile(self, captured, frame):
         """The callable that takes the graph's inputs one by one and gives its results in a tuple or list; None: the backend asks for the
         frame to be left to Python."""
@@ -70,7 +79,7 @@ class FunctionBackend:
         try:
             compile_context = torch._guards.CompileContext(torch._guards.CompileId(frame_id=next(_numbers), frame_compile_id=0))
             with _same_modes(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
-                compiled = self.function(module, [*captured.symbols, *inputs], **self.kwargs)
+                compiled = self.watched()(module, [*captured.symbols, *inputs], **self.kwargs)
             if not callable(compiled):
                 raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
         except SkipFrame:

@@ -6,6 +6,7 @@ Each has its operator's signature and gives what the operator gives in eager mod
 import math
 
 import torch
+from torch.utils import _pytree as pytree
 
 
 def _in_layout_of(out, like):
@@ -106,6 +107,36 @@ def associative_scan(combine_fn, xs, additional_inputs):
         raise RuntimeError("Associative_scan does currently not support gradients for lifted parameters!")
     made = generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
     return tuple(made) if has_gradient else made
+
+
+def chosen(pred, yes, no):
+    """(results,) of a condition's two functions, or what is to be said of these where the one that counts cannot be chosen among values of both: a gradient
+    of zero through the other would be NaN where that has infinite derivatives."""
+    if pred.numel() != 1:
+        return "depend on a condition of several elements"
+    yes, layout = pytree.tree_flatten(yes)
+    no, other_layout = pytree.tree_flatten(no)
+    if layout != other_layout:
+        return "give results of different structure"
+    condition = pred.reshape(())
+    if condition.dtype != torch.bool:
+        condition = condition != 0
+    results = []
+    for a, b in zip(yes, no):
+        if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
+            if a is not None or b is not None:
+                return "give something else than tensors"
+            results.append(None)
+            continue
+        if a.requires_grad or b.requires_grad:
+            return "give tensors that require a gradient"
+        if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device or a.stride() != b.stride():
+            return "give tensors of different sizes, strides, type or device"
+        result = torch.where(condition.to(a.device), a, b)
+        if result.stride() != a.stride():
+            return "give tensors with gaps in memory"
+        results.append(result)
+    return (pytree.tree_unflatten(results, layout),)
 
 
 def masked_input(op, input, mask, *args):

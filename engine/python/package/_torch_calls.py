@@ -27,6 +27,13 @@ _ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
 
 
+_NO_LONGER = object()  # the value of a tensor that has other data now and requires a gradient
+
+
+def exchanged(tensor, data):
+    """As the target of a row: from here on `tensor` has the data of another value of the graph. The program's own is given them after it."""
+
+
 class NotExpressible(Exception):
     """A call that an FX graph cannot show, and why."""
 
@@ -133,6 +140,8 @@ class _Builder:
         value = self.values.get(id(tensor))
         if isinstance(value, torch.fx.Node):
             return value
+        if value is _NO_LONGER:
+            raise NotExpressible(self.row, "a tensor that requires a gradient is used after its data have been exchanged")
         if value is not None:
             node, path, after = value
             for index in path:
@@ -234,6 +243,9 @@ class _Builder:
     def add(self, row):
         kind, target, args, kwargs, result, places, modules, name = row
         if (kind == _MODE and target in _OF_THE_CACHE) or target is torch._C._functorch.unwrap_if_dead:
+            return
+        if target is exchanged:
+            self.bind(args[0], _NO_LONGER if args[0].requires_grad else self.value_of(args[1]))
             return
         dropped, name = name is False, name if isinstance(name, str) and isinstance(result, torch.Tensor) else None
         if kind == _ENTER_AUTOCAST:

@@ -1151,6 +1151,61 @@ def test_errors():
             expect(False, "an unknown name: no error")
 
 
+def no_cosine(gm, example_inputs):
+    if any(n.target is torch.cos for n in gm.graph.nodes):
+        raise ValueError("no cosine here")
+    return gm.forward
+
+
+def test_failures_are_made_small():
+    import os
+    import tempfile
+    from torch._dynamo import config
+    torch._dynamo.register_backend(no_cosine, name="no_cosine")
+
+    def program(x):
+        return torch.cos(torch.sin(x) + 1) * 2
+
+    with tempfile.TemporaryDirectory() as folder, config.patch(repro_after="dynamo", repro_level=2, debug_dir_root=folder):
+        try:
+            torch.compile(program, backend="no_cosine")(torch.ones(3))
+        except Exception as error:
+            expect("no cosine here" in str(error), f"the error: {error}")
+        else:
+            expect(False, "no error")
+        found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name == "minifier_launcher.py"]
+        expect(len(found) == 1, f"a script that makes it small: {found}")
+        expect(found and "no_cosine" in open(found[0]).read(), "the script names the backend")
+
+
+def test_data_of_inputs():
+    def program(x, y, w):
+        x.data = y
+        x.mul_(2)
+        w.data = y * 3
+        y.data = torch.zeros(0)
+        return x + 1
+
+    def uses(w, y):
+        w.data = y
+        return w * 2
+
+    def made():
+        return torch.ones(4), torch.arange(4.0), torch.ones(4, requires_grad=True)
+
+    ours, theirs, kept = made(), made(), Recorder()
+    versions = [t._version for t in ours]
+    same("data that are exchanged", torch.compile(program, backend=kept, fullgraph=True)(*ours), program(*theirs))
+    for name, got, wanted in zip("xyw", ours, theirs):
+        same(f"data of {name}", got.detach(), wanted.detach())
+    expect([t._version for t in ours] == [t._version for t in theirs], f"counted writes: {versions}, {[t._version for t in ours]}")
+    expect(len(kept.graphs) == 1, f"one graph: {len(kept.graphs)}")
+    for backend in (Recorder(), "aot_eager"):
+        w = torch.ones(4, requires_grad=True)  # its gradient goes through no value that the graph has for it
+        torch.compile(uses, backend=backend)(w, torch.arange(4.0)).sum().backward()
+        same("the gradient of what has other data", w.grad, torch.full((4,), 2.0))
+
+
 def test_optimized_module():
     import torch._dynamo
 

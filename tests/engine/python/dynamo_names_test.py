@@ -3,6 +3,7 @@
 import colorsys
 import contextlib
 import copy
+import gc
 import io
 import pickle
 import subprocess
@@ -407,9 +408,10 @@ for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch
 
 def test_counters_and_callbacks():
     from torch._dynamo.callback import callback_handler
-    from torch._dynamo.utils import counters
+    from torch._dynamo.utils import clear_compilation_metrics, counters, get_compilation_metrics
     seen = []
     torch._dynamo.reset()
+    clear_compilation_metrics()
     start = callback_handler.register_start_callback(lambda _: seen.append("start"))
     end = callback_handler.register_end_callback(lambda _: seen.append("end"))
     counters.clear()
@@ -421,6 +423,8 @@ def test_counters_and_callbacks():
     expect(counters["stats"]["unique_graphs"] == 2 and counters["stats"]["calls_captured"] == 2, str(counters))
     expect(sum(counters["graph_break"].values()) == 1, str(counters))
     expect(seen == ["start", "end"] * (len(seen) // 2) and seen, str(seen))
+    measured = [(m.co_name, m.graph_op_count, m.entire_frame_compile_time_s > 0) for m in get_compilation_metrics()]
+    expect(measured == [("breaks", 1, True)] * 2, f"what compiling cost: {measured}")
     counters.clear()
     torch.compile(breaks, backend="eager")(x)
     expect(not counters["stats"], "nothing was compiled again")
@@ -473,6 +477,43 @@ def test_compiled_functions_are_copied_and_pickled_as_functions_are():
     expect(pickle.loads(pickle.dumps(compiled_here)) is compiled_here, "by name")
     local = torch.compile(lambda a: a)
     expect(raised(lambda: pickle.dumps(local)) is not None, "what has no name is not pickled")
+
+
+def test_entries_of_a_code_object():
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list as entries_of
+    from torch._dynamo.guards import DeletedGuardManagerWrapper
+
+    def scaled(x, n):
+        return x * n
+
+    compiled = torch.compile(scaled, dynamic=False)
+    expect(entries_of(scaled) == [], "none before a call")
+    for n in (2, 3, 4):
+        compiled(torch.ones(3), n)
+    first = entries_of(scaled.__code__)
+    compiled(torch.ones(3), 3)
+    second = entries_of(scaled)
+    expect(len(first) == len(second) == 3 and second[0] is first[1], f"the one that was met last comes first: {first}, {second}")
+    expect(second[0].hits == 1 and second[0].code is scaled.__code__, "how often it was met")
+    try:
+        entries_of(1)
+    except TypeError:
+        pass
+    else:
+        expect(False, "a number has entries")
+    torch._dynamo.reset()
+    expect(entries_of(scaled) == [], "none after a reset")
+
+    def applied(x, made):
+        return made.scale(x)
+
+    def new_class():
+        return type("Scale", (), {"scale": lambda self, x: x + 1})
+
+    torch.compile(applied)(torch.ones(3), new_class()())
+    gc.collect()
+    gone = entries_of(applied)
+    expect(len(gone) == 1 and isinstance(gone[0].guard_manager, DeletedGuardManagerWrapper), f"what a dead object ends: {[e.guard_manager for e in gone]}")
 
 
 def test_traced_by_torchscript():

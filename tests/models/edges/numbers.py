@@ -1,5 +1,7 @@
 """Arithmetic at its edges: empty dims, extents of one, NaN, infinities, long sums."""
 
+import math
+
 import torch
 
 from . import edge
@@ -166,3 +168,20 @@ def rows_that_rounding_makes_equal_have_no_spread(compile, engine):
         made = compile(shifted)(x)
         out.append((made[0], made[1].round(decimals=1) + 0.0))
     return out
+
+
+@edge
+def numbers_of_numpy_that_lose_a_part_warn(compile, engine):
+    """At the line that makes a real number of a complex one, in every call."""
+    import warnings
+
+    import numpy as np
+    number = np.complex64(1 + 2j)
+    told = []
+    for f in map(compile, (lambda x: x * float(number), lambda x: x * int(number), lambda x: x * math.sqrt(number), lambda x: x * number.real)):
+        for _ in range(3):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                told.append(f(torch.ones(2)))
+            told.append([(str(w.message), w.lineno) for w in said])
+    return told

@@ -43,6 +43,13 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
             return super().__torch_function__(func, types, args, kwargs or {})
     fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i, lambda x, i: x * sum([i, 0.5]) / (i * 0.25))]
     kinds = [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)]
+
+    @compile
+    def refuses(x):
+        if (x < 0).any():
+            raise ValueError("below zero")
+        return x * 2
+    refuses(torch.ones(2).as_subclass(Noting))
     numbers = [1.0, 2.0]
 
     @compile

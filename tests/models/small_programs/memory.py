@@ -223,3 +223,60 @@ def a_checkpoint_keeps_no_tensor_of_inference_mode(compile):
                 except RuntimeError as error:
                     out.append(str(error)[:40])
     return out
+
+
+@script
+def data_of_inputs_are_exchanged(compile):
+    def grid():
+        return torch.arange(12.0).reshape(3, 4)
+
+    @compile
+    def blend(average, x, rate):
+        average.data = average * rate + x * (1 - rate)
+        return average.sum()
+
+    @compile
+    def take(x, y):
+        old = x.detach()
+        x.data = y
+        old.add_(1)
+        y.data = torch.zeros(0)
+        return x + old
+
+    @compile
+    def count(x, y):
+        x.data = y
+        x.mul_(2)
+        return x + 1
+
+    @compile
+    def halve(w):
+        w.data = w[:, :2].contiguous()
+        return w.shape
+
+    @compile
+    def swap(w, y):
+        w.data = y
+        return (w * 3).sum()
+
+    @compile
+    def too_late(w, y):
+        z = (w * w).sum()
+        w.data = y
+        return z
+
+    average, out = torch.ones(3), []
+    for n in range(3):
+        out.append(blend(average, torch.full((3,), float(n)), 0.5))
+        x, y = grid(), grid() + 10
+        seen = x.detach()
+        out += [take(x, y), x, y, seen]
+        x, y = grid(), grid() + 10
+        out += [count(x, y), x, y, x._version, y._version]
+        w, new = grid().requires_grad_(), grid() * 2
+        swap(w, new).backward()
+        out += [w, w.grad, w.data_ptr() == new.data_ptr()]
+        late = grid().requires_grad_()
+        too_late(late, grid() * 5).backward()
+        out += [late.grad, halve(late), late]
+    return [average, *out]

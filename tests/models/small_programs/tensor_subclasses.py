@@ -447,3 +447,25 @@ def modes_come_before_classes(compile):
         results = [f(t, w) for _ in range(2)]
     results.append(f(t, w))
     return [[(type(m).__name__, m.as_subclass(torch.Tensor) if isinstance(m, torch.Tensor) else m) for m in made] for made in results]
+
+
+class AskedForSizes(torch.Tensor):
+    """Its class answers each time that its sizes are read."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, strides=inner.stride(), dtype=inner.dtype, device=inner.device, dispatch_sizes_strides_policy="sizes")
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = torch.utils._pytree.tree_map_only(cls, lambda t: t.inner, (args, kwargs or {}))
+        return torch.utils._pytree.tree_map_only(torch.Tensor, cls, func(*plain[0], **plain[1]))
+
+
+@script
+def wrappers_that_answer_for_their_sizes(compile):
+    f = compile(lambda t: t.unflatten(-1, [2, 5]))
+    return [f(AskedForSizes(torch.randn(3, 10))).inner for _ in range(2)]

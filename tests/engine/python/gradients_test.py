@@ -1,0 +1,197 @@
+"""Hooks that are set inside of compiled code, gradients that are assigned there, and compiled autograd: one graph, and what eager gives."""
+
+import torch
+import torch.nn.functional as F
+from torch._dynamo import compiled_autograd
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import fusebox
+from checks.script_checks import expect, run
+
+fusebox.install()
+
+
+def observed(f, times=2):
+    """What f(x, log) gives, its gradients and what it notes, for new inputs each time."""
+    seen = []
+    for i in range(times):
+        x, log = (torch.arange(6.0).reshape(2, 3) + i).requires_grad_(), []
+        results = f(x, log)
+        sum(r.sum() for r in results if r.requires_grad).backward()
+        seen.append((x.grad, [r.detach() for r in results], log))
+    return seen
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and torch.equal(a, b)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def check(f, **how):
+    want = observed(f)
+    got = observed(torch.compile(f, **how))
+    expect(same(want, got), f"{f.__name__}: {got}, eager {want}")
+
+
+def tripling(log):
+    return lambda g: (log.append(g.clone()), g * 3)[1]
+
+
+def test_hooks_of_results():
+    def one(x, log):
+        y = x * 2
+        y.register_hook(tripling(log))
+        return (y * y,)
+
+    def along_a_chain(x, log):
+        y = x * 2
+        y.register_hook(tripling(log))
+        z = y + 1
+        handle = z.register_hook(tripling(log))
+        z.register_hook(lambda g: log.append("seen"))
+        handle.remove()
+        return z * z, y
+
+    def removed(x, log):
+        y = x * 2
+        with y.register_hook(tripling(log)):
+            z = y * y
+        return (z,)
+
+    for f in (one, along_a_chain, removed):
+        for backend in ("fusebox", "aot_eager"):
+            check(f, fullgraph=True, backend=backend)
+
+
+def test_hooks_that_break():
+    """Where what a hook would see once the graph has run is not what eager's sees."""
+
+    def written_later(x, log):
+        y = x * 2
+        y.register_hook(tripling(log))
+        y.mul_(3)
+        return (y * y,)
+
+    def a_view(x, log):
+        y = x.view(-1)
+        y.register_hook(tripling(log))
+        return y * y, y
+
+    def a_part(x, log):
+        first, second = (x * 2).chunk(2)
+        first.register_hook(tripling(log))
+        return (first * second,)
+
+    def asked_inside(x, log):
+        y = x * 2
+        y.register_hook(tripling(log))
+        return (torch.autograd.grad((y * y).sum(), x)[0] * x,)
+
+    for f in (written_later, a_view, a_part, asked_inside):
+        check(f)
+        try:
+            torch.compile(f, fullgraph=True)(torch.ones(2, 3, requires_grad=True), [])
+        except RuntimeError:
+            continue
+        expect(False, f"{f.__name__} is one graph")
+
+
+def test_assigned_gradients():
+    def other(x, log):
+        log.append(x.grad is None)
+        x.grad = x.detach() + 1
+        log.append(x.grad * 2)
+        x.grad.add_(1)
+        return x * 2, x.grad
+
+    def cleared(x, log):
+        x.grad = torch.ones(2, 3)
+        kept = x.grad
+        x.grad = None
+        log.append(x.grad is None)
+        return x * 2, kept
+
+    for f in (other, cleared):
+        check(f, fullgraph=True)
+
+    def misfit(x, log):
+        try:
+            x.grad = torch.ones(3, 2)
+        except RuntimeError:
+            log.append("refused")
+        return (x * 2,)
+
+    check(misfit)
+
+
+def regions():
+    def plain(x, log):
+        return (x.sin() * x,)
+
+    def with_results_inside(x, log):
+        y = x.sin()
+        return y, y * y, (y * x).sum()
+
+    def hooked(x, log):
+        y = x.sin()
+        y.register_hook(tripling(log))
+        return (y * y,)
+
+    def split(x, log):
+        return x[0] * 2, x[1].sin()
+
+    return plain, with_results_inside, hooked, split
+
+
+def test_compiled_autograd():
+    """Backward of a compiled region, written down by compiled autograd, and compiled again or run as it is."""
+    makers = {"as it is": lambda gm: gm, "whole": lambda gm: torch.compile(gm, fullgraph=True), "eager": lambda gm: torch.compile(gm, backend="eager")}
+    for f in regions():
+        want = observed(f)
+        for name, maker in makers.items():
+            compiled = torch.compile(f, fullgraph=True)
+            with compiled_autograd._enable(maker):
+                got = observed(compiled)
+            close = all(torch.allclose(a[0], b[0]) and len(a[2]) == len(b[2]) for a, b in zip(want, got))
+            expect(close, f"{f.__name__}, {name}: {got}, eager {want}")
+
+
+def test_compiled_autograd_of_two_leaves():
+    f = torch.compile(lambda x, w: (x * 2, (w * w).sin(), x * w))
+    for i in range(2):
+        leaves = [torch.full((3,), 1.0 + i, requires_grad=True) for _ in range(2)]
+        others = [t.detach().clone().requires_grad_() for t in leaves]
+        with compiled_autograd._enable(lambda gm: gm):
+            sum(r.sum() for r in f(*[t * 1 for t in leaves])).backward()
+        sum(r.sum() for r in (others[0] * 2, (others[1] * others[1]).sin(), others[0] * others[1])).backward()
+        expect(all(torch.allclose(a.grad, b.grad) for a, b in zip(leaves, others)), f"{[t.grad for t in leaves]}")
+
+
+def test_backends_of_attention():
+    """`sdpa_kernel` inside: what it chooses holds for what is inside of it, and is as before afterwards."""
+
+    def f(q):
+        with sdpa_kernel(SDPBackend.MATH):
+            inside = F.scaled_dot_product_attention(q, q, q)
+            flash = torch.backends.cuda.flash_sdp_enabled()
+        return inside, flash, torch.backends.cuda.flash_sdp_enabled()
+
+    q = torch.randn(1, 2, 4, 8)
+    got, want = torch.compile(f, fullgraph=True)(q), f(q)
+    expect(torch.allclose(got[0], want[0], atol=1e-6) and got[1:] == want[1:], f"{got}")
+
+    def left(q):
+        torch.backends.cuda.enable_math_sdp(False)
+        return q + 1
+
+    torch.compile(left, fullgraph=True)(q)
+    was = torch.backends.cuda.math_sdp_enabled()
+    torch.backends.cuda.enable_math_sdp(True)
+    expect(not was, "a backend of attention that the region switches off is off behind it")
+
+
+if __name__ == "__main__":
+    run(globals())
