@@ -1,6 +1,10 @@
 #include "engine/capture/rules/autograd_function.h"
 
+#include <algorithm>
+
 #include "engine/capture/entries/hook_skip.h"
+#include "engine/capture/evaluation/function_modes.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -61,7 +65,21 @@ PyObject* FunctionCalls::run(PyObject* self, Run&& evaluate) {
 }
 
 PyObject* FunctionCalls::runForward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return run(self, [&](FunctionCalls& calls, const Call& call) { return calls.callMethod(call, "forward", args, count); });
+  return run(self, [&](FunctionCalls& calls, const Call& call) {
+    PyRef results = calls.callMethod(call, "forward", args, count);
+    calls.refuseInputs(call, results.get(), args, count);
+    return results;
+  });
+}
+
+void FunctionCalls::refuseInputs(const Call& call, PyObject* results, PyObject* const* args, Py_ssize_t count) {
+  const auto refuseInput = [&](PyObject* result) {
+    const bool isInput = isTensorObject(result) && std::find(args, args + count, result) != args + count;
+    if (isInput && (evaluation_.functionModes().isActive() || answersTorchFunctions(result)))
+      evaluation_.breakHere("autograd.Function", "forward of " + nameOf(call.cls.get()) + " returns an argument, of which PyTorch makes a view that a function mode or class hears of");
+  };
+  if (results) refuseInput(results);
+  for (Py_ssize_t i = 0; results && PyTuple_Check(results) && i < PyTuple_GET_SIZE(results); ++i) refuseInput(PyTuple_GET_ITEM(results, i));
 }
 
 PyObject* FunctionCalls::runSetup(PyObject* self, PyObject* const* args, Py_ssize_t count) {

@@ -42,6 +42,8 @@ class FunctionCalls {
   static PyObject* run(PyObject* self, Run&& evaluate);
   PyRef standInFor(PyObject* cls);
   PyRef callMethod(const Call& call, const char* name, PyObject* const* args, Py_ssize_t count);
+  /// A break where C code would ask a function mode, or the class of a tensor, about an argument that forward returns.
+  void refuseInputs(const Call& call, PyObject* results, PyObject* const* args, Py_ssize_t count);
   PyRef callBackward(const Call& call, PyObject* const* args, Py_ssize_t count);
   /// The code that reads is torch's or Python's own, whose state no program changes between forward and backward.
   bool isLibraryReading() const;

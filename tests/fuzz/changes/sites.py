@@ -238,6 +238,8 @@ class Walk:
 
     def instance(self, o, path):
         attributes = getattr(o, "__dict__", None)
+        if isinstance(o, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)):
+            return  # the process has it once
         for k, v in list(attributes.items())[:12] if isinstance(attributes, dict) else ():
             if isinstance(k, str) and k.isidentifier():
                 self.place(v, f"{path}.{k}")

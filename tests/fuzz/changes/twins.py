@@ -39,6 +39,14 @@ def process_state():
             "recursion limit": sys.getrecursionlimit()}
 
 
+def function_modes(new=None):
+    """Those that are entered, the innermost last; or exchanges them."""
+    modes = [torch._C._pop_torch_function_stack() for _ in range(torch._C._len_torch_function_stack())][::-1]
+    for mode in modes if new is None else new:
+        torch._C._push_on_torch_function_stack(mode)
+    return modes
+
+
 def random_state():
     return {"torch random state": torch.get_rng_state().numpy().tobytes(), "python random state": hash(random.getstate()),
             "numpy random state": numpy.random.get_state()[1].tobytes() + bytes([numpy.random.get_state()[2] % 256])}
@@ -143,10 +151,15 @@ class Side:
         with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
             if warnings.filters == FILTERS:
                 warnings.simplefilter("always")
+            modes = function_modes()
             try:
                 result = self.call(*self.instance.args, **self.instance.kwargs)
             except Exception as e:
                 error = without_frames(e)
+            if function_modes() != modes:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                function_modes(modes)
+                raise Unusable("a call leaves a function mode entered, which the twin would see")
             state = process_state()
             torch.set_grad_enabled(True)
             if with_backward and error is None:

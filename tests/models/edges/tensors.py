@@ -410,3 +410,29 @@ def views_by_functions_refuse_writes(compile, engine):
             result = raised(lambda: c(made()).add_(1))
             out.append(result if isinstance(result, torch.Tensor) else result[0])
     return out
+
+
+@edge
+def functions_that_return_their_argument_under_a_mode(compile, engine):
+    """PyTorch makes a view of it, of which a function mode or the tensor's class hears."""
+    heard = []
+
+    class Hearing(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            heard.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    model = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.ReLU())
+    model[1].register_full_backward_hook(lambda module, gradients, outer: None)
+    f, told = compile(model), []
+    for x in (torch.ones(2, requires_grad=True), torch.ones(2).as_subclass(Noting).requires_grad_()):
+        told.append(f(x))
+        with Hearing():
+            told.append(f(x))
+    return told, heard
