@@ -514,6 +514,12 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     attributeNotFound(object, name);
     return {};
   }
+  if (isOperatorPacket(object) && !std::string_view(PyUnicode_AsUTF8(name)).starts_with("__")) {
+    // torch.ops.x.y.z: found once, then an attribute like any other.
+    PyRef found = PyRef::steal(PyObject_GetAttr(object, name));
+    throwIfBreak();
+    return found ? readDict(instanceDict(object).get(), name) : PyRef();
+  }
   pin(fallback, Why::Class);
   PyObject* args[] = {object, name};
   return call(fallback, args, 2, nullptr);

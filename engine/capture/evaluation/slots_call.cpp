@@ -37,11 +37,11 @@ constexpr int64_t kMaxBytecodes = 4'000'000;
 std::string describe(PyObject* callable) {
   if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
-  // pybind11's functions name the record that they belong to.
-  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, PyCFunction_Check(callable) && isTorchBinding(callable) ? "__name__" : "__qualname__"));
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
   PyErr_Clear();
   std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
+  if (text.starts_with("pybind11_detail_")) text.erase(0, text.rfind('.') + 1);  // the record that a function belongs to
   if (module && PyUnicode_Check(module.get())) text = std::string(PyUnicode_AsUTF8(module.get())) + "." + text;
   return text;
 }

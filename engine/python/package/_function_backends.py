@@ -143,11 +143,11 @@ def _static_mode(shape_env):
     """A mode for what a backend traces itself: symbols are of data alone, since nobody would guard those of the inputs' sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    class StaticMode(FakeTensorMode):
-        def from_tensor(self, tensor, *, source=None, trace=True, **_):
-            return super().from_tensor(tensor, static_shapes=True, source=source, trace=trace)
-
-    return StaticMode(shape_env=shape_env)
+    mode = FakeTensorMode(shape_env=shape_env)
+    from_tensor = mode.from_tensor
+    # Of this mode alone: higher-order operators know modes by their very class.
+    mode.from_tensor = lambda tensor, *, source=None, trace=True, **_: from_tensor(tensor, static_shapes=True, source=source, trace=trace)
+    return mode
 
 
 @contextlib.contextmanager

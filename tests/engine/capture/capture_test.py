@@ -1046,6 +1046,17 @@ def test_operators_that_broke_graphs():
     whole("a packet", lambda a, i, b: torch.ops.aten.scatter(a, 1, i, b), torch.zeros(2, 3), torch.tensor([[0]]), torch.ones(2, 3))
 
 
+def test_overloads_that_nobody_named_before():
+    library = torch.library.Library("fusebox_tests_named", "FRAGMENT")
+    library.define("scaled(Tensor x) -> Tensor")
+    library.define("scaled.times(Tensor x, int n) -> Tensor")
+    library.impl("scaled", torch.compiler.disable(lambda x: x * 2), "CompositeExplicitAutograd")
+    library.impl("scaled.times", torch.compiler.disable(lambda x, n: x * n), "CompositeExplicitAutograd")
+    ops = torch.ops.fusebox_tests_named
+    whole("an overload", lambda x: ops.scaled.times(x, 3) + ops.scaled.default(x), torch.randn(4))
+    expect(fusebox.compile(lambda: hasattr(ops.scaled, "thrice"), fullgraph=True)() is False, "an overload that is not there")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     run(globals())

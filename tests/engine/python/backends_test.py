@@ -593,6 +593,25 @@ def test_higher_order():
             same(name, how(program)(a, b), wanted(a, b))
 
 
+def test_higher_order_operators_of_their_own_tracing():
+    from torch._dynamo.backends.common import aot_autograd
+
+    @torch.library.custom_op("backends_test::halve", mutates_args=("a",))
+    def halve(a: torch.Tensor) -> None:
+        a.div_(2)
+
+    def program(p, a):
+        made = a.clone()
+        halve(made[1:])
+        return torch.cond(p, lambda t: t.sin(), lambda t: t.cos() * 2, (made,))
+
+    for backend in (aot_autograd(fw_compiler=lambda gm, example_inputs: gm.forward), "aot_eager_decomp_partition"):
+        fusebox.reset()
+        a = x()
+        made = torch.cat([a[:1], a[1:] / 2])
+        same("cond and a write", torch.compile(program, backend=backend, fullgraph=True)(torch.tensor(True), a), made.sin())
+
+
 def test_functions_in_graphs_of_their_own():
     from torch._higher_order_ops.wrap import wrap
     outside, number = x(6), np.float32(0.5)
