@@ -51,7 +51,6 @@ def catch_up():
         elif kind in ("failed", "ran_eagerly"):
             counters["frames"]["total"] += 1
             counters["unimplemented"][f"{event['what']}: {event['detail']}"] += 1
-            _measure(utils, event, fail_type=event["what"], fail_reason=event["detail"], has_guarded_code=False)
 
 
 def _measure(utils, event, **facts):
