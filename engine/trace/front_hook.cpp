@@ -83,6 +83,9 @@ std::optional<at::Tensor> optionalTensor(const IValue& v) {
 /// What at::batch_norm does itself: it refuses parameters and statistics of other sizes, and computes nothing of no elements.
 bool leavesBatchNorm(const at::Tensor& input, std::initializer_list<const std::optional<at::Tensor>*> perChannel) {
   if (input.dim() < 2 || input.sym_numel() == 0) return true;
+  if (std::any_of(perChannel.begin(), perChannel.end(), [](const auto* t) { return t->has_value() && (*t)->dim() != 1; }))
+    raiseBreak(BreakKind::UnsupportedOp, "batch norm with parameters or statistics of other than one dimension, which some kernels refuse",
+               "give it a number for every channel, in one dimension");
   return std::any_of(perChannel.begin(), perChannel.end(), [&](const auto* t) { return t->has_value() && (*t)->sym_numel() != input.sym_size(1); });
 }
 

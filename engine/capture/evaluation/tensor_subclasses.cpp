@@ -257,7 +257,8 @@ PyRef reachDispatcher(Evaluation& e, PyObject* callable, const CallArguments& a)
   return result;
 }
 
-/// The methods of torch.Tensor that Python's operators are, as libtorch's binding names them to a class; those with the same name too.
+/// The methods of torch.Tensor that libtorch's binding names otherwise to a class; of those that Python's operators are, the ones with the same
+/// name too.
 std::string_view askedAs(std::string_view method) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"__add__", "add"}, {"__radd__", "add"}, {"__sub__", "sub"}, {"__mul__", "mul"}, {"__rmul__", "mul"}, {"__matmul__", "matmul"},
@@ -265,7 +266,7 @@ std::string_view askedAs(std::string_view method) {
       {"__ifloordiv__", "floor_divide_"}, {"__imod__", "remainder_"}, {"__lt__", "lt"}, {"__le__", "le"}, {"__gt__", "gt"}, {"__ge__", "ge"},
       {"__ne__", "ne"}, {"__eq__", "__eq__"}, {"__and__", "__and__"}, {"__or__", "__or__"}, {"__xor__", "__xor__"}, {"__lshift__", "__lshift__"},
       {"__rshift__", "__rshift__"}, {"__iand__", "__iand__"}, {"__ior__", "__ior__"}, {"__invert__", "__invert__"}, {"__getitem__", "__getitem__"},
-      {"__setitem__", "__setitem__"}, {"__bool__", "__bool__"}};
+      {"__setitem__", "__setitem__"}, {"__bool__", "__bool__"}, {"nelement", "numel"}, {"ndimension", "dim"}};
   const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& entry) { return entry.first == method; });
   return found == std::end(kNames) ? std::string_view() : found->second;
 }
@@ -307,8 +308,7 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
     for (PyObject* argument : all) given.push_back(plain.emplace_back(argument == all[0] ? PyRef::borrow(argument) : e.expose(argument)).get());
     return e.callRaw(function.get(), {given.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
   }
-  if (name.starts_with("__")) {
-    const std::string_view binding = askedAs(name);
+  if (const std::string_view binding = askedAs(name); name.starts_with("__") || !binding.empty()) {
     if (binding.empty()) refuse(e, "an operator reaches a tensor of class " + className(concerned.asked[0]) + " through " + std::string(name));
     function = PyRef::borrow(_PyType_Lookup(tensorType(), internedName(std::string(binding).c_str())));
   }

@@ -237,6 +237,9 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
   PyObject* reentrant = a.keyword("use_reentrant");
   if (!reentrant || reentrant == Py_None) e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant warns");
+  const int chosen = e.truth(reentrant);
+  if (chosen < 0) return {};
+  const bool isReentrant = chosen == 1;
   std::vector<PyObject*> args(a.args.begin() + 1, a.args.begin() + a.positional);
   PyRef names = PyRef::steal(PyList_New(0));
   for (size_t i = 0; i < a.keywords(); ++i) {
@@ -247,13 +250,13 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     args.push_back(a.args[a.positional + i]);
   }
   PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
-  if (reentrant == Py_True && (a.keyword("context_fn") || a.keyword("debug") || PyTuple_GET_SIZE(tuple.get()) > 0))
+  if (isReentrant && (a.keyword("context_fn") || a.keyword("debug") || PyTuple_GET_SIZE(tuple.get()) > 0))
     e.breakHere("unsupported call", "torch.utils.checkpoint of the reentrant form takes no such arguments");
   checkCheckpoint(e, a);
   // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
-  bool wanted = reentrant != Py_True;
+  bool wanted = !isReentrant;
   for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());
-  if (reentrant == Py_True) {
+  if (isReentrant) {
     // Its own warning where there is none.
     PyRef given = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) - 1));
     for (size_t i = 1; i < a.positional; ++i) PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i) - 1, PyRef::borrow(a.args[i]).release());
