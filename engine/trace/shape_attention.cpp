@@ -26,7 +26,11 @@ Values flashForCpuBackward(const IValue* a) {
   return {gradient(a[1].toTensor()), gradient(a[2].toTensor()), gradient(a[3].toTensor())};
 }
 
-Values softmaxLike(const IValue* a) { return {like(a[0].toTensor())}; }
+/// (self, dim, dtype)
+Values safeSoftmax(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {fresh(x.sizes(), a[2].isNone() ? x.scalar_type() : a[2].toScalarType())};
+}
 
 Values encoderLayer(const IValue* a) {
   auto& x = a[0].toTensor();
@@ -39,7 +43,7 @@ const ShapeTable& attentionRules() {
   static const ShapeTable table{
       {"aten::_scaled_dot_product_flash_attention_for_cpu", flashForCpu},
       {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flashForCpuBackward},
-      {"aten::_safe_softmax", softmaxLike},
+      {"aten::_safe_softmax", safeSoftmax},
       {"aten::_transformer_encoder_layer_fwd", encoderLayer},
   };
   return table;

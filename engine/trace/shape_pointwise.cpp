@@ -120,6 +120,13 @@ Values updatedLists(const IValue* a) {
 }
 Values nothing(const IValue*) { return {}; }
 
+/// The CPU's kernel lays both results row by row; CUDA's keeps nothing for the derivative.
+Values logSigmoid(const IValue* a) {
+  auto& x = a[0].toTensor();
+  if (forCuda()) return {pointwise({x}, x.scalar_type()), fresh({0}, x.scalar_type())};
+  return {fresh(x.sizes(), x.scalar_type()), fresh(x.sizes(), x.scalar_type())};
+}
+
 }  // namespace
 
 ShapeRule inPlaceRule() {
@@ -155,6 +162,7 @@ const ShapeTable& pointwiseRules() {
       {"aten::abs_", absInPlace},
       {"aten::masked_fill_.Tensor", maskedFillTensor},
       {"aten::gelu", gelu},
+      {"aten::log_sigmoid_forward", logSigmoid},
       {"aten::_foreach_addcmul.Tensor", combinedLists},
       {"aten::_foreach_addcdiv.Tensor", combinedLists},
       {"aten::_foreach_addcmul_.Tensor", combinedListsInPlace},

@@ -28,7 +28,8 @@ def length_of_a_tensor_whose_class_answers(compile, engine):
             return super().__torch_function__(func, types, args, kwargs or {})
     f = compile(lambda x: len(x) + 1)
     noting = torch.ones(3, 2).as_subclass(Noting)
-    return [f(noting), f(noting), f(torch.ones(4)), f(noting)], heard
+    out = [f(noting), f(noting), f(torch.ones(4)), f(noting)]
+    return out + [f(torch.ones(n, 2).as_subclass(Noting)) for n in (4, 5, 6)], heard
 
 
 @edge

@@ -119,7 +119,8 @@ def scatters_into_a_copy_of_all_memory(compile):
 def results_lie_as_eagers_do(compile):
     image, flat = torch.randn(2, 2, 3, 3).to(memory_format=torch.channels_last), torch.randn(4, 5).t()
     calls = [lambda x: F.rrelu(x, training=True), lambda x: (x[:1] * 2).expand(2, *x.shape[1:]).view(torch.int32), lambda x: x.angle(),
-             lambda x: torch.tensor(-8).broadcast_to((1, 3, 2)), lambda x: F.dropout(x), lambda x: (x + 1).expand(2, *x.shape)]
+             lambda x: torch.tensor(-8).broadcast_to((1, 3, 2)), lambda x: F.dropout(x), lambda x: (x + 1).expand(2, *x.shape),
+             F.logsigmoid, lambda x: torch.ops.aten._safe_softmax(x, 0)]
     out = []
     for call in calls:
         for x in (image, flat, torch.randn(1, 7).expand(3, 7)):
