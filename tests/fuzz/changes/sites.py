@@ -238,7 +238,7 @@ class Walk:
 
     def instance(self, o, path):
         attributes = getattr(o, "__dict__", None)
-        if isinstance(o, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)):
+        if isinstance(o, (torch._ops.OpOverloadPacket, torch._ops.OpOverload, torch._ops._OpNamespace)):
             return  # the process has it once
         for k, v in list(attributes.items())[:12] if isinstance(attributes, dict) else ():
             if isinstance(k, str) and k.isidentifier():
