@@ -121,8 +121,8 @@ bool tellsMetadata(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-/// The getset descriptor whose `__get__` a method wrapper is; null for any other callable.
-PyObject* getterOf(PyObject* callable) {
+/// The getset descriptor whose `__get__`, `__set__` or `__delete__` a method wrapper is; null for any other callable.
+PyObject* propertyOf(PyObject* callable) {
   if (Py_TYPE(callable) != &_PyMethodWrapper_Type) return nullptr;
   PyObject* self = boundSelf(callable);
   return self && Py_IS_TYPE(self, &PyGetSetDescr_Type) ? self : nullptr;
@@ -279,9 +279,16 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
   std::vector<PyObject*> all;
   if (self) all.push_back(self);
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
-  if (PyObject* descriptor = getterOf(callable); descriptor && !all.empty() && isFollowedClass(Py_TYPE(all[0]))) {
+  if (PyObject* descriptor = propertyOf(callable); descriptor && !all.empty() && isFollowedClass(Py_TYPE(all[0]))) {
     *handled = true;
     if (asksItsClass(all[0])) return e.pin(callable, Why::Process), ask(e, callable, {all[0]}, a);
+    const PyRef method = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+    if (!method) return {};
+    if (PyUnicode_CompareWithASCIIString(method.get(), "__get__") != 0) {
+      const bool sets = PyUnicode_CompareWithASCIIString(method.get(), "__set__") == 0;
+      if (all.size() != (sets ? 2u : 1u) || a.keywords() > 0) refuse(e, "an attribute of a tensor of class " + className(all[0]) + " is written with other arguments");
+      return e.setAttr(all[0], PyDescr_NAME(descriptor), sets ? all[1] : nullptr) ? PyRef::borrow(Py_None) : PyRef();
+    }
     return isWrapperClass(Py_TYPE(all[0])) ? readMetadata(e, all[0], descriptor) : e.getAttr(all[0], PyDescr_NAME(descriptor));
   }
   Concerned concerned;

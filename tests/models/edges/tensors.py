@@ -437,3 +437,37 @@ def functions_that_return_their_argument_under_a_mode(compile, engine):
         with Hearing():
             told.append(f(x))
     return told, heard
+
+
+@edge
+def attributes_of_tensors_of_a_class_are_written(compile, engine):
+    """The class hears of it, and it is done."""
+    heard = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    def tracked(x):
+        x.requires_grad = True
+        return x * 2
+
+    def given(x):
+        x.grad = torch.ones(2)
+        return x * 2
+
+    def emptied(x):
+        x.data = torch.zeros(0)
+        return x + 1
+
+    told = []
+    for f in map(compile, (tracked, given, emptied)):
+        for _ in range(2):
+            x = torch.ones(2).as_subclass(Noting)
+            told.append(f(x))
+            heard_so_far = list(heard)
+            with torch._C.DisableTorchFunctionSubclass():
+                told += [heard_so_far, x.requires_grad, x.grad is None, tuple(x.shape)]
+    return told
