@@ -39,12 +39,6 @@ bool crosses(const c10::List<at::Tensor>& written, const IValue& other) {
 
 /// What the call for element `i` of `n` is given.
 IValue partOf(const c10::Argument& declared, const IValue& value, size_t i, size_t n) {
-  if (value.isTensorList()) {
-    const auto list = value.toTensorList();
-    return list.size() == n ? IValue(c10::List<at::Tensor>({list.get(i)})) : value;
-  }
-  if (value.isDoubleList() && value.toDoubleVector().size() == n) return IValue(c10::List<double>({value.toDoubleVector()[i]}));
-  if (value.isIntList() && value.toIntVector().size() == n) return IValue(c10::List<int64_t>({value.toIntVector()[i]}));
   if (value.isList() && value.toListRef().size() == n) {
     auto part = value.toList().copy();
     part.clear();

@@ -7,6 +7,17 @@ from torch.utils.checkpoint import checkpoint
 from . import edge, raised
 
 
+def noting(heard, heeds=lambda func, args: func.__name__):
+    """A class of tensors that puts down in a list what it hears of each call."""
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(heeds(func, args))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    return Noting
+
+
 @edge
 def storage_offset_is_seen(compile, engine):
     base = torch.arange(10.0)
@@ -20,15 +31,10 @@ def storage_offset_is_seen(compile, engine):
 def length_of_a_tensor_whose_class_answers(compile, engine):
     """Its class hears of each len() once, in every call."""
     heard = []
-
-    class Noting(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append(func.__name__)
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Noting = noting(heard)
     f = compile(lambda x: len(x) + 1)
-    noting = torch.ones(3, 2).as_subclass(Noting)
-    out = [f(noting), f(noting), f(torch.ones(4)), f(noting)]
+    x = torch.ones(3, 2).as_subclass(Noting)
+    out = [f(x), f(x), f(torch.ones(4)), f(x)]
     return out + [f(torch.ones(n, 2).as_subclass(Noting)) for n in (4, 5, 6)], heard
 
 
@@ -36,12 +42,7 @@ def length_of_a_tensor_whose_class_answers(compile, engine):
 def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile, engine):
     """Its class hears of each operator once, with the number, in every call; also where the number is a symbol."""
     heard = []
-
-    class Noting(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append((func.__name__, *args[1:]))
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Noting = noting(heard, lambda func, args: (func.__name__, *args[1:]))
     fs = [compile(f) for f in (lambda x, i: x + i, lambda x, i: (i + 1) * x, lambda x, i: x < i, lambda x, i: x * sum([i, 0.5]) / (i * 0.25))]
     kinds = [type(f(torch.ones(2).as_subclass(Noting), i)) is Noting for f in fs for i in (3, 4, 5, 6)]
 
@@ -62,7 +63,7 @@ def operators_between_a_changing_number_and_a_tensor_whose_class_answers(compile
 
 @edge
 def errors_of_operators_on_tensors_of_a_class(compile, engine):
-    """Also the first error that a class sees."""
+    """They are the operators' own, and the program may catch them."""
     def caught(x):
         try:
             return x.view(7)
@@ -423,11 +424,7 @@ def functions_that_return_their_argument_under_a_mode(compile, engine):
             heard.append(func.__name__)
             return func(*args, **(kwargs or {}))
 
-    class Noting(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append(func.__name__)
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Noting = noting(heard)
 
     model = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.ReLU())
     model[1].register_full_backward_hook(lambda module, gradients, outer: None)
@@ -443,12 +440,7 @@ def functions_that_return_their_argument_under_a_mode(compile, engine):
 def attributes_of_tensors_of_a_class_are_written(compile, engine):
     """The class hears of it, and it is done."""
     heard = []
-
-    class Noting(torch.Tensor):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            heard.append(func.__name__)
-            return super().__torch_function__(func, types, args, kwargs or {})
+    Noting = noting(heard)
 
     def tracked(x):
         x.requires_grad = True
