@@ -44,6 +44,9 @@ PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& op
     const graph::OperatorFacts& facts = graph::factsOf(nodes[i].op);
     if (graph::drawsRandom(nodes[i])) refuse(e, "draw random numbers");
     if (facts.foreign || facts.effectful || facts.collective) refuse(e, "call " + nodes[i].op + ", which others may notice");
+    // On the CPU what does not fit raises, and the call is run again by Python, which chooses.
+    const bool onGpu = !nodes[i].outputs.empty() && nodes[i].outputs[0].kind == graph::OutputMeta::Kind::Tensor && nodes[i].outputs[0].tensor.device.kind == graph::DeviceKind::Cuda;
+    if (onGpu && facts.checksData) refuse(e, "call " + nodes[i].op + ", which would end the use of the device where data do not fit");
   }
   return result;
 }
