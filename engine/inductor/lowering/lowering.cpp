@@ -163,6 +163,8 @@ bool Lowering::isReadTwice() const {
 
 LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
                              int opCount, bool heavy) {
+  for (const LazyTensor& t : reading)
+    if (!t.storage->isReal() && realise_policy::isRepeated(*t.storage, meta)) realise(t);
   auto storage = std::make_shared<Storage>();
   storage->meta = meta;
   storage->meta.storageOffset = 0;
