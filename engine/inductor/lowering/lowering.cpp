@@ -404,7 +404,11 @@ graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& valu
       if (buffer.kind == LoweredBuffer::Kind::Input && buffer.index == write->input && buffer.meta.sizes == traced.sizes &&
           hasOwnPlaces(buffer.meta.sizes, buffer.meta.strides))
         traced.strides = buffer.meta.strides;
-  if (position < options_.firstSaved || !traced.isContiguous()) return traced;
+  if (position < options_.firstSaved) return traced;
+  if (!traced.isContiguous()) {
+    if (!value.reindex && !isFromOutside(value) && value.storage->meta.isContiguous()) traced.strides = value.storage->meta.strides;  // see layout_choice.cpp
+    return traced;
+  }
   if (value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
   // Rows of a buffer of the graph with little between them: no copy is made to keep them.
   const auto layout = stridedLayout(value);
