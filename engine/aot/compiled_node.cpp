@@ -106,8 +106,12 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   auto [found, isNew] = code[static_cast<size_t>(which)].secondForms.try_emplace(std::move(pass));
   auto& form = found->second;
   if (!isNew) return form;
-  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - module->tangents.size(), found->first);
+  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - found->first.given.size(), found->first);
   form.reads = placeholdersUsed(form.graph);
+  for (auto& node : form.graph.nodes())
+    for (size_t i = 0; node.kind == graph::NodeKind::Call && i < module->inner.size(); ++i)
+      if (const graph::ValueRef& value = module->inner[i].value; node.origin.from == std::vector<graph::NodeId>{value.node})
+        form.inner[{node.id, value.output}] = i;
   return form;
 }
 
@@ -213,7 +217,7 @@ bool CompiledNode::innerWatched() {
   for (auto& [known, answer] : watched_)
     if (known == task && task >= 0) return answer;
   const bool answer = std::any_of(inner_.begin(), inner_.end(), [](auto& inner) {
-    auto node = inner.lock();
+    auto node = inner.node.lock();
     return node && isWatched(*node);
   });
   watched_.emplace_back(task, answer);
@@ -288,7 +292,17 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
       values.push_back(source.kind == graph::NodeKind::Placeholder ? withHistory(value, source.index) : value);
     }
   }
-  auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_);
+  // What gradients depend on by way of a result that the program has is handed on there.
+  const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
+    const auto known = form.inner.find(ref);
+    if (known == form.inner.end() || !value.requires_grad()) return;
+    const auto inner = std::find_if(inner_.begin(), inner_.end(), [&](auto& one) { return one.position == known->second; });
+    const auto node = inner == inner_.end() ? nullptr : inner->node.lock();
+    if (!node) return;
+    value = value.detach();
+    torch::autograd::impl::set_gradient_edge(value, {node, inner->input});
+  };
+  auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
   return std::move(*results);
 }
@@ -316,6 +330,7 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
 Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t results) const {
   Pass pass;
   for (auto& g : given) pass.given.push_back(g.defined());
+  pass.given.resize(shared_->interfaceOf(which).given.size());
   pass.wanted.assign(results, true);
   for (size_t k = 0; which != Gradients::OfInnerResults && k < results; ++k) pass.wanted[k] = isWanted(k);
   return pass;
@@ -372,6 +387,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
   const ForwardStreams::Scope streams(streams_);
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
+  given.resize(code.given.size());
   const auto nobodyAsked = withoutGradient(code.tangentsRead, given);
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();

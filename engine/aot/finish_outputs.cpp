@@ -77,6 +77,29 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+/// Where the only way leads on that a gradient takes from a node; invalid: there are none or several.
+torch::autograd::Edge soleEdge(const torch::autograd::Node* node) {
+  torch::autograd::Edge made;
+  if (!node) return made;
+  for (const auto& edge : node->next_edges()) {
+    if (edge.function && made.function) return {};
+    if (edge.function) made = edge;
+  }
+  return made;
+}
+
+/// Makes `plan` a view of output `position`, whose plan is `parent`, if that can be.
+void makeViewOf(const OutputPlan& parent, int32_t position, OutputPlan& plan) {
+  const bool continues = plan.views.size() > parent.views.size() && std::equal(parent.views.begin(), parent.views.end(), plan.views.begin());
+  if (continues && !parent.views.empty()) {
+    plan.views.erase(plan.views.begin(), plan.views.begin() + static_cast<ptrdiff_t>(parent.views.size()));
+  } else {
+    if (plan.meta.dtype != parent.meta.dtype || graph::isComplex(plan.meta.dtype)) return;
+    plan.views.clear();
+  }
+  plan.parent = position;
+}
+
 /// Whether a node is of a function of the user's own: an autograd.Function of Python or of C++. Told by the name of its class, since
 /// neither class is one that can be asked for from here (one belongs to libtorch_python, the other is a template).
 bool isOfUsersFunction(const torch::autograd::Node& node) {
@@ -123,6 +146,7 @@ Result<void> TraceFinisher::planOutputs() {
     if (!plan) return tl::unexpected(plan.error());
     module_.outputs.push_back(std::move(*plan));
   }
+  linkViews();
   return {};
 }
 
@@ -158,6 +182,20 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   plan.byFunction = output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION;
   if (!output.requires_grad() && !output.is_inference()) plan.versions = static_cast<uint32_t>(output._version());
   return plan;
+}
+
+/// Views of views that the program has too are made of these, so that its gradients meet theirs.
+void TraceFinisher::linkViews() {
+  const auto apart = module_.outputs;
+  for (size_t i = 0; i < apart.size(); ++i) {
+    OutputPlan& plan = module_.outputs[i];
+    if (!plan.handsGradientOn()) continue;
+    for (torch::autograd::Edge next = soleEdge(outputs_[i].grad_fn().get()); next.is_valid() && plan.parent < 0; next = soleEdge(next.function.get()))
+      for (size_t k = 0; k < apart.size() && plan.parent < 0; ++k)
+        if (apart[k].handsGradientOn() && apart[k].kind == plan.kind && apart[k].index == plan.index &&
+            torch::autograd::impl::gradient_edge(outputs_[k]) == next)
+          makeViewOf(apart[k], static_cast<int32_t>(k), plan);
+  }
 }
 
 Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad,

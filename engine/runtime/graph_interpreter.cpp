@@ -24,8 +24,9 @@ class Interpreter {
  public:
   Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
               c10::ArrayRef<at::Generator> generators, const graph::SymbolValues& symbols, bool isDifferentiable,
-              const NodeObserver* observer = nullptr)
-      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols), observer_(observer) {
+              const NodeObserver* observer = nullptr, const ValueObserver* valueObserver = nullptr)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols), observer_(observer),
+        valueObserver_(valueObserver) {
     int32_t next = 0;
     for (const Node& node : graph.nodes()) {
       firstSlot_.push_back(next);
@@ -87,7 +88,9 @@ class Interpreter {
     auto put = [&](at::Tensor tensor) {
       if (next < node.outputs.size()) {
         checkPredicted(node, node.outputs[next], tensor);
-        values_[static_cast<size_t>(slotOf({node.id, int32_t(next)}))] = std::move(tensor);
+        const graph::ValueRef ref{node.id, int32_t(next)};
+        if (valueObserver_) (*valueObserver_)(ref, tensor);
+        values_[static_cast<size_t>(slotOf(ref))] = std::move(tensor);
       }
       ++next;
     };
@@ -144,6 +147,7 @@ class Interpreter {
   std::vector<at::Tensor> values_;
   graph::SymbolValues symbols_;
   const NodeObserver* observer_;
+  const ValueObserver* valueObserver_;
 };
 
 }  // namespace
@@ -156,9 +160,10 @@ Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::T
 }
 
 Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
-                                                  c10::ArrayRef<at::Tensor> constants, const graph::SymbolValues& symbols) {
+                                                  c10::ArrayRef<at::Tensor> constants, const graph::SymbolValues& symbols,
+                                                  const ValueObserver& observer) {
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  return Interpreter(graph, inputs, constants, {}, symbols, true).run();
+  return Interpreter(graph, inputs, constants, {}, symbols, true, nullptr, observer ? &observer : nullptr).run();
 }
 
 }  // namespace fusebox::runtime
