@@ -237,10 +237,14 @@ class Effects {
       return made = makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
     }
     if (plan.kind == OutputPlan::Kind::ResultView) return made = makeView(plan, results_[plan.index], resultMeta(module_, plan), 0, symbols_);
-    for (size_t i = 0; i < module_.mutations.size(); ++i)
-      if (module_.mutations[i].input == plan.index) write(i);
     auto& traced = module_.inputs[plan.index];
-    return made = makeView(plan, inputs_[plan.index], traced, traced.storageOffset, symbols_);
+    const graph::SymExpr* offset = &traced.storageOffset;
+    for (size_t i = 0; i < module_.mutations.size(); ++i)
+      if (auto& m = module_.mutations[i]; m.input == plan.index) {
+        write(i);
+        if (m.metadata) offset = &m.meta.storageOffset;
+      }
+    return made = makeView(plan, inputs_[plan.index], traced, *offset, symbols_);
   }
 
   const AotModule& module_;

@@ -234,7 +234,9 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  return viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
+  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
+  if (made) made->meta.storageOffset = offsetInMemory(output, from);
+  return made;
 }
 
 Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
