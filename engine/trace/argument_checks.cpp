@@ -69,4 +69,10 @@ void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
   (void)at::inferExpandGeometry(self.sizes(), self.strides(), sizes);
 }
 
+void checkPooled(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  if (op != "aten::max_pool1d" || !arguments[0].toTensor().device().is_cpu()) return;
+  const at::ScalarType type = arguments[0].toTensor().scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(type), "\"max_pool1d_impl\" not implemented for '", toString(type), "'");
+}
+
 }  // namespace fusebox::trace

@@ -343,6 +343,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
+  checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;

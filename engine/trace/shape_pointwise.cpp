@@ -1,4 +1,6 @@
 #include <ATen/ExpandUtils.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/sub_meta_dispatch.h>
 
 #include "engine/trace/shape_rules.h"
 
@@ -50,6 +52,12 @@ Values truthOfTwo(const IValue* a) { return {pointwise({a[0].toTensor(), a[1].to
 Values complexOfTwo(const IValue* a) {
   auto &x = a[0].toTensor(), &y = a[1].toTensor();
   return {pointwise({x, y}, c10::toComplexType(x.scalar_type()))};
+}
+
+/// PyTorch's own lets truth values pass.
+Values subtractedFromTensor(const IValue* a) { return {at::meta::sub(a[1].toTensor(), a[0].toTensor(), a[2].toScalar())}; }
+Values subtractedFromNumber(const IValue* a) {
+  return {at::meta::sub(at::native::wrapped_scalar_tensor(a[1].toScalar()), a[0].toTensor(), a[2].toScalar())};
 }
 
 // Also of backward(grad, self): both broadcast already.
@@ -151,6 +159,8 @@ const ShapeTable& pointwiseRules() {
       {"aten::logical_xor", truthOfTwo},
       {"aten::angle", angle},
       {"aten::floor_divide", binary},
+      {"aten::rsub.Tensor", subtractedFromTensor},
+      {"aten::rsub.Scalar", subtractedFromNumber},
       {"aten::complex", complexOfTwo},
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},

@@ -183,6 +183,15 @@ def strides_of_results_of_several_types(compile, engine):
 
 
 @edge
+def types_that_an_operator_lacks(compile, engine):
+    truth, numbers = torch.tensor([True, False, True]), torch.arange(8)[None]
+    told = [raised(compile(f), truth) for f in (lambda x: 1 - x, lambda x: True - x, lambda x: torch.rsub(x, 0.5), lambda x: torch.rsub(x, torch.ones(3)))]
+    for dtype in (torch.uint8, torch.int64, torch.float16):
+        told += [raised(compile(lambda x: F.max_pool1d(x, 2)), numbers.to(dtype)), raised(compile(lambda x: 3 - x), numbers.to(dtype))]
+    return told
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
