@@ -154,6 +154,16 @@ void setVersions(const AotModule& module, const std::vector<at::Tensor>& inputs,
   for (auto& [counter, versions] : counted) counter.set_version(counter.current_version() + versions);
 }
 
+/// Writes to what the program is given, before backward notes how many there were.
+void countWrites(const AotModule& module, const std::vector<at::Tensor>& results) {
+  for (const OutputPlan& plan : module.outputs) {
+    const bool isOwn = plan.kind == OutputPlan::Kind::Graph || (plan.kind == OutputPlan::Kind::ResultView && !plan.ownVersions);
+    if (!isOwn || plan.versions == 0 || plan.index < 0 || !results[plan.index].defined() || results[plan.index].is_inference()) continue;
+    c10::VariableVersion counter = results[plan.index].unsafeGetTensorImpl()->version_counter();
+    counter.set_version(plan.versions);
+  }
+}
+
 /// What an input gets no gradient from leads nowhere, as in eager: its hooks would be called with None.
 torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vector<at::Tensor>& inputs) {
   auto& results = module.joint.output()->args;
@@ -336,6 +346,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   const graph::SymbolValues symbols(module.symbols, symbolValues);
   moveResults(module, symbols, results);
 
+  countWrites(module, results);
   Effects effects(module, inputs, results, symbols);
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
@@ -349,13 +360,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
 
   std::vector<at::Tensor> outputs;
   outputs.reserve(module.outputs.size());
-  for (size_t k = 0; k < module.outputs.size(); ++k) {
-    auto& plan = module.outputs[k];
-    outputs.push_back(effects.output(k));
-    if (plan.kind != OutputPlan::Kind::Graph || plan.versions == 0 || module.backward || !outputs[k].defined() || outputs[k].is_inference()) continue;
-    c10::VariableVersion counter = outputs[k].unsafeGetTensorImpl()->version_counter();
-    counter.set_version(plan.versions);
-  }
+  for (size_t k = 0; k < module.outputs.size(); ++k) outputs.push_back(effects.output(k));
   return outputs;
 }
 

@@ -27,7 +27,7 @@ struct OutputPlan {
   int32_t index = -1;
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
   int32_t parent = -1;    ///< a view that was made of output `parent`, a view too: it is made of that one, `views` starting there
-  uint32_t versions = 0;  ///< Graph, without gradients: how often the program wrote to it
+  uint32_t versions = 0;  ///< Graph and ResultView: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient

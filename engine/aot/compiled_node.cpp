@@ -108,10 +108,15 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   if (!isNew) return form;
   form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - found->first.given.size(), found->first);
   form.reads = placeholdersUsed(form.graph);
+  std::map<graph::NodeId, graph::NodeId> copies;
   for (auto& node : form.graph.nodes())
-    for (size_t i = 0; node.kind == graph::NodeKind::Call && i < module->inner.size(); ++i)
-      if (const graph::ValueRef& value = module->inner[i].value; node.origin.from == std::vector<graph::NodeId>{value.node})
-        form.inner[{node.id, value.output}] = i;
+    if (node.kind == graph::NodeKind::Call && node.origin.from.size() == 1) copies[node.origin.from[0]] = node.id;
+  const auto note = [&](const graph::ValueRef& value, size_t position) {
+    if (const auto copy = copies.find(value.node); copy != copies.end()) form.results[{copy->second, value.output}] = position;
+  };
+  for (size_t t = 0; t < module->tangents.size(); ++t)
+    if (const auto* value = module->joint.output()->args[static_cast<size_t>(module->tangents[t])].as<graph::ValueRef>()) note(*value, module->inner.size() + t);
+  for (size_t i = 0; i < module->inner.size(); ++i) note(module->inner[i].value, i);
   return form;
 }
 
@@ -294,13 +299,16 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
   }
   // What gradients depend on by way of a result that the program has is handed on there.
   const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
-    const auto known = form.inner.find(ref);
-    if (known == form.inner.end() || !value.requires_grad()) return;
-    const auto inner = std::find_if(inner_.begin(), inner_.end(), [&](auto& one) { return one.position == known->second; });
-    const auto node = inner == inner_.end() ? nullptr : inner->node.lock();
+    const auto known = form.results.find(ref);
+    if (known == form.results.end() || !value.requires_grad()) return;
+    const size_t inner = module.inner.size();
+    const auto& beginnings = known->second < inner ? inner_ : results_;
+    const size_t position = known->second < inner ? known->second : known->second - inner;
+    const auto begins = std::find_if(beginnings.begin(), beginnings.end(), [&](auto& one) { return one.position == position; });
+    const auto node = begins == beginnings.end() ? nullptr : begins->node.lock();
     if (!node) return;
     value = value.detach();
-    torch::autograd::impl::set_gradient_edge(value, {node, inner->input});
+    torch::autograd::impl::set_gradient_edge(value, {node, begins->input});
   };
   auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());

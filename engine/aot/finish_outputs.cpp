@@ -35,6 +35,8 @@ bool countsApart(const at::Tensor& view, const at::Tensor& base) {
   return apart;
 }
 
+uint32_t writesTo(const at::Tensor& t) { return t.is_inference() ? 0 : static_cast<uint32_t>(t._version()); }
+
 const c10::StorageImpl* ownStorageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
 bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
 
@@ -180,7 +182,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
   plan.byFunction = output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION;
-  if (!output.requires_grad() && !output.is_inference()) plan.versions = static_cast<uint32_t>(output._version());
+  plan.versions = writesTo(output);
   return plan;
 }
 
@@ -203,6 +205,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
+  if (auto* view = torch::autograd::impl::get_view_autograd_meta(output); output.requires_grad() && !(view && view->has_bw_view()))
+    return refuse("shares memory with something that it was detached from, and was written since");
   plan.detached = baseRequiresGrad && !output.requires_grad();
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
@@ -276,9 +280,11 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
   if (base.tracked.defined() && base.tracked.is_same(output)) {
     plan.meta = trace::toMeta(output, output.device());
     plan.meta.requiresGrad = output.requires_grad();
+    plan.versions = writesTo(output);
     return plan;
   }
   plan.kind = OutputPlan::Kind::ResultView;
+  plan.versions = writesTo(output);
   plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
   return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }

@@ -179,6 +179,8 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
     for (size_t i = 0; i < module.inner.size(); ++i)
       if (module.inner[i].tangent == static_cast<int32_t>(t)) place(i, node);
   }
+  for (size_t t = 0; t < module.tangents.size(); ++t)
+    region->addResult(t, torch::autograd::impl::gradient_edge(results[static_cast<size_t>(module.tangents[t])]));
   region->save(inputs, results);
 }
 
