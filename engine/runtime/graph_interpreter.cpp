@@ -77,10 +77,17 @@ class Interpreter {
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
     const RunningCall running(*handle);
-    if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
+    if (isDifferentiable_ && node.op == "aten::copy") copyDifferentiably(stack);
+    else if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
+  }
+
+  /// copy(self, source, …) has no derivative. Its result is the source, in the type and the sizes of what it is copied over.
+  static void copyDifferentiably(torch::jit::Stack& stack) {
+    const at::Tensor self = stack[0].toTensor(), source = stack[1].toTensor();
+    stack.assign(1, source.to(self.options()).expand_symint(self.sym_sizes()));
   }
 
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {

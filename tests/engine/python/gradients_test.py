@@ -194,7 +194,12 @@ def views():
     def saved_by_its_operator(x):
         return (x.softmax(-1),)
 
-    return saved_by_its_operator, of_an_input, made_twice, parts, rows, views_of_views, along_a_chain, written, views_of_written
+    def changed_inside(x):
+        b = x * 1
+        b[0].mul_(x[1])
+        return b, b[1:], b * b
+
+    return saved_by_its_operator, changed_inside, of_an_input, made_twice, parts, rows, views_of_views, along_a_chain, written, views_of_written
 
 
 def looked_at(f, how):

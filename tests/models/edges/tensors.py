@@ -192,6 +192,12 @@ def types_that_an_operator_lacks(compile, engine):
 
 
 @edge
+def a_bias_does_not_widen_the_product(compile, engine):
+    cases = [((4,), (4,), (2, 4)), ((4,), (3, 4), (2, 3)), ((2, 2, 4), (3, 4), (2, 2, 2, 3)), ((2, 1, 2, 4), (3, 4), (2, 2, 3)), ((2, 2, 4), (3, 4), (2, 3))]
+    return [raised(compile(F.linear), *(torch.ones(sizes) for sizes in case)) for case in cases]
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
