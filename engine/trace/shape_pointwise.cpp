@@ -14,6 +14,8 @@ using namespace shape;
 Values unary(const IValue* a) { return {pointwise({a[0].toTensor()}, a[0].toTensor().scalar_type())}; }
 Values itself(const IValue* a) { return {a[0]}; }
 
+Values likeFirst(const IValue* a) { return {like(a[0].toTensor())}; }
+
 Values relu(const IValue* a) {
   TORCH_CHECK(a[0].toTensor().scalar_type() != at::kBool, "Boolean inputs not supported for relu");
   return unary(a);
@@ -144,6 +146,7 @@ ShapeRule inPlaceRule() {
 const ShapeTable& pointwiseRules() {
   static const ShapeTable table{
       {"aten::relu", relu},
+      {"aten::_prelu_kernel", likeFirst},
       {"aten::hardswish", unary},
       {"aten::relu_", reluInPlace},
       {"aten::fill_.Scalar", itself},

@@ -198,6 +198,17 @@ def a_bias_does_not_widen_the_product(compile, engine):
 
 
 @edge
+def strides_of_what_has_length_one(compile, engine):
+    convolved, activated = torch.nn.Conv1d(6, 5, 3, padding=1), torch.nn.PReLU()
+
+    def f(x):
+        y = convolved(x.transpose(1, 2))
+        return y.stride(), y.transpose(1, 2)[0], activated(x.transpose(0, 1)), activated(x.transpose(0, 1)).stride()
+
+    return [compile(f, dynamic=dynamic)(torch.ones(n, length, 6)) for dynamic in (False, True) for n, length in ((1, 1), (1, 3), (2, 1), (2, 4))]
+
+
+@edge
 def as_strided_does_not_leave_the_storage(compile, engine):
     big = torch.arange(1000.0)
     f, g = compile(lambda x: torch.as_strided(x, (2,), (1,), 1) * 2), compile(lambda x: x.as_strided((8,), (1,), 0) + 1)
