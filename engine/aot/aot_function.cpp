@@ -112,14 +112,15 @@ std::vector<at::Tensor> shielded(const AotModule& module, const std::vector<at::
   return made;
 }
 
-/// On a GPU, many small tensors (the statistics of batch norms) are written by one kernel instead of one each. Returns what was written.
-std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
-  std::vector<bool> done(module.mutations.size(), false);
+/// On a GPU, many small tensors (the statistics of batch norms) are written by one kernel instead of one each. `done`: what is written
+/// already; the result has what was written here too.
+std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
+                                    std::vector<bool> done) {
   if (module.mutations.size() < 4) return done;
   std::map<std::pair<c10::DeviceIndex, c10::ScalarType>, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> groups;
   for (size_t i = 0; i < done.size(); ++i) {
     auto& m = module.mutations[i];
-    if (m.result < 0 || m.metadata || m.differentiable) continue;
+    if (done[i] || m.result < 0 || m.metadata || m.differentiable) continue;
     auto &input = inputs[m.input], &result = results[m.result];
     if (input.device().is_cpu() || input.scalar_type() != result.scalar_type() || input.strides() != result.strides()) continue;
     if (isInPlace(input, result)) continue;
@@ -141,34 +142,26 @@ std::vector<uint32_t> versionsOf(const AotModule& module, const std::vector<at::
   return made;
 }
 
+/// Inputs may share a counter, which then has the writes to all of them.
 void setVersions(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<uint32_t>& before) {
+  std::vector<std::pair<c10::VariableVersion, uint32_t>> counted;  // a copy of a counter counts with it
   for (size_t i = 0; i < before.size(); ++i) {
     const at::Tensor& input = inputs[module.mutations[i].input];
     if (input.is_inference()) continue;
-    c10::VariableVersion counter = input.unsafeGetTensorImpl()->version_counter();  // shared by all copies of it
-    counter.set_version(before[i] + module.mutations[i].versions);
+    counted.emplace_back(input.unsafeGetTensorImpl()->version_counter(), module.mutations[i].versions);
+    counted.back().first.set_version(before[i]);
   }
+  for (auto& [counter, versions] : counted) counter.set_version(counter.current_version() + versions);
 }
 
-void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
-               const graph::SymbolValues& symbols) {
-  const auto versions = versionsOf(module, inputs);
-  auto done = writeBackTogether(module, inputs, results);
-  for (size_t i = 0; i < done.size(); ++i) {
-    if (done[i]) continue;
-    auto& m = module.mutations[i];
-    auto input = inputs[m.input];
-    if (m.result >= 0 && !isInPlace(input, results[m.result])) {
-      c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
-      input.copy_(results[m.result]);
-    }
-    if (m.metadata) {
-      c10::AutoGradMode noGrad(false);
-      auto offset = symbols(m.meta.storageOffset) - symbols(module.inputs[m.input].storageOffset) + input.storage_offset();
-      input.as_strided_(symbols(m.meta.sizes), symbols(m.meta.strides), offset);
-    }
+/// Writes to what the program is given, before backward notes how many there were.
+void countWrites(const AotModule& module, const std::vector<at::Tensor>& results) {
+  for (const OutputPlan& plan : module.outputs) {
+    const bool isOwn = plan.kind == OutputPlan::Kind::Graph || (plan.kind == OutputPlan::Kind::ResultView && !plan.ownVersions);
+    if (!isOwn || plan.versions == 0 || plan.index < 0 || !results[plan.index].defined() || results[plan.index].is_inference()) continue;
+    c10::VariableVersion counter = results[plan.index].unsafeGetTensorImpl()->version_counter();
+    counter.set_version(plan.versions);
   }
-  setVersions(module, inputs, versions);
 }
 
 /// What an input gets no gradient from leads nowhere, as in eager: its hooks would be called with None.
@@ -189,6 +182,88 @@ const graph::TensorMeta& resultMeta(const AotModule& module, const OutputPlan& p
   auto* result = module.forward.output()->args[static_cast<size_t>(plan.index)].as<graph::ValueRef>();
   return result ? module.forward.meta(*result).tensor : plan.meta;
 }
+
+/// What one call leaves behind: new data in the inputs, and the tensors that the program sees. Each is made once, when it is first wanted.
+class Effects {
+ public:
+  Effects(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results, const graph::SymbolValues& symbols)
+      : module_(module), inputs_(inputs), results_(results), symbols_(symbols), isWritten_(module.mutations.size()), made_(module.outputs.size()),
+        versions_(versionsOf(module, inputs)) {}
+
+  /// The tensor that has the history of an inner result ahead of the result itself; undefined: none.
+  at::Tensor seen(const InnerResult& inner) {
+    if (inner.output >= 0) return view(static_cast<size_t>(inner.output));
+    const int32_t result = module_.tangents[static_cast<size_t>(inner.tangent)];
+    for (size_t i = 0; i < module_.mutations.size(); ++i)
+      if (module_.mutations[i].result == result) {
+        write(i);
+        return inputs_[module_.mutations[i].input];
+      }
+    for (size_t k = 0; k < module_.outputs.size(); ++k)
+      if (auto& plan = module_.outputs[k]; plan.kind == OutputPlan::Kind::Graph && plan.byFunction && plan.index == result) return output(k);
+    return {};
+  }
+
+  void writeBack() {
+    const auto done = writeBackTogether(module_, inputs_, results_, isWritten_);
+    for (size_t i = 0; i < done.size(); ++i)
+      if (!done[i]) write(i);
+    setVersions(module_, inputs_, versions_);
+  }
+
+  at::Tensor output(size_t k) {
+    auto& plan = module_.outputs[k];
+    if (plan.kind == OutputPlan::Kind::Input) return inputs_[plan.index];
+    if (plan.kind != OutputPlan::Kind::Graph) return view(k);
+    if (plan.index < 0) return {};
+    at::Tensor& made = made_[k];
+    if (!made.defined()) made = plan.byFunction ? refusingWrites(results_[plan.index]) : results_[plan.index];
+    return made;
+  }
+
+ private:
+  void write(size_t mutation) {
+    if (isWritten_[mutation]) return;
+    isWritten_[mutation] = true;
+    auto& m = module_.mutations[mutation];
+    auto input = inputs_[m.input];
+    if (m.result >= 0 && !isInPlace(input, results_[m.result])) {
+      c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
+      input.copy_(results_[m.result]);
+    }
+    if (m.metadata) {
+      c10::AutoGradMode noGrad(false);
+      auto offset = symbols_(m.meta.storageOffset) - symbols_(module_.inputs[m.input].storageOffset) + input.storage_offset();
+      input.as_strided_(symbols_(m.meta.sizes), symbols_(m.meta.strides), offset);
+    }
+  }
+
+  at::Tensor view(size_t k) {
+    at::Tensor& made = made_[k];
+    auto& plan = module_.outputs[k];
+    if (made.defined()) return made;
+    if (plan.parent >= 0) {
+      const graph::TensorMeta& traced = module_.outputs[static_cast<size_t>(plan.parent)].meta;
+      return made = makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
+    }
+    if (plan.kind == OutputPlan::Kind::ResultView) return made = makeView(plan, results_[plan.index], resultMeta(module_, plan), 0, symbols_);
+    auto& traced = module_.inputs[plan.index];
+    const graph::SymExpr* offset = &traced.storageOffset;
+    for (size_t i = 0; i < module_.mutations.size(); ++i)
+      if (auto& m = module_.mutations[i]; m.input == plan.index) {
+        write(i);
+        if (m.metadata) offset = &m.meta.storageOffset;
+      }
+    return made = makeView(plan, inputs_[plan.index], traced, *offset, symbols_);
+  }
+
+  const AotModule& module_;
+  const std::vector<at::Tensor>&inputs_, &results_;
+  const graph::SymbolValues& symbols_;
+  std::vector<bool> isWritten_;   ///< by mutation
+  std::vector<at::Tensor> made_;  ///< by output
+  std::vector<uint32_t> versions_;
+};
 
 }  // namespace
 
@@ -271,35 +346,21 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   const graph::SymbolValues symbols(module.symbols, symbolValues);
   moveResults(module, symbols, results);
 
+  countWrites(module, results);
+  Effects effects(module, inputs, results, symbols);
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
     try {
-      attachHistory(shared_, std::move(edges), inputs, results, symbolValues);
+      attachHistory(shared_, std::move(edges), inputs, results, symbolValues, [&](const InnerResult& inner) { return effects.seen(inner); });
     } catch (...) {
       throw HookError{std::current_exception()};
     }
   }
-  writeBack(module, inputs, results, symbols);
+  effects.writeBack();
 
   std::vector<at::Tensor> outputs;
   outputs.reserve(module.outputs.size());
-  for (auto& plan : module.outputs) {
-    using Kind = OutputPlan::Kind;
-    switch (plan.kind) {
-      case Kind::Graph:
-        outputs.push_back(plan.index < 0 ? at::Tensor() : plan.byFunction ? refusingWrites(results[plan.index]) : results[plan.index]);
-        if (plan.versions > 0 && !module.backward && outputs.back().defined() && !outputs.back().is_inference()) {
-          c10::VariableVersion counter = outputs.back().unsafeGetTensorImpl()->version_counter();
-          counter.set_version(plan.versions);
-        }
-        break;
-      case Kind::Input: outputs.push_back(inputs[plan.index]); break;
-      case Kind::InputView:
-        outputs.push_back(makeView(plan, inputs[plan.index], module.inputs[plan.index], module.inputs[plan.index].storageOffset, symbols));
-        break;
-      case Kind::ResultView: outputs.push_back(makeView(plan, results[plan.index], resultMeta(module, plan), 0, symbols)); break;
-    }
-  }
+  for (size_t k = 0; k < module.outputs.size(); ++k) outputs.push_back(effects.output(k));
   return outputs;
 }
 

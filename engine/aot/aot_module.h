@@ -26,12 +26,18 @@ struct OutputPlan {
   } kind = Kind::Graph;
   int32_t index = -1;
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
-  uint32_t versions = 0;  ///< Graph, without gradients: how often the program wrote to it
+  int32_t parent = -1;    ///< a view that was made of output `parent`, a view too: it is made of that one, `views` starting there
+  uint32_t versions = 0;  ///< Graph and ResultView: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
   bool byFunction = false;  ///< Graph: a view that an autograd.Function made, which eager refuses writes to
   graph::TensorMeta meta; ///< with requiresGrad as traced
+
+  /// A view that hands its gradient on to what it is a view of.
+  bool handsGradientOn() const {
+    return (kind == Kind::InputView || kind == Kind::ResultView) && meta.requiresGrad && !detached && !ownVersions && !unrecorded;
+  }
 };
 
 /// A write to an input that the caller must see.
@@ -53,11 +59,14 @@ struct SavedPlan {
 };
 
 /// A result that other results are computed from: hooks on it, retain_grad() and autograd.grad(other, result) speak of its whole
-/// gradient, not only of what the caller gave for it.
+/// gradient, not only of what the caller gave for it. A view of an input or of a result is none of the tangents: outside of the region it hands
+/// its gradient on to what it is a view of.
 struct InnerResult {
-  int32_t tangent = -1;        ///< position in AotModule::tangents
+  int32_t tangent = -1;        ///< position in AotModule::tangents; -1: a view
   graph::ValueRef arriving;    ///< what the other results' gradients contribute, in AotModule::joint
-  graph::ValueRef whole;       ///< with what was given for it
+  graph::ValueRef whole;       ///< with what was given for it; of a view, `arriving` again
+  int32_t output = -1;         ///< of a view: position in AotModule::outputs
+  graph::ValueRef value;       ///< the result itself, in AotModule::joint
   std::vector<int32_t> from;   ///< tangents that `arriving` is computed from
 };
 

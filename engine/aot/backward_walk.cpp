@@ -20,6 +20,7 @@ struct Visit {
   bool needed = false;   ///< some end lies behind it
   variable_list inputs;  ///< gradients gathered so far
   std::vector<std::pair<size_t, uint32_t>> seeds;  ///< given for its inputs: position of the seed, and which input
+  std::vector<std::pair<size_t, uint32_t>> views;  ///< WalkObserver::views that it is the history of, and which input
 };
 
 class Walk {
@@ -31,6 +32,13 @@ class Walk {
       if (ends[i]) ends_[ends[i].get()].push_back(i);
     for (size_t i = 0; i < seeds.size(); ++i) plant(i);
     explore();
+    for (size_t i = 0; i < observer.views.size(); ++i) {
+      const auto edge = torch::autograd::impl::gradient_edge(observer.views[i]);
+      const auto reached = visits_.find(edge.function.get());
+      if (reached == visits_.end()) continue;
+      reached->second.views.emplace_back(i, edge.input_nr);
+      keep_.push_back(edge.function);
+    }
   }
 
   std::vector<at::Tensor> run() {
@@ -70,6 +78,8 @@ class Walk {
     for (auto& [seed, slot] : visit.seeds) add(inputs[slot], seeds_[seed].gradient);
     for (auto& [seed, slot] : visit.seeds)
       if (arrived[slot].defined() && observer_.met) observer_.met(seed, arrived[slot], inputs[slot]);
+    for (auto& [view, slot] : visit.views)
+      if (inputs[slot].defined()) inputs[slot] = observer_.passing(view, inputs[slot]);
   }
 
   // Depth first without recursion: counts edges, and on leaving a node knows whether an end lies behind it.

@@ -21,6 +21,8 @@ struct WalkObserver {
   std::function<void(torch::autograd::Node&)> before;  ///< called ahead of every formula
   /// Gradients arrived at the root of seed `seed` from other seeds too; `whole` is their sum with its own.
   std::function<void(size_t seed, const at::Tensor& arriving, const at::Tensor& whole)> met;
+  std::vector<at::Tensor> views;  ///< no seeds: what arrives at their roots is seen, and what `passing` gives goes on in its place
+  std::function<at::Tensor(size_t view, const at::Tensor& arriving)> passing;
 };
 
 /// Walks libtorch's autograd graph from `seeds` on the calling thread, as the Engine would (order, hooks, validate_outputs), and

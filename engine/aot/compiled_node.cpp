@@ -106,8 +106,17 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   auto [found, isNew] = code[static_cast<size_t>(which)].secondForms.try_emplace(std::move(pass));
   auto& form = found->second;
   if (!isNew) return form;
-  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - module->tangents.size(), found->first);
+  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - found->first.given.size(), found->first);
   form.reads = placeholdersUsed(form.graph);
+  std::map<graph::NodeId, graph::NodeId> copies;
+  for (auto& node : form.graph.nodes())
+    if (node.kind == graph::NodeKind::Call && node.origin.from.size() == 1) copies[node.origin.from[0]] = node.id;
+  const auto note = [&](const graph::ValueRef& value, size_t position) {
+    if (const auto copy = copies.find(value.node); copy != copies.end()) form.results[{copy->second, value.output}] = position;
+  };
+  for (size_t t = 0; t < module->tangents.size(); ++t)
+    if (const auto* value = module->joint.output()->args[static_cast<size_t>(module->tangents[t])].as<graph::ValueRef>()) note(*value, module->inner.size() + t);
+  for (size_t i = 0; i < module->inner.size(); ++i) note(module->inner[i].value, i);
   return form;
 }
 
@@ -213,7 +222,7 @@ bool CompiledNode::innerWatched() {
   for (auto& [known, answer] : watched_)
     if (known == task && task >= 0) return answer;
   const bool answer = std::any_of(inner_.begin(), inner_.end(), [](auto& inner) {
-    auto node = inner.lock();
+    auto node = inner.node.lock();
     return node && isWatched(*node);
   });
   watched_.emplace_back(task, answer);
@@ -288,7 +297,20 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
       values.push_back(source.kind == graph::NodeKind::Placeholder ? withHistory(value, source.index) : value);
     }
   }
-  auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_);
+  // What gradients depend on by way of a result that the program has is handed on there.
+  const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
+    const auto known = form.results.find(ref);
+    if (known == form.results.end() || !value.requires_grad()) return;
+    const size_t inner = module.inner.size();
+    const auto& beginnings = known->second < inner ? inner_ : results_;
+    const size_t position = known->second < inner ? known->second : known->second - inner;
+    const auto begins = std::find_if(beginnings.begin(), beginnings.end(), [&](auto& one) { return one.position == position; });
+    const auto node = begins == beginnings.end() ? nullptr : begins->node.lock();
+    if (!node) return;
+    value = value.detach();
+    torch::autograd::impl::set_gradient_edge(value, {node, begins->input});
+  };
+  auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
   return std::move(*results);
 }
@@ -316,6 +338,7 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
 Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t results) const {
   Pass pass;
   for (auto& g : given) pass.given.push_back(g.defined());
+  pass.given.resize(shared_->interfaceOf(which).given.size());
   pass.wanted.assign(results, true);
   for (size_t k = 0; which != Gradients::OfInnerResults && k < results; ++k) pass.wanted[k] = isWanted(k);
   return pass;
@@ -372,6 +395,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
   const ForwardStreams::Scope streams(streams_);
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
+  given.resize(code.given.size());
   const auto nobodyAsked = withoutGradient(code.tangentsRead, given);
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();

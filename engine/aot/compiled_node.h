@@ -33,6 +33,7 @@ struct AotFunction::Shared {
     struct SecondForm {
       graph::Graph graph;
       std::vector<bool> reads;  ///< SecondOrder::feeds
+      std::map<graph::ValueRef, size_t> results;  ///< values it computes that the program has: positions in AotModule::inner, from its end on in tangents
     };
     std::map<Pass, Form> forms;
     std::map<Pass, SecondForm> secondForms;
@@ -135,11 +136,15 @@ class CompiledNode : public torch::autograd::Node {
   /// After applyStage(), where nothing is kept.
   void stageWalked(size_t stage);
 
-  /// The node of an entry of AotModule::inner.
-  void addInner(const std::shared_ptr<torch::autograd::Node>& node) { inner_.push_back(node); }
+  /// Where the history of an entry of AotModule::inner begins.
+  void addInner(size_t position, const torch::autograd::Edge& edge) { inner_.push_back({position, edge.function, edge.input_nr}); }
+  /// Where the history of the result of a tangent begins.
+  void addResult(size_t tangent, const torch::autograd::Edge& edge) { results_.push_back({tangent, edge.function, edge.input_nr}); }
   /// Whether anybody looks at the gradients of inner results in the backward pass under way. The first answer holds for all of it,
   /// since hooks can go away while it runs.
   bool innerWatched();
+  /// Where compiled autograd writes a pass down, nodes of views are traced whatever arrives, and want a gradient.
+  bool isCutWhereTraced();
 
  private:
   std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given,
@@ -224,7 +229,12 @@ class CompiledNode : public torch::autograd::Node {
 
   HooksOfResults::Hooks hooksOfResults_;  ///< one, made when the first hook is met; guarded by watchMutex_
 
-  std::vector<std::weak_ptr<torch::autograd::Node>> inner_;
+  struct Beginning {
+    size_t position;
+    std::weak_ptr<torch::autograd::Node> node;
+    uint32_t input;
+  };
+  std::vector<Beginning> inner_, results_;
   std::mutex watchMutex_;
   std::deque<std::pair<int, bool>> watched_;  ///< by graph task, the latest ones; guarded by watchMutex_
 };

@@ -152,7 +152,23 @@ Result<void> TraceFinisher::recordBackward() {
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
   };
   observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {
-    module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), {}});
+    module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), -1,
+                             valueRef(results_[static_cast<size_t>(module_.tangents[seed])].value), {}});
+  };
+  std::vector<int32_t> viewed;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!module_.outputs[i].handsGradientOn()) continue;
+    const auto edge = torch::autograd::impl::gradient_edge(outputs_[i]);
+    const auto isSame = [&](const at::Tensor& other) { return torch::autograd::impl::gradient_edge(other) == edge; };
+    if (std::any_of(observer.views.begin(), observer.views.end(), isSame)) continue;
+    observer.views.push_back(outputs_[i]);
+    viewed.push_back(static_cast<int32_t>(i));
+  }
+  // What arrives may be the gradient of something else too: the view's is a value of its own.
+  observer.passing = [&](size_t view, const at::Tensor& arriving) {
+    const at::Tensor known = belowFunctionalisation(arriving), own = at::alias(known);
+    module_.inner.push_back({-1, valueRef(known), valueRef(own), viewed[view], valueRef(belowFunctionalisation(observer.views[view])), {}});
+    return impl::to_functional_tensor(own);
   };
   for (auto& g : walkBackward(seeds, ends, observer)) {
     if (!g.defined()) {
@@ -185,6 +201,7 @@ graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vecto
   for (auto& inner : module_.inner) {
     move(inner.arriving);
     move(inner.whole);
+    move(inner.value);
   }
   return made;
 }

@@ -2,6 +2,8 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 #include "engine/aot/input_overlap.h"
 #include "engine/aot/trace_finisher.h"
 #include "engine/trace/convert.h"
@@ -23,6 +25,15 @@ functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
   return static_cast<functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
 }
 
+/// Where as_strided counts from the start of a storage, written data that are a tensor of their own must fill it as the input does.
+bool countsOverStorage(const graph::Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const graph::Node& node) {
+    return node.op.starts_with("aten::as_strided") && !node.isBackward;
+  });
+}
+
+bool fillsItsStorage(const at::Tensor& t) { return t.storage_offset() == 0 && t.is_non_overlapping_and_dense(); }
+
 }  // namespace
 
 Result<void> TraceFinisher::readMutations() {
@@ -43,15 +54,20 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(input.gradEdge.get()))
     if (leaf->tensor_post_acc_grad_hooks()) return refuse(input, "gets a post-accumulate-grad hook");
   bool data = wrapper->has_data_mutation(), metadata = wrapper->has_metadata_mutation();
-  if (!data && !metadata) return {};
+  // squeeze_() of what has nothing to squeeze counts as a write.
+  const bool isCounted = !input.standIn.is_inference() && input.standIn._version() > 0;
+  if (!data && !metadata && !isCounted) return {};
 
   functionalization::impl::sync(input.standIn);
+  if (data && !fillsItsStorage(input.real) && countsOverStorage(context_.recorder().graph()))
+    return refuse(input, "is a part of a larger memory, written, while as_strided is called");
   MutationPlan plan;
   plan.input = input.index;
   plan.metadata = metadata;
   plan.versions = input.standIn.is_inference() ? 0 : static_cast<uint32_t>(input.standIn._version());
   // The wrapper does not follow the offset of a restride in place; its value does.
   plan.meta = trace::toMeta(functionalization::impl::from_functional_tensor(input.standIn), input.standIn.device());
+  plan.meta.storageOffset = offsetInMemory(input.standIn, input);
   if (data) {
     auto* storage = storageOf(input.standIn);
     // Writes under no_grad or through .data leave the history as it was; then the new data has no gradient of its own.
@@ -64,6 +80,12 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   if (metadata && input.requiresGrad) return refuse(input, "changes its shape in place while it needs a gradient");
   module_.mutations.push_back(std::move(plan));
   return {};
+}
+
+/// Where a tensor that shares memory with an input begins in that memory. Written data are a tensor of their own.
+graph::SymExpr TraceFinisher::offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const {
+  const auto offsetOf = [](const at::Tensor& value) { return trace::toMeta(value, value.device()).storageOffset; };
+  return offsetOf(functionalization::impl::from_functional_tensor(view)) - offsetOf(storageOf(input.standIn)->base()) + input.meta.storageOffset;
 }
 
 Result<void> TraceFinisher::refuseOverlap() const {

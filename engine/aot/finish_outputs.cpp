@@ -35,6 +35,8 @@ bool countsApart(const at::Tensor& view, const at::Tensor& base) {
   return apart;
 }
 
+uint32_t writesTo(const at::Tensor& t) { return t.is_inference() ? 0 : static_cast<uint32_t>(t._version()); }
+
 const c10::StorageImpl* ownStorageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
 bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
 
@@ -75,6 +77,29 @@ bool refusesWrites(const at::Tensor& t) {
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+/// Where the only way leads on that a gradient takes from a node; invalid: there are none or several.
+torch::autograd::Edge soleEdge(const torch::autograd::Node* node) {
+  torch::autograd::Edge made;
+  if (!node) return made;
+  for (const auto& edge : node->next_edges()) {
+    if (edge.function && made.function) return {};
+    if (edge.function) made = edge;
+  }
+  return made;
+}
+
+/// Makes `plan` a view of output `position`, whose plan is `parent`, if that can be.
+void makeViewOf(const OutputPlan& parent, int32_t position, OutputPlan& plan) {
+  const bool continues = plan.views.size() > parent.views.size() && std::equal(parent.views.begin(), parent.views.end(), plan.views.begin());
+  if (continues && !parent.views.empty()) {
+    plan.views.erase(plan.views.begin(), plan.views.begin() + static_cast<ptrdiff_t>(parent.views.size()));
+  } else {
+    if (plan.meta.dtype != parent.meta.dtype || graph::isComplex(plan.meta.dtype)) return;
+    plan.views.clear();
+  }
+  plan.parent = position;
 }
 
 /// Whether a node is of a function of the user's own: an autograd.Function of Python or of C++. Told by the name of its class, since
@@ -123,6 +148,7 @@ Result<void> TraceFinisher::planOutputs() {
     if (!plan) return tl::unexpected(plan.error());
     module_.outputs.push_back(std::move(*plan));
   }
+  linkViews();
   return {};
 }
 
@@ -156,8 +182,22 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
   plan.byFunction = output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION;
-  if (!output.requires_grad() && !output.is_inference()) plan.versions = static_cast<uint32_t>(output._version());
+  plan.versions = writesTo(output);
   return plan;
+}
+
+/// Views of views that the program has too are made of these, so that its gradients meet theirs.
+void TraceFinisher::linkViews() {
+  const auto apart = module_.outputs;
+  for (size_t i = 0; i < apart.size(); ++i) {
+    OutputPlan& plan = module_.outputs[i];
+    if (!plan.handsGradientOn()) continue;
+    for (torch::autograd::Edge next = soleEdge(outputs_[i].grad_fn().get()); next.is_valid() && plan.parent < 0; next = soleEdge(next.function.get()))
+      for (size_t k = 0; k < apart.size() && plan.parent < 0; ++k)
+        if (apart[k].handsGradientOn() && apart[k].kind == plan.kind && apart[k].index == plan.index &&
+            torch::autograd::impl::gradient_edge(outputs_[k]) == next)
+          makeViewOf(apart[k], static_cast<int32_t>(k), plan);
+  }
 }
 
 Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad,
@@ -165,6 +205,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
+  if (auto* view = torch::autograd::impl::get_view_autograd_meta(output); output.requires_grad() && !(view && view->has_bw_view()))
+    return refuse("shares memory with something that it was detached from, and was written since");
   plan.detached = baseRequiresGrad && !output.requires_grad();
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
@@ -196,7 +238,9 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  return viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
+  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
+  if (made) made->meta.storageOffset = offsetInMemory(output, from);
+  return made;
 }
 
 Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
@@ -236,9 +280,11 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
   if (base.tracked.defined() && base.tracked.is_same(output)) {
     plan.meta = trace::toMeta(output, output.device());
     plan.meta.requiresGrad = output.requires_grad();
+    plan.versions = writesTo(output);
     return plan;
   }
   plan.kind = OutputPlan::Kind::ResultView;
+  plan.versions = writesTo(output);
   plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
   return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }

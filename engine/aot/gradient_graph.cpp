@@ -69,7 +69,10 @@ std::vector<ValueRef> givenGradients(const AotModule& module, Gradients which) {
   for (auto id : module.joint.placeholders())
     if (const int32_t index = module.joint.node(id).index; index >= inputs) given[static_cast<size_t>(index - inputs)] = {id, 0};
   if (which != Gradients::OfInputs)
-    for (auto& inner : module.inner) given[static_cast<size_t>(inner.tangent)] = inner.whole;
+    for (auto& inner : module.inner) {
+      if (inner.tangent < 0) given.push_back(inner.whole);
+      else given[static_cast<size_t>(inner.tangent)] = inner.whole;
+    }
   return given;
 }
 
@@ -137,7 +140,11 @@ void finishInnerResults(AotModule& module) {
   const auto given = givenGradients(module, Gradients::OfInnerResults);
   for (size_t i = 0; i < given.size(); ++i) ends[given[i]] = static_cast<int32_t>(i);
   auto reads = endsRead(module.joint, ends, static_cast<int32_t>(given.size()), computedGradients(module, Gradients::OfInnerResults));
-  for (size_t i = 0; i < all.size(); ++i) all[i].from = std::move(reads[i]);
+  for (size_t i = 0; i < all.size(); ++i) {
+    // What comes by way of views is handed on outside.
+    reads[i].erase(std::lower_bound(reads[i].begin(), reads[i].end(), static_cast<int32_t>(module.tangents.size())), reads[i].end());
+    all[i].from = std::move(reads[i]);
+  }
 }
 
 }  // namespace fusebox::aot

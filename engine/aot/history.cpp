@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/aot/part_node.h"
 #include "engine/aot/result_node.h"
@@ -76,14 +77,36 @@ bool needsParts(AotFunction::Shared& shared, const edge_list& next) {
   });
 }
 
-/// Tangents whose results need a node of their own: inner ones upstream first, then those that only contribute, then the others where `all` do.
-std::vector<size_t> tangentsApart(const AotModule& module, bool all) {
-  std::vector<size_t> made;
+/// The tangent of what an inner view is made of; -1: that is an input whose history is not of this region.
+int32_t tangentUnder(const AotModule& module, const InnerResult& view) {
+  const OutputPlan& plan = module.outputs[static_cast<size_t>(view.output)];
+  int32_t result = plan.index;
+  if (plan.kind == OutputPlan::Kind::InputView) {
+    const auto written = std::find_if(module.mutations.begin(), module.mutations.end(), [&](auto& m) { return m.input == plan.index; });
+    result = written == module.mutations.end() ? -1 : written->result;
+  }
+  const auto at = result < 0 ? module.tangents.end() : std::find(module.tangents.begin(), module.tangents.end(), result);
+  return at == module.tangents.end() ? -1 : static_cast<int32_t>(at - module.tangents.begin());
+}
+
+/// What gets a history of its own: the result of a tangent, or (none) an inner view.
+struct Apart {
+  std::optional<size_t> tangent;
+  size_t view = 0;  ///< position in AotModule::inner
+};
+
+/// Inner results upstream first, then those that only contribute, then the others where `all` do.
+std::vector<Apart> resultsApart(const AotModule& module, bool all) {
+  std::vector<Apart> made;
   auto add = [&](int32_t tangent) {
     const auto t = static_cast<size_t>(tangent);
-    if (std::find(made.begin(), made.end(), t) == made.end()) made.push_back(t);
+    if (tangent >= 0 && std::none_of(made.begin(), made.end(), [&](auto& known) { return known.tangent == t; })) made.push_back({t});
   };
-  for (auto& inner : module.inner) add(inner.tangent);
+  for (size_t i = 0; i < module.inner.size(); ++i) {
+    auto& inner = module.inner[i];
+    add(inner.tangent < 0 ? tangentUnder(module, inner) : inner.tangent);
+    if (inner.tangent < 0) made.push_back({std::nullopt, i});
+  }
   for (auto& inner : module.inner)
     for (auto t : inner.from) add(t);
   for (size_t t = 0; all && t < module.tangents.size(); ++t) add(static_cast<int32_t>(t));
@@ -107,7 +130,7 @@ variable_list ResultNode::apply(variable_list&& given) {
 }
 
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list next, const std::vector<at::Tensor>& inputs,
-                   std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues) {
+                   std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues, const std::function<at::Tensor(const InnerResult&)>& seen) {
   auto& module = *shared->module;
   const bool isSplit = needsParts(*shared, next);
   const bool isStaged = needsStages(*shared, isSplit);
@@ -115,17 +138,28 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
   const auto stages = isStaged ? stagesOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
   const auto parts = isSplit ? partsOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
   const bool several = module.tangents.size() > 1;
-  const auto apart = tangentsApart(module, isSplit || (several && (isStaged || shared->hooksPassedOver)));
+  const auto apart = resultsApart(module, isSplit || (several && (isStaged || shared->hooksPassedOver)));
   const std::shared_ptr<Node> first = isStaged ? stages[0] : region;
   for (size_t t = 0; t < module.tangents.size(); ++t) {
     auto& result = results[static_cast<size_t>(module.tangents[t])];
-    const bool isApart = std::find(apart.begin(), apart.end(), t) != apart.end();
+    const bool isApart = std::any_of(apart.begin(), apart.end(), [&](auto& known) { return known.tangent == t; });
     if (isStaged) region->add_input_metadata(result);
     if (isApart) first->add_input_metadata(result);
     else torch::autograd::set_history(result, first);
   }
-  std::vector<std::shared_ptr<Node>> innerNodes(module.inner.size());
-  for (size_t t : apart) {
+  std::vector<torch::autograd::Edge> innerEdges(module.inner.size());
+  const auto place = [&](size_t i, const std::shared_ptr<Node>& own) {
+    const at::Tensor visible = seen(module.inner[i]);
+    if (visible.defined() && visible.grad_fn()) innerEdges[i] = torch::autograd::impl::gradient_edge(visible);
+    else if (own) innerEdges[i] = {own, 0};
+    if (innerEdges[i].function) region->addInner(i, innerEdges[i]);
+  };
+  for (const Apart& member : apart) {
+    if (!member.tangent) {
+      place(member.view, nullptr);
+      continue;
+    }
+    const size_t t = *member.tangent;
     edge_list edges;
     if (!isSplit) edges.emplace_back(first, static_cast<uint32_t>(t));
     for (size_t p = 0; p < parts.size(); ++p) {
@@ -136,15 +170,17 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
     std::vector<size_t> upstream;
     for (size_t i = 0; i < module.inner.size(); ++i) {
       auto& from = module.inner[i].from;
-      if (!innerNodes[i] || std::find(from.begin(), from.end(), static_cast<int32_t>(t)) == from.end()) continue;
-      edges.emplace_back(innerNodes[i], 0);
+      if (!innerEdges[i].function || std::find(from.begin(), from.end(), static_cast<int32_t>(t)) == from.end()) continue;
+      edges.push_back(innerEdges[i]);
       upstream.push_back(i);
     }
     auto node = makeNode<ResultNode>(std::move(edges), t, module.tangents.size(), std::move(upstream), isSplit ? region : nullptr);
     torch::autograd::set_history(results[static_cast<size_t>(module.tangents[t])], node);
     for (size_t i = 0; i < module.inner.size(); ++i)
-      if (static_cast<size_t>(module.inner[i].tangent) == t) region->addInner(innerNodes[i] = node);
+      if (module.inner[i].tangent == static_cast<int32_t>(t)) place(i, node);
   }
+  for (size_t t = 0; t < module.tangents.size(); ++t)
+    region->addResult(t, torch::autograd::impl::gradient_edge(results[static_cast<size_t>(module.tangents[t])]));
   region->save(inputs, results);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,8 +13,10 @@ namespace fusebox::aot {
 ///
 /// One node stands for the whole region. Where results are computed from others (AotModule::inner), these and what is computed from
 /// them get a node of their own ahead of it, which hands its gradient on to the region's node; and, when somebody watches the
-/// gradient of an inner result, hands on to that one's node what it contributes there.
+/// gradient of an inner result, hands on to that one's node what it contributes there. `seen` gives the tensor that the program sees in place of an inner
+/// result (a view, an input that the result was written to), undefined: the result itself. It is asked when what that tensor is made of has its history.
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, torch::autograd::edge_list next,
-                   const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues = {});
+                   const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues,
+                   const std::function<at::Tensor(const InnerResult&)>& seen);
 
 }  // namespace fusebox::aot

@@ -39,6 +39,8 @@ class TraceFinisher {
   Result<OutputPlan> planInputView(const at::Tensor& output, int32_t input);
   Result<OutputPlan> planGroupMember(const at::Tensor& output, StorageKey storage);
   Result<int32_t> baseOfGroup(StorageKey storage);
+  void linkViews();
+  graph::SymExpr offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const;
   Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad, bool isRestrided = false);
   graph::Graph rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results);
   int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);

@@ -34,7 +34,7 @@ struct TracedPass {
   std::vector<bool> reads;
 
   /// One for every result of the gradient graph; undefined where nothing arrives.
-  variable_list operator()(const variable_list& given, const std::vector<c10::IValue>& packed) const;
+  variable_list operator()(const variable_list& gradients, const std::vector<c10::IValue>& packed) const;
 };
 
 /// Whether somebody traces what is computed of a tensor.
@@ -43,12 +43,14 @@ bool isTraced(const at::Tensor& t) {
   return t.defined() && (t.key_set().has_any(kTracing) || t.is_meta());
 }
 
-variable_list TracedPass::operator()(const variable_list& given, const std::vector<c10::IValue>& packed) const {
+variable_list TracedPass::operator()(const variable_list& gradients, const std::vector<c10::IValue>& packed) const {
   PackedArgs arguments(packed);
   std::vector<at::Tensor> inputs = arguments.unpack<variable_list>();
   const graph::SymbolValues symbols(shared->module->symbols, symbolValues);
-  const bool traced = c10::impl::dispatch_mode_enabled() || std::any_of(inputs.begin(), inputs.end(), isTraced) || std::any_of(given.begin(), given.end(), isTraced);
+  const bool traced = c10::impl::dispatch_mode_enabled() || std::any_of(inputs.begin(), inputs.end(), isTraced) || std::any_of(gradients.begin(), gradients.end(), isTraced);
   auto& code = shared->interfaceOf(which);
+  variable_list given = gradients;
+  given.resize(code.given.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!reads[i]) inputs[i] = at::Tensor();
     else if (!traced && symbolValues.empty() && inputs[i].defined()) inputs[i] = runtime::withStrides(inputs[i], shared->savedStrides[i]);
@@ -98,10 +100,14 @@ variable_list CompiledNode::traced(SwapSavedVariables& swapped, Gradients which,
                                  torch::dynamo::autograd::IValuePacker<decltype(described)>::pack(described));
 }
 
+bool CompiledNode::isCutWhereTraced() {
+  return innerWatched() || std::any_of(inner_.begin(), inner_.end(), [&](auto& inner) { return shared_->module->inner[inner.position].output >= 0; });
+}
+
 void CompiledNode::compiled_args(CompiledNodeArgs& args) const { collectSaved(args); }
 
 variable_list CompiledNode::apply_with_saved(const variable_list& given, SwapSavedVariables& swapped) {
-  const auto which = innerWatched() ? Gradients::OfInputsCut : Gradients::OfInputs;
+  const auto which = isCutWhereTraced() ? Gradients::OfInputsCut : Gradients::OfInputs;
   return traced(swapped, which, passOf(which, given, shared_->module->gradInputs.size()), given);
 }
 
@@ -113,7 +119,7 @@ void PartNode::compiled_args(CompiledNodeArgs& args) const {
 variable_list PartNode::apply_with_saved(const variable_list& given, SwapSavedVariables& swapped) { return region_->tracedPart(swapped, part_, given); }
 
 variable_list CompiledNode::tracedPart(SwapSavedVariables& swapped, size_t index, const variable_list& given) {
-  const auto which = innerWatched() ? Gradients::OfInputsCut : Gradients::OfInputs;
+  const auto which = isCutWhereTraced() ? Gradients::OfInputsCut : Gradients::OfInputs;
   auto& part = shared_->parts()[index];
   variable_list all(shared_->module->tangents.size());
   for (size_t i = 0; i < part.tangents.size(); ++i) all[static_cast<size_t>(part.tangents[i])] = given[i];
@@ -129,7 +135,7 @@ variable_list CompiledNode::tracedPart(SwapSavedVariables& swapped, size_t index
 void ResultNode::compiled_args(CompiledNodeArgs& args) const {
   args.collect(static_cast<uint64_t>(tangent_));
   auto& region = this->region();
-  const bool contributes = !inner_.empty() && region.innerWatched();
+  const bool contributes = !inner_.empty() && region.isCutWhereTraced();
   args.collect(contributes);
   for (const size_t i : inner_) args.collect(static_cast<uint64_t>(i));
   if (contributes) region.collectSaved(args);
@@ -139,7 +145,7 @@ variable_list ResultNode::apply_with_saved(const variable_list& given, SwapSaved
   variable_list made(num_outputs());
   const size_t ahead = num_outputs() - inner_.size();
   for (size_t i = 0; i < ahead; ++i) made[i] = given[0];
-  if (!given[0].defined() || inner_.empty() || !region().innerWatched()) return made;
+  if (!given[0].defined() || inner_.empty() || !region().isCutWhereTraced()) return made;
   variable_list only(tangents_);
   only[tangent_] = given[0];
   auto arriving = region().tracedInner(swapped, only);

@@ -11,8 +11,8 @@ namespace fusebox::aot {
 using graph::In;
 
 template <class A> void fields(A& a, In<A, OutputPlan>& v) {
-  auto& [kind, index, views, versions, detached, ownVersions, unrecorded, byFunction, meta] = v;  // views are strides over their base here
-  a(kind, index, versions, detached, ownVersions, unrecorded, byFunction, meta);
+  auto& [kind, index, views, parent, versions, detached, ownVersions, unrecorded, byFunction, meta] = v;  // views are strides over their base here
+  a(kind, index, parent, versions, detached, ownVersions, unrecorded, byFunction, meta);
 }
 template <class A> void fields(A& a, In<A, MutationPlan>& v) {
   auto& [input, result, differentiable, metadata, versions, meta] = v;
@@ -23,8 +23,8 @@ template <class A> void fields(A& a, In<A, SavedPlan>& v) {
   a(kind, index, aliasedResult, joint);
 }
 template <class A> void fields(A& a, In<A, InnerResult>& v) {
-  auto& [tangent, arriving, whole, from] = v;
-  a(tangent, arriving, whole, from);
+  auto& [tangent, arriving, whole, output, value, from] = v;
+  a(tangent, arriving, whole, output, value, from);
 }
 template <class A> void fields(A& a, In<A, DataSize>& v) {
   auto& [symbol, value, dim, text] = v;
@@ -56,6 +56,7 @@ void moduleFields(A& a, In<A, AotModule>& m) {
 }
 
 const graph::TensorMeta* baseOf(const AotModule& module, const OutputPlan& plan) {
+  if (plan.parent >= 0) return &module.outputs.at(static_cast<size_t>(plan.parent)).meta;
   if (plan.kind == OutputPlan::Kind::InputView) return &module.inputs.at(static_cast<size_t>(plan.index));
   const auto* value = module.forward.output()->args.at(static_cast<size_t>(plan.index)).as<graph::ValueRef>();
   return value ? &module.forward.meta(*value).tensor : nullptr;

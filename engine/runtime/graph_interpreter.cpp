@@ -24,8 +24,9 @@ class Interpreter {
  public:
   Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
               c10::ArrayRef<at::Generator> generators, const graph::SymbolValues& symbols, bool isDifferentiable,
-              const NodeObserver* observer = nullptr)
-      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols), observer_(observer) {
+              const NodeObserver* observer = nullptr, const ValueObserver* valueObserver = nullptr)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols), observer_(observer),
+        valueObserver_(valueObserver) {
     int32_t next = 0;
     for (const Node& node : graph.nodes()) {
       firstSlot_.push_back(next);
@@ -76,10 +77,17 @@ class Interpreter {
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
     const RunningCall running(*handle);
-    if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
+    if (isDifferentiable_ && node.op == "aten::copy") copyDifferentiably(stack);
+    else if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
+  }
+
+  /// copy(self, source, …) has no derivative. Its result is the source, in the type and the sizes of what it is copied over.
+  static void copyDifferentiably(torch::jit::Stack& stack) {
+    const at::Tensor self = stack[0].toTensor(), source = stack[1].toTensor();
+    stack.assign(1, source.to(self.options()).expand_symint(self.sym_sizes()));
   }
 
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {
@@ -87,7 +95,9 @@ class Interpreter {
     auto put = [&](at::Tensor tensor) {
       if (next < node.outputs.size()) {
         checkPredicted(node, node.outputs[next], tensor);
-        values_[static_cast<size_t>(slotOf({node.id, int32_t(next)}))] = std::move(tensor);
+        const graph::ValueRef ref{node.id, int32_t(next)};
+        if (valueObserver_) (*valueObserver_)(ref, tensor);
+        values_[static_cast<size_t>(slotOf(ref))] = std::move(tensor);
       }
       ++next;
     };
@@ -144,6 +154,7 @@ class Interpreter {
   std::vector<at::Tensor> values_;
   graph::SymbolValues symbols_;
   const NodeObserver* observer_;
+  const ValueObserver* valueObserver_;
 };
 
 }  // namespace
@@ -156,9 +167,10 @@ Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::T
 }
 
 Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
-                                                  c10::ArrayRef<at::Tensor> constants, const graph::SymbolValues& symbols) {
+                                                  c10::ArrayRef<at::Tensor> constants, const graph::SymbolValues& symbols,
+                                                  const ValueObserver& observer) {
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  return Interpreter(graph, inputs, constants, {}, symbols, true).run();
+  return Interpreter(graph, inputs, constants, {}, symbols, true, nullptr, observer ? &observer : nullptr).run();
 }
 
 }  // namespace fusebox::runtime

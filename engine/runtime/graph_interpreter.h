@@ -25,9 +25,13 @@ Result<std::vector<at::Tensor>> runEager(const graph::Graph& graph, c10::ArrayRe
                                          c10::ArrayRef<at::Generator> generators = {}, const graph::SymbolValues& symbols = {},
                                          const NodeObserver& observer = {});
 
+/// Told of each value that an operator gave, which it may exchange.
+using ValueObserver = std::function<void(graph::ValueRef ref, at::Tensor& value)>;
+
 /// The same with autograd watching, in the gradient mode of the caller: results have a history that leads to the inputs. Nodes that
 /// were traced without gradients stay without.
 Result<std::vector<at::Tensor>> runDifferentiable(const graph::Graph& graph, c10::ArrayRef<at::Tensor> inputs,
-                                                  c10::ArrayRef<at::Tensor> constants = {}, const graph::SymbolValues& symbols = {});
+                                                  c10::ArrayRef<at::Tensor> constants = {}, const graph::SymbolValues& symbols = {},
+                                                  const ValueObserver& observer = {});
 
 }  // namespace fusebox::runtime

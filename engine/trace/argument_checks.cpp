@@ -57,7 +57,24 @@ void checkScatterSource(const std::string& op, c10::ArrayRef<IValue> arguments) 
               ", slice size = ", part.sym_sizes());
 }
 
+namespace {
+
+/// A bias is added in place where the product is no plain matrix; on what looks like a tensor of a class, in a new tensor.
+void checkBias(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  for (auto* t : {&input, &weight, &bias})
+    if (!t->defined() || t->unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
+  const bool isOneProduct = weight.dim() == 2 && (input.dim() == 2 || (input.dim() == 3 && bias.dim() == 1));
+  if (isOneProduct || input.dim() == 0 || weight.dim() == 0 || input.size(-1) != weight.size(-1)) return;
+  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end() - 1);
+  sizes.insert(sizes.end(), weight.sizes().begin(), weight.sizes().end() - 1);
+  const auto whole = at::infer_size(sizes, bias.sizes());
+  TORCH_CHECK(whole == sizes, "output with shape ", at::IntArrayRef(sizes), " doesn't match the broadcast shape ", at::IntArrayRef(whole));
+}
+
+}  // namespace
+
 void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  if (op == "aten::linear" && arguments[2].isTensor()) return checkBias(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor());
   const bool ofMatrix = op == "aten::addmm" || op == "aten::_addmm_activation";
   if (!ofMatrix && op != "aten::addmv") return;
   const auto &self = arguments[0].toTensor(), &left = arguments[1].toTensor(), &right = arguments[2].toTensor();
@@ -67,6 +84,12 @@ void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
   std::vector<int64_t> sizes{left.size(0)};
   if (ofMatrix) sizes.push_back(right.size(1));
   (void)at::inferExpandGeometry(self.sizes(), self.strides(), sizes);
+}
+
+void checkPooled(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  if (op != "aten::max_pool1d" || !arguments[0].toTensor().device().is_cpu()) return;
+  const at::ScalarType type = arguments[0].toTensor().scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(type), "\"max_pool1d_impl\" not implemented for '", toString(type), "'");
 }
 
 }  // namespace fusebox::trace

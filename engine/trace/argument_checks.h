@@ -13,7 +13,9 @@ void checkWithinStorage(c10::ArrayRef<c10::IValue> arguments);
 /// Raises what eager raises where the source of slice_scatter or select_scatter has other sizes than the part that it replaces. `arguments`
 /// are those of the program's call; sizes that are symbols are compared as such.
 void checkScatterSource(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
-/// addmm and addmv of known sizes: what is added can be broadcast to the product. PyTorch's shapes without data do not ask.
+/// addmm, addmv and linear of known sizes: what is added can be broadcast to the product. PyTorch's shapes without data do not ask.
 void checkAddend(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
+/// max_pool1d on the CPU has a kernel of its own where nobody wants a gradient, for fewer types than those that compute here.
+void checkPooled(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace fusebox::trace

@@ -89,8 +89,8 @@ std::atomic<bool (*)(const std::string&)> theGenerated{nullptr};
 
 /// Operators that stay calls say themselves what they refuse, and some of them trust what they are given (packed weights, workspaces).
 bool canBeAsked(const OperatorFacts& facts) {
-  const auto isGenerated = theGenerated.load(std::memory_order_relaxed);
-  return isGenerated && (facts.pointwise || isGenerated(facts.name)) && facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+  const bool isGenerated = theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
+  return isGenerated && facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
@@ -181,6 +181,11 @@ bool isPartOfExpanded(const at::Tensor& t) {
 }  // namespace
 
 void setGenerated(bool (*isGenerated)(const std::string& op)) { theGenerated = isGenerated; }
+
+bool hasGeneratedCode(const std::string& op) {
+  const auto isGenerated = theGenerated.load(std::memory_order_relaxed);
+  return isGenerated && isGenerated(op);
+}
 
 void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   if (!canBeAsked(facts)) return;

@@ -11,6 +11,7 @@ namespace fusebox::trace {
 
 /// Which operators, by name, the compiler has code of its own for: set once, when it is loaded. The others are not asked.
 void setGenerated(bool (*isGenerated)(const std::string& op));
+bool hasGeneratedCode(const std::string& op);
 
 /// Raises what eager's kernel raises for types that it does not have ("gcd_cpu" not implemented for 'Float'): the kernel itself is asked,
 /// once for every combination of types, on zeros. Shape functions know nothing of it, and generated code would compute something.

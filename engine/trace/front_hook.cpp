@@ -187,12 +187,13 @@ bool isFusedOptimiser(const std::string& name) {
 
 // In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
 // functionalisation, and below autocast where that has a say.
-bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
+bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args, Stack* stack) {
   if (!facts.compositeImplicit || !c10::InferenceMode::is_enabled()) return false;
-  auto tls = c10::impl::tls_local_dispatch_key_set();
-  auto autocast = c10::autocast_dispatch_keyset - tls.excluded_;
+  c10::DispatchKeySet seen;
+  for (const IValue& argument : args) forEachTensor(argument, [&](const at::Tensor& t) { seen = seen | (t.defined() ? t.key_set() : c10::DispatchKeySet()); });
+  const auto autocast = (seen & c10::autocast_dispatch_keyset) - c10::impl::tls_local_dispatch_key_set().excluded_;
   for (auto key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA})
-    if (autocast.has(key) && tls.included_.has(key) && op.hasKernelForDispatchKey(key)) return false;
+    if (autocast.has(key) && op.hasKernelForDispatchKey(key)) return false;
   facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
   return true;
 }
@@ -342,6 +343,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseFewElements(facts, args);
+  checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
@@ -349,7 +351,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
   if (facts.name == "aten::one_hot" && rewriteOneHot(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
-  if (decomposeInInferenceMode(op, facts, stack)) return;
+  if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));

@@ -26,6 +26,12 @@ at::MemoryFormat format(const at::Tensor& x, const at::Tensor& w) {
   return channelsLast ? last : at::MemoryFormat::Contiguous;
 }
 
+/// In one dimension images of height 1 are made, of a tensor row by row; one of length 1 may lie as if channels came last.
+bool isChannelsLastAsImage(const at::Tensor& t) {
+  if (t.dim() != 3 || !t.is_contiguous()) return false;
+  return c10::is_channels_last_strides_2d({t.size(0), t.size(1), 1, t.size(2)}, {t.stride(0), t.stride(1), t.size(2) * t.stride(2), t.stride(2)});
+}
+
 /// As eager says it.
 void checkLengths(const IValue* a) {
   static constexpr std::pair<size_t, const char*> kLists[] = {{3, "stride"}, {4, "padding"}, {5, "dilation"}, {7, "output_padding"}};
@@ -90,6 +96,8 @@ Values convolution(const IValue* a) {
       sizes.push_back((in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1);
     TORCH_CHECK(sizes.back() > 0 || x.numel() == 0, "convolution: the kernel is larger than the padded input");
   }
+  if (!rowMajor(x, w) && (isChannelsLastAsImage(x) || isChannelsLastAsImage(w)))
+    return {freshStrided(sizes, std::vector<int64_t>{sizes[1] * sizes[2], 1, sizes[1]}, x.scalar_type())};
   return {fresh(sizes, x.scalar_type(), format(x, w))};
 }
 

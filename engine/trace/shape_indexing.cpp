@@ -71,6 +71,12 @@ Values roll(const IValue* a) {
   return {forCuda() ? fresh(x.sizes(), x.scalar_type()) : likeFormat(x)};  // the CPU's is made by cat
 }
 
+Values flip(const IValue* a) {
+  auto& x = a[0].toTensor();
+  at::dim_list_to_bitset(a[1].toIntVector(), static_cast<size_t>(x.dim()));
+  return {like(x)};
+}
+
 Values repeat(const IValue* a) {
   auto& x = a[0].toTensor();
   std::vector<int64_t> sizes;
@@ -93,6 +99,7 @@ const ShapeTable& indexingRules() {
       {"aten::_embedding_bag_forward_only", embeddingBag<false>},
       {"aten::index_select", indexSelect},
       {"aten::roll", roll},
+      {"aten::flip", flip},
       {"aten::repeat", repeat},
       {"aten::binomial", sample},
       {"aten::_sample_dirichlet", sample},

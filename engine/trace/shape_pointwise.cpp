@@ -1,4 +1,6 @@
 #include <ATen/ExpandUtils.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/sub_meta_dispatch.h>
 
 #include "engine/trace/shape_rules.h"
 
@@ -11,6 +13,8 @@ using namespace shape;
 
 Values unary(const IValue* a) { return {pointwise({a[0].toTensor()}, a[0].toTensor().scalar_type())}; }
 Values itself(const IValue* a) { return {a[0]}; }
+
+Values likeFirst(const IValue* a) { return {like(a[0].toTensor())}; }
 
 Values relu(const IValue* a) {
   TORCH_CHECK(a[0].toTensor().scalar_type() != at::kBool, "Boolean inputs not supported for relu");
@@ -50,6 +54,12 @@ Values truthOfTwo(const IValue* a) { return {pointwise({a[0].toTensor(), a[1].to
 Values complexOfTwo(const IValue* a) {
   auto &x = a[0].toTensor(), &y = a[1].toTensor();
   return {pointwise({x, y}, c10::toComplexType(x.scalar_type()))};
+}
+
+/// PyTorch's own lets truth values pass.
+Values subtractedFromTensor(const IValue* a) { return {at::meta::sub(a[1].toTensor(), a[0].toTensor(), a[2].toScalar())}; }
+Values subtractedFromNumber(const IValue* a) {
+  return {at::meta::sub(at::native::wrapped_scalar_tensor(a[1].toScalar()), a[0].toTensor(), a[2].toScalar())};
 }
 
 // Also of backward(grad, self): both broadcast already.
@@ -136,6 +146,7 @@ ShapeRule inPlaceRule() {
 const ShapeTable& pointwiseRules() {
   static const ShapeTable table{
       {"aten::relu", relu},
+      {"aten::_prelu_kernel", likeFirst},
       {"aten::hardswish", unary},
       {"aten::relu_", reluInPlace},
       {"aten::fill_.Scalar", itself},
@@ -151,6 +162,8 @@ const ShapeTable& pointwiseRules() {
       {"aten::logical_xor", truthOfTwo},
       {"aten::angle", angle},
       {"aten::floor_divide", binary},
+      {"aten::rsub.Tensor", subtractedFromTensor},
+      {"aten::rsub.Scalar", subtractedFromNumber},
       {"aten::complex", complexOfTwo},
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},

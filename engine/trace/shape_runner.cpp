@@ -1,5 +1,6 @@
 #include "engine/trace/shape_runner.h"
 
+#include <ATen/native/TypeProperties.h>
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
@@ -144,6 +145,40 @@ void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::
   refuse(facts);
 }
 
+/// On the CPU elements of another type than the one that is computed in are converted in copies, whose strides count then: those of a tensor with gaps
+/// or elements that overlap are others. Empty: there is none. `result`: of the call without them.
+std::vector<c10::IValue> withConverted(const c10::OperatorHandle& op, std::vector<c10::IValue> arguments, const at::Tensor& result) {
+  at::native::ResultTypeState types;
+  bool isComplex = false;
+  for (auto& a : arguments)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      types = at::native::update_result_type_state(t, types);
+      isComplex |= t.is_complex();
+    });
+  const at::ScalarType computed = result.scalar_type() == at::kBool ? at::native::result_type(types) : result.scalar_type();
+  if (at::isComplexType(computed) && !isComplex) return {};
+  bool any = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = op.schema().arguments()[i].name();
+    if (!arguments[i].isTensor() || name == "condition" || name == "mask") continue;
+    const at::Tensor& t = arguments[i].toTensor();
+    if (!t.defined() || t.dim() == 0 || t.scalar_type() == computed || t.is_non_overlapping_and_dense()) continue;
+    if (c10::promoteTypes(t.scalar_type(), computed) != computed) continue;
+    arguments[i] = at::empty_like(t, t.options().dtype(computed));
+    any = true;
+  }
+  return any ? arguments : std::vector<c10::IValue>();
+}
+
+/// Pointwise operators with a result of their own.
+bool mayConvert(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!facts.pointwise || facts.writes || shape::forCuda() || facts.shape().route == OperatorFacts::Route::Probe || op.schema().returns().size() != 1) return false;
+  bool any = false;
+  for (auto& a : arguments)
+    forEachTensor(a, [&](const at::Tensor& t) { any |= t.defined() && t.is_meta() && t.dim() > 0 && !t.is_non_overlapping_and_dense(); });
+  return any;
+}
+
 }  // namespace
 
 bool insideShapeComputation() { return shapeDepth > 0; }
@@ -151,7 +186,15 @@ bool insideShapeComputation() { return shapeDepth > 0; }
 void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
   DispatchState state;
   state.exclude(aboveTraceKeys() | c10::DispatchKeySet(kTraceKey));
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  const auto kept = mayConvert(op, facts, arguments) ? arguments.vec() : std::vector<c10::IValue>();
   runRoute(op, facts, stack);
+  if (!kept.empty() && stack->back().isTensor())
+    if (auto converted = withConverted(op, kept, stack->back().toTensor()); !converted.empty()) {
+      stack->pop_back();
+      for (auto& a : converted) stack->push_back(std::move(a));
+      runRoute(op, facts, stack);
+    }
   if (facts.shape().rowMajor) makeRowMajor(op, stack);
 }
 

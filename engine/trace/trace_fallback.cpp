@@ -254,6 +254,13 @@ void makeConcrete(const OperatorFacts& facts, Stack* stack, size_t arity) {
   }
 }
 
+/// Where autocast has no rule for an operator and its kernel is composed of others, it casts in there: these are what is recorded.
+bool castsInside(const OperatorFacts& facts, c10::Device device) {
+  const bool isComposed = facts.shape().route == OperatorFacts::Route::Composite && !facts.foreign && !facts.writes && !facts.view && !facts.factory;
+  if (!isComposed || hasGeneratedCode(facts.name)) return false;
+  return !c10::impl::tls_local_dispatch_key_set().excluded_.has(device.is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU);
+}
+
 std::mutex refusedMutex;
 std::unordered_map<std::string, std::string> refusedOps;  ///< and why
 std::atomic<bool> anyRefused{false};
@@ -378,6 +385,11 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     if (args[0].toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides())
       raiseBreak(BreakKind::UnsupportedOp, facts.name + " of a view whose sizes change", "copy the view first (contiguous())");
     return scatterIntoCopy(op, facts, stack);
+  }
+  if (castsInside(facts, resultDevice(facts, args, call))) {
+    state.neutral(c10::DispatchKeySet(kTraceKey));
+    state.include(c10::DispatchKeySet(kTraceKey));
+    return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
   }
   recordCall(op, facts, call, *context, stack);
 }

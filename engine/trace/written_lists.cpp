@@ -55,6 +55,8 @@ bool writeListInOrder(const OperatorFacts& facts, const c10::OperatorHandle& op,
   if (!facts.writes || !facts.name.starts_with("aten::_foreach_") || !args[0].isTensorList()) return false;
   const auto written = args[0].toTensorList();
   if (written.size() < 2 || std::none_of(args.begin(), args.end(), [&](const IValue& other) { return crosses(written, other); })) return false;
+  // What is refused, the kernel for lists refuses.
+  if (std::any_of(args.begin(), args.end(), [&](const IValue& other) { return other.isList() && other.toListRef().size() != written.size(); })) return false;
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < written.size(); ++i) {
     c10::Stack one;

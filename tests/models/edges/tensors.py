@@ -122,7 +122,90 @@ def lists_with_a_tensor_that_is_there_twice(compile, engine):
             rows = [base[i] for i in range(3)]
             xs = [rows[i] for i in order]
             told += [f(xs, numbers), base.clone(), g(xs[:2], [xs[1], xs[0]]), base]
+            told.append(raised(g, [torch.ones(4), xs[1]], [xs[1]]))
     return told
+
+
+@edge
+def parts_of_a_memory_are_written_and_restrided(compile, engine):
+    """Where an input, or a view of it, begins in its memory afterwards, and how often it was written."""
+    def transposed(x):
+        y = x[-1:]
+        x.zero_()
+        x.t_()
+        return x + 0, y
+
+    def viewed(x):
+        y = x.t()
+        x.mul_(2)
+        x.unsqueeze_(0)
+        x.squeeze_(0)
+        y.add_(1)
+        return y, x[1:]
+
+    def counted(x):
+        y = x.as_strided((2,), (1,), 12)
+        x.add_(1)
+        return y + 0, x.as_strided((2,), (1,), 14) + 0
+
+    def moved(x):
+        x.as_strided_((2,), (1,), 14)
+        x.mul_(2)
+        return x + 0
+
+    def squeezed(x):
+        x.squeeze_()
+        return x.sum()
+
+    told = []
+    for f in (transposed, viewed, counted, moved, squeezed):
+        for dynamic in (False, True):
+            g = compile(f, dynamic=dynamic)
+            for part in (lambda m: m[2:6], lambda m: m[2:6, ::2], lambda m: m.t()[1:3], lambda m: m[3:4], lambda m: m):
+                memory = torch.arange(40.0).view(8, 5)
+                x = part(memory)
+                told += [g(x), memory, x.shape, x.stride(), x.storage_offset(), x._version]
+    return told
+
+
+@edge
+def strides_of_results_of_several_types(compile, engine):
+    """The CPU converts in copies, which have no gaps; elements that are turned round lie as they lay."""
+    overlapping = torch.arange(16).as_strided((9, 7), (1, 1))
+    apart, column = torch.ones(7, 2, 9, dtype=torch.bool).permute(2, 1, 0)[:, 1], torch.arange(27).view(9, 3)[:, :1]
+    row = torch.arange(14.0).as_strided((1, 7), (1, 2))
+
+    def f(x, y):
+        return x + y, x / 2, torch.atan2(x, y), x.lt(y), torch.where(y > 1, x, y), torch.add(x, y, out=torch.empty(0)), x.sin(), x.flip(0, 1), y.flip(1)
+
+    return [t.stride() for dynamic in (False, True) for pair in ((overlapping, apart.double()), (overlapping, apart.t().contiguous().t().double()), (column, row), (row, column))
+            for t in compile(f, dynamic=dynamic)(*pair)]
+
+
+@edge
+def types_that_an_operator_lacks(compile, engine):
+    truth, numbers = torch.tensor([True, False, True]), torch.arange(8)[None]
+    told = [raised(compile(f), truth) for f in (lambda x: 1 - x, lambda x: True - x, lambda x: torch.rsub(x, 0.5), lambda x: torch.rsub(x, torch.ones(3)))]
+    for dtype in (torch.uint8, torch.int64, torch.float16):
+        told += [raised(compile(lambda x: F.max_pool1d(x, 2)), numbers.to(dtype)), raised(compile(lambda x: 3 - x), numbers.to(dtype))]
+    return told
+
+
+@edge
+def a_bias_does_not_widen_the_product(compile, engine):
+    cases = [((4,), (4,), (2, 4)), ((4,), (3, 4), (2, 3)), ((2, 2, 4), (3, 4), (2, 2, 2, 3)), ((2, 1, 2, 4), (3, 4), (2, 2, 3)), ((2, 2, 4), (3, 4), (2, 3))]
+    return [raised(compile(F.linear), *(torch.ones(sizes) for sizes in case)) for case in cases]
+
+
+@edge
+def strides_of_what_has_length_one(compile, engine):
+    convolved, activated = torch.nn.Conv1d(6, 5, 3, padding=1), torch.nn.PReLU()
+
+    def f(x):
+        y = convolved(x.transpose(1, 2))
+        return y.stride(), y.transpose(1, 2)[0], activated(x.transpose(0, 1)), activated(x.transpose(0, 1)).stride()
+
+    return [compile(f, dynamic=dynamic)(torch.ones(n, length, 6)) for dynamic in (False, True) for n, length in ((1, 1), (1, 3), (2, 1), (2, 4))]
 
 
 @edge

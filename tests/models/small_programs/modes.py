@@ -129,6 +129,26 @@ def autocast_training(compile):
 
 
 @script
+def autocast_without_autograd(compile):
+    """Where autograd's keys are off too, operators that autocast has a rule for meet it whole; what it has none for is cast inside."""
+
+    def f(x, w):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            image = F.conv2d(x[None, None], w[None, None, :2, :2])
+            heads = F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None])
+            loss = F.cross_entropy(x.bfloat16(), torch.tensor([0, 1, 2, 3]))
+            pairs = torch.linalg.pinv(w @ w.t() + 9 * torch.eye(5)), torch.linalg.pinv(w.bfloat16().float(), hermitian=True)
+            results = image, heads, loss, x @ w[0], F.prelu(x, w[0, :1]), *pairs
+        return [t.new_zeros(t.shape) for t in results]
+
+    g, out = compile(f), []
+    for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+        with mode():
+            out.append(g(rows(), rows(5, 5)))
+    return out
+
+
+@script
 def random_streams(compile):
     @compile
     def f(x):
