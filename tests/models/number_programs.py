@@ -158,6 +158,25 @@ def lists():
 
 
 @program
+def lists_of_inputs_whose_length_varies():
+    """The list has the length that it has: each is captured."""
+    def run(x, n):
+        parts = n.tolist()
+        return x.split(parts), sum(parts)
+    return run, lambda n: (torch.randn(40 + n), torch.tensor([2, 38 + n] if n % 2 else [10, 2, 28 + n])), 0
+
+
+@program
+def tensors_of_numbers():
+    def run(x):
+        mean, rest = x.mean().item(), x[0, :2].tolist()
+        made = torch.tensor([mean, 2.0]), torch.tensor(mean), torch.tensor([rest, [1.5, mean]]), torch.tensor((mean,), dtype=torch.float64)
+        made[1].add_(1)
+        return made, mean, torch.tensor([mean], dtype=torch.bfloat16)
+    return run, rows, 0
+
+
+@program
 def literals_stay_numbers():
     def run(x):
         n = torch.tensor([2, 3]).sum().item()

@@ -528,6 +528,7 @@ void EntryMaker::finish(Entry& entry, CaptureEvent& e) {
   captureCounters().graphs += entry.computes();
   captureCounters().operators += e.operators;
   e.guards = static_cast<int64_t>(entry.guards->guards().guards().size());
+  e.relations = static_cast<int64_t>(entry.guards->guards().shapes().relations.size());
   if (keepsOperators())
     for (const SymbolOrigin& origin : entry.guards->guards().shapes().origins) e.symbols.push_back(origin.at.str());
   recordGuards(entry);

@@ -6,6 +6,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -182,6 +183,12 @@ bool onlyComputes(const std::string& op) {
   return answer && answer.get() == Py_True;
 }
 
+/// torch's settings of graphs for a backend in Python: numbers that are read from tensors, or sizes that data decide, are in them.
+bool wantsDataInGraphs() {
+  return dynamoSwitch("capture_scalar_outputs", "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", false) ||
+         dynamoSwitch("capture_dynamic_output_shape_ops", "TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS", false);
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
@@ -206,7 +213,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
-  if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && !options.functionBackend) {
+  if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && (!options.functionBackend || wantsDataInGraphs())) {
     trace_->dataSizes().isAllowed = true;
     trace_->dataSizes().hints = policy->dataHints;
   }

@@ -1,6 +1,7 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
 #include <c10/core/AutogradState.h>
+#include <torch/csrc/Dtype.h>
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
@@ -114,6 +115,16 @@ bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssi
   return true;
 }
 
+/// The leaf of torch.tensor that is a float which data decide, as a value of the graph; null without error: it is given as a number.
+PyRef floatOfData(Evaluation& e, PyObject* number, PyObject* type, PyObject* device) {
+  const bool fits = isDeferred(number) && pythonTypeOf(number) == &PyFloat_Type && (!device || device == Py_None) && type && THPDtype_Check(type) &&
+                    at::isFloatingType(reinterpret_cast<THPDtype*>(type)->scalar_type);
+  PyRef value = fits ? deferredTensor(e, number) : PyRef();
+  if (!value || !tensorOf(value.get()).is_cpu()) return {};
+  value = e.callMethodNamed(value.get(), "to", {type});
+  return value ? e.callMethodNamed(value.get(), "clone", {}) : value;
+}
+
 /// torch.tensor and as_tensor of numbers some of which are symbolic: values of the graph.
 PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
@@ -132,7 +143,8 @@ PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef made;
   for (const PyRef& number : numbers) {
     PyObject* args[] = {none.get(), number.get(), type.get(), device ? device : Py_None};
-    made = type ? e.call(full, args, 2, names.get()) : PyRef();
+    made = floatOfData(e, number.get(), type.get(), device);
+    if (!made && type && !PyErr_Occurred()) made = e.call(full, args, 2, names.get());
     if (!made || PyList_Append(list.get(), made.get()) < 0) return {};
   }
   if (sizes.empty()) return made;

@@ -87,6 +87,8 @@ def guard_tree(guards, stacks=False):
 def guard_code(guard):
     if guard["guard"] == "TENSOR_MATCH":
         return f"check_tensor({guard['source']}, {guard['expected']})"
+    if guard["guard"] in ("SEQUENCE_LENGTH", "DICT_LENGTH"):
+        return f"len({guard['source']}) == {guard['expected'].removeprefix('length ')}"
     return f"{guard['source']} == {guard['expected']}" if guard["source"] else guard["expected"]
 
 
