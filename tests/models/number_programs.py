@@ -172,7 +172,10 @@ def tensors_of_numbers():
         mean, rest = x.mean().item(), x[0, :2].tolist()
         made = torch.tensor([mean, 2.0]), torch.tensor(mean), torch.tensor([rest, [1.5, mean]]), torch.tensor((mean,), dtype=torch.float64)
         made[1].add_(1)
-        return made, mean, torch.tensor([mean], dtype=torch.bfloat16)
+        counts = (x > 0).sum(), x.argmax()
+        more = torch.tensor([*counts]), torch.tensor([[c] for c in counts]), torch.as_tensor([x[0, 0], x.sum()]), torch.tensor([x[0, 1]], dtype=torch.float64)
+        more[0].add_(1)
+        return made, mean, torch.tensor([mean], dtype=torch.bfloat16), more, torch.add(2, 3.5, out=torch.ones(())), counts
     return run, rows, 0
 
 
@@ -180,7 +183,10 @@ def tensors_of_numbers():
 def literals_stay_numbers():
     def run(x):
         n = torch.tensor([2, 3]).sum().item()
-        return x[:, :n], n, torch.zeros(n)
+        table = torch.tensor([[1, 2], [3, 4]])
+        before = (table * 2).tolist()
+        table[0, 1] = 7
+        return x[:, :n], n, torch.zeros(n), before, table.tolist(), x[:, before[0][0]]
     return run, rows, 0
 
 

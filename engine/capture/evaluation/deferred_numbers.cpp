@@ -56,17 +56,23 @@ const std::string& readAt(PyObject* number) {
   return n.readAt;
 }
 
-/// A literal of the program, or computed from such alone: the number is known.
-bool isKnown(Evaluation& e, const at::Tensor& t) {
+/// The data of a literal of the program, or of what is computed from such alone; undefined: they are not known.
+at::Tensor knownData(Evaluation& e, const at::Tensor& t) {
   namespace functional = at::functionalization::impl;
-  if (!functional::isFunctionalTensor(t)) return e.trace().recorder().constantData(t).defined();
+  if (!functional::isFunctionalTensor(t)) return e.trace().recorder().constantData(t);
   functional::sync(t);
-  return e.trace().recorder().constantData(functional::from_functional_tensor(t)).defined();
+  return e.trace().recorder().constantData(functional::from_functional_tensor(t));
+}
+
+bool isKnown(Evaluation& e, const at::Tensor& t) { return knownData(e, t).defined(); }
+
+bool isPlainStandIn(Evaluation& e, PyObject* o) {
+  return e.isStandIn(o) && !e.isNumber(o) && isPlainTensorClass(Py_TYPE(o)) && !e.mayBePython(o);
 }
 
 /// `anySize`: also one with symbols for sizes.
 bool isReadable(Evaluation& e, PyObject* o, bool anySize = false) {
-  if (!e.isStandIn(o) || e.isNumber(o) || !isPlainTensorClass(Py_TYPE(o)) || e.mayBePython(o)) return false;
+  if (!isPlainStandIn(e, o)) return false;
   // Transforms and gradients do not end where a segment does.
   if (trace::insideTransform() || e.functions().isLate()) return false;
   const at::Tensor& t = tensorOf(o);
@@ -260,9 +266,28 @@ PyRef nested(Evaluation& e, DeferredNumber& number, at::IntArrayRef sizes, PyTyp
   return made;
 }
 
+/// Lists that the capture has made, in lists.
+void adoptLists(Evaluation& e, PyObject* list) {
+  if (!PyList_Check(list)) return;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) adoptLists(e, PyList_GET_ITEM(list, i));
+  e.adopt(list);
+}
+
+/// tolist() of what the program knows; null: it does not.
+PyRef knownList(Evaluation& e, PyObject* object) {
+  const at::Tensor data = isPlainStandIn(e, object) && !trace::insideTransform() ? knownData(e, tensorOf(object)) : at::Tensor();
+  if (!data.defined()) return {};
+  const trace::NoTrace off;
+  PyRef tensor = PyRef::steal(newTensorObject(data)), list = PyRef::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
+  if (!list) throw std::runtime_error("a tensor of known numbers has no list");
+  adoptLists(e, list.get());
+  return list;
+}
+
 }  // namespace
 
 PyRef deferredList(Evaluation& e, PyObject* object) {
+  if (PyRef known = knownList(e, object)) return known;
   if (!isReadable(e, object, true)) return {};
   const at::Tensor& t = tensorOf(object);
   const at::ScalarType type = t.scalar_type();

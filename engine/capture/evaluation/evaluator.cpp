@@ -88,17 +88,29 @@ constexpr int kMaxAttempts = 12;
 /// Keeps saved-tensor hooks of the program (checkpoint's) from what tracing saves: they are called when the graph runs.
 class NoSavedTensorHooks {
  public:
-  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) { at::SavedTensorDefaultHooks::set_tls_state({}); }
-  ~NoSavedTensorHooks() { at::SavedTensorDefaultHooks::set_tls_state(saved_); }
+  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) {
+    at::impl::SavedTensorDefaultHooksTLS none;
+    none.disabled_error_message = saved_.disabled_error_message;
+    at::SavedTensorDefaultHooks::set_tls_state(none);
+    forbidden = saved_.disabled_error_message;
+  }
+  ~NoSavedTensorHooks() {
+    at::SavedTensorDefaultHooks::set_tls_state(saved_);
+    forbidden.reset();
+  }
+  static thread_local std::optional<std::string> forbidden;  ///< why hooks were forbidden when capture began
   NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
 
  private:
   at::impl::SavedTensorDefaultHooksTLS saved_;
 };
 
+thread_local std::optional<std::string> NoSavedTensorHooks::forbidden;
+
 /// A transform of functorch or a level of forward-mode differentiation is entered, or hooks on saved tensors are forbidden, as transforms that differentiate do first.
 bool isTransforming() {
-  return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || at::SavedTensorDefaultHooks::get_disabled_error_message();
+  return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || 
+         at::SavedTensorDefaultHooks::get_disabled_error_message() != NoSavedTensorHooks::forbidden;
 }
 
 /// torch.compiler._is_compiling_flag is True while this lives.
@@ -463,6 +475,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   };
   CompilingFlag flag;
   NoSavedTensorHooks hooks;
+  if (NoSavedTensorHooks::forbidden) ownToProcess("the reason why hooks on saved tensors are forbidden");
   trace::TraceContext::Active active(*trace_);
   Restore restore{*this, handled.get()};
   functionModes_->begin();

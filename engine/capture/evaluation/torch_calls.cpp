@@ -416,6 +416,23 @@ PyRef TorchCalls::stackOf(PyObject* part, int64_t count) {
   return PyRef::steal(newTensorObject(one.unsqueeze(0).expand(sizes).clone(at::MemoryFormat::Contiguous)));
 }
 
+/// The same of tuples, lists and dicts of tensors.
+PyRef TorchCalls::stacksOf(PyObject* parts, int64_t count) {
+  if (isTensorObject(parts)) return stackOf(parts, count);
+  if (PyDict_Check(parts)) {
+    PyRef made = PyRef::steal(PyDict_New());
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(parts, &at, &key, &value);) PyDict_SetItem(made.get(), key, stacksOf(value, count).get());
+    e_.adopt(made.get());
+    return made;
+  }
+  PyRef made = PyRef::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(parts); ++i) PyList_Append(made.get(), stacksOf(PySequence_Fast_GET_ITEM(parts, i), count).get());
+  if (PyTuple_Check(parts)) return PyRef::steal(PyList_AsTuple(made.get()));
+  e_.adopt(made.get());
+  return made;
+}
+
 namespace {
 
 PyRef joined(std::initializer_list<PyObject*> sequences) {
@@ -502,9 +519,8 @@ PyRef TorchCalls::map(PyObject* op, const CallArguments& a) {
   PyRef arguments = joined({parts.get(), others.get()});
   const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
   if (!body.returned) return {};
-  PyRef flat = flatResults(body, "map"), results = PyRef::steal(PyList_New(0));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flat.get()); ++i) PyList_Append(results.get(), stackOf(PyTuple_GET_ITEM(flat.get(), i), count).get());
-  e_.adopt(results.get());
+  if (!consistsOfTensors(body.results.get())) e_.breakHere("higher-order operator", "a function given to map returns something else than tensors");
+  PyRef results = stacksOf(body.results.get(), count);
   addHigherOrder(scope, Kind::Map, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), operands, others}, results.get());
   return results;
 }

@@ -596,6 +596,22 @@ def test_higher_order():
             a, b = x(), x(6)
             same(name, how(program)(a, b), wanted(a, b))
 
+    def rows(a, b):
+        return mapped(lambda row, other: {"sum": row.sum(), "parts": (row * other, [row.sin()])}, a, b)
+
+    for backend in (Recorder(), "eager", "inductor"):
+        fusebox.reset()
+        a, b = x(), x(6)
+        made = torch.compile(rows, backend=backend, fullgraph=True)(a, b)
+        same(f"rows, {backend}", made, {"sum": a.sum(1), "parts": (a * b, [a.sin()])})
+        if isinstance(backend, Recorder):
+            expect(backend.targets()[0][0] is torch.ops.higher_order.map_impl, f"a call of the graph: {backend.targets()[0]}")
+        else:
+            a.requires_grad_()
+            compiled = torch.compile(lambda a, b: mapped(lambda row: (row * b).sum(), a), backend=backend, fullgraph=True)
+            (found,) = torch.autograd.grad(compiled(a, b).sum(), a)
+            torch.testing.assert_close(found, b.expand(4, 6), msg=lambda m: f"gradients of rows: {m}")
+
 
 def test_higher_order_operators_of_their_own_tracing():
     from torch._dynamo.backends.common import aot_autograd

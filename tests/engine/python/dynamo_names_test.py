@@ -392,6 +392,46 @@ def test_what_a_comptime_function_raises_is_told():
     expect(len(heard) == 1 and "no such file" in heard[0], f"and it is logged: {heard}")
 
 
+def test_export_follows_what_is_compiled():
+    compiled = torch.compile(lambda a: 1 + torch._shape_as_tensor(a)[0], backend="eager", fullgraph=True)
+    exported, _ = torch._dynamo.export(compiled)(torch.ones(6))
+    expect(exported(torch.ones(6)) == 7, "PyTorch's own capture goes through")
+    expect([compiled(torch.ones(*sizes)).item() for sizes in ((6,), (7, 4), (8, 4), (9, 5))] == [7, 8, 9, 10], "sizes as a tensor")
+
+
+def test_bounds_that_meet_leave_a_constant():
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    def program(a):
+        if a.shape[0] > 3:
+            return a.cos()
+        return a * 2 if a.shape[0] < 3 else a.sin()
+
+    given = torch.randn(3, 3)
+    torch._dynamo.mark_dynamic(given, 0)
+    error = raised(lambda: torch.compile(program, backend="eager")(given))
+    expect(isinstance(error, ConstraintViolationError), f"a size that was marked dynamic has one value: {error!r}")
+
+
+def test_why_saved_tensor_hooks_are_forbidden():
+    """The reason from outside holds again after a region that had one of its own, and is guarded."""
+    graph, reason = torch.autograd.graph, torch._C._autograd._saved_tensors_hooks_get_disabled_error_message
+
+    def program(a):
+        with graph.disable_saved_tensors_hooks("inside"):
+            b = a * 2
+        return b, reason()
+
+    for backend in ("eager", lambda gm, given: gm.forward):
+        fusebox.reset()
+        compiled = torch.compile(program, backend=backend)
+        for outer in ("outside", None, "elsewhere", "outside", None):
+            with graph.disable_saved_tensors_hooks(outer) if outer else contextlib.nullcontext():
+                seen = compiled(x)[1], reason()
+            expect(seen == (outer, outer), f"{backend}: {seen} where {outer!r} holds")
+        expect(reason() is None, "and nothing stays")
+
+
 def test_comptime_sees_the_value_stack():
     from torch._dynamo.comptime import comptime
     printed = io.StringIO()
