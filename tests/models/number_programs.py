@@ -231,6 +231,14 @@ def a_size_from_a_number():
 
 
 @program
+def the_larger_of_numbers():
+    def run(x):
+        n = (x > 0).sum().item()
+        return torch.ones(max(n, 5)), max(n, 30), min(n, 3, x.argmax().item() + 1), x[:min(n, 2)]
+    return run, rows, 0
+
+
+@program
 def text_and_keys():
     def run(x):
         n = x.argmax().item()

@@ -639,10 +639,14 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   }
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
   if (assumed_) outputs.push_back(assumed_);
-  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
+  const auto& nodes = e_.trace().graph().nodes();
+  segment.torchWrites = e_.trace().wroteInputs() || std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+    return node.kind == graph::NodeKind::Call && (graph::factsOf(node.op).writes || graph::factsOf(node.op).foreign);
+  });
+  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOOOii", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
                                                   gradMode_ ? Py_True : Py_False, at::GradMode::is_enabled() ? Py_True : Py_False,
                                                   assumed_ ? Py_True : Py_False, dataSymbols().get(), assumptions().get(),
-                                                  static_cast<int>(segment.exit == Segment::Exit::Break)));
+                                                  static_cast<int>(segment.torchWrites), static_cast<int>(segment.exit == Segment::Exit::Break)));
   if (!answer) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);

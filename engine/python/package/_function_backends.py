@@ -35,7 +35,7 @@ class FunctionBackend:
     def __init__(self, function, kwargs):
         self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
 
-    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, data, assumptions, breaks):
+    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, data, assumptions, writes, breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
         try:
             with torch._C.DisableTorchFunctionSubclass():  # the program's classes have heard of all this
@@ -43,6 +43,8 @@ class FunctionBackend:
             if made is not None:
                 made.breaks = bool(breaks)
                 if made.sizes:
+                    if writes and _share_memory(made):
+                        raise NotExpressible(-1, "inputs that share memory, to which the graph writes, have sizes that change")
                     _describe_sizes(made)
             return made
         except NotExpressible as refused:
@@ -114,6 +116,13 @@ def _taken_for_another(shape_env):
     """Symbols that are replaced by something else, but for those of data, which the graph itself asks about."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
     return [symbol for symbol in shape_env.replacements if not symbol_is_type(symbol, SymT.UNBACKED_INT)]
+
+
+def _share_memory(captured):
+    """Whether an input with sizes that are symbols has the storage of another: PyTorch's tracing would have symbols for that."""
+    dynamic = [t.untyped_storage().data_ptr() for t, names in zip(captured.inputs, captured.dynamic) if any(names) and t.layout is torch.strided]
+    every = [t.untyped_storage().data_ptr() for t in captured.inputs if t.layout is torch.strided]
+    return any(address and every.count(address) > 1 for address in dynamic)
 
 
 def _describe_sizes(captured):

@@ -267,6 +267,33 @@ def test_views_and_writes():
     alike("running statistics once a call", bn, x(8, 6, grad=True))
 
 
+def test_inputs_that_share_memory():
+    """A backend that computes before it writes knows the inputs of the capture: others that share memory in another way get a graph of their own."""
+    from torch._dynamo.backends.common import aot_autograd
+    computes_first = aot_autograd(fw_compiler=lambda gm, given: gm.forward)
+
+    def program(a, b):
+        a.mul_(3)
+        return b + 1
+
+    def reads(a, b):
+        return a + b
+
+    shares = (lambda m: (m[:4], m[4:8]), lambda m: (m[:4], m[2:6]), lambda m: (m[2:6], m[:4]), lambda m: (m[:4], m[:4]), lambda m: (m[:4],) * 2,
+              lambda m: (m[:8].view(4, 2)[:, 0], m[:8].view(4, 2)[:, 1]), lambda m: (m[4:8], m[:4]), lambda m: (m[:4], m[2:6]))
+    for dynamic in (None, True):
+        fusebox.reset()
+        graphs = []
+        compiled, others = (torch.compile(f, backend=lambda gm, given: graphs.append(gm) or computes_first(gm, given), dynamic=dynamic) for f in (program, reads))
+        for i, share in enumerate(shares):
+            ours, eagers = torch.arange(8.0), torch.arange(8.0)
+            same(f"shared memory, {i}", (compiled(*share(ours)), ours), (program(*share(eagers)), eagers))
+        before = len(graphs)
+        for share in shares[:2]:
+            same("without a write", others(*share(ours)), reads(*share(ours)))
+        expect(len(graphs) == before + 1, f"which is the same however they lie: {len(graphs) - before}")
+
+
 def test_random_state():
     alike("dropout", lambda a: F.dropout(a, 0.5) + torch.rand_like(a) + torch.randn(6), x(4, 6, grad=True))
     alike("bernoulli", lambda a: a.bernoulli(0.5) + torch.randint(0, 5, (6,)), x())
