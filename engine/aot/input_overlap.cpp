@@ -1,6 +1,7 @@
 #include "engine/aot/input_overlap.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "engine/aot/aot_function.h"
@@ -32,6 +33,29 @@ bool mayOverlap(const at::Tensor& a, const at::Tensor& b) {
   if (!hasMemory(a) || !hasMemory(b) || a.device() != b.device()) return false;
   const Extent x(a), y(b);
   return x.first < y.end && y.first < x.end;
+}
+
+std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs) {
+  std::vector<std::pair<Extent, size_t>> byMemory;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (hasMemory(inputs[i])) byMemory.emplace_back(Extent(inputs[i]), i);
+  std::sort(byMemory.begin(), byMemory.end(),
+            [](const auto& a, const auto& b) { return std::pair(a.first.first, a.second) < std::pair(b.first.first, b.second); });
+  std::vector<std::array<int64_t, 3>> rows;
+  for (size_t begin = 0, end = 0; begin < byMemory.size(); begin = end) {
+    const char* last = byMemory[begin].first.end;
+    size_t first = byMemory[begin].second;
+    for (end = begin + 1; end < byMemory.size() && byMemory[end].first.first < last; ++end) {
+      last = std::max(last, byMemory[end].first.end);
+      first = std::min(first, byMemory[end].second);
+    }
+    for (size_t i = begin; end - begin > 1 && i < end; ++i)
+      rows.push_back({static_cast<int64_t>(byMemory[i].second), static_cast<int64_t>(first), byMemory[i].first.first - byMemory[begin].first.first});
+  }
+  std::sort(rows.begin(), rows.end());
+  std::vector<int64_t> all;
+  for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+  return all;
 }
 
 bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& inputs) {

@@ -97,7 +97,16 @@ PyMemberDef kMembers[] = {
     {"__wrapped__", T_OBJECT, offsetof(CompiledFunction, original), READONLY, "what was given to torch.compile"},
     {nullptr}};
 
-PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {nullptr}};
+/// By which PyTorch's own capture (torch._dynamo.export) knows a wrapper whose original it is to follow.
+PyObject* wrapperId(PyObject* self, void*) {
+  if (cast(self)->kind == WrapperKind::Compile) return PyLong_FromVoidPtr(self);
+  PyErr_SetString(PyExc_AttributeError, "_torchdynamo_wrapper_id");
+  return nullptr;
+}
+
+PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                             {"_torchdynamo_wrapper_id", wrapperId, nullptr, nullptr, nullptr},
+                             {nullptr}};
 
 PyTypeObject compiledFunctionType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 

@@ -76,6 +76,7 @@ py::dict toDict(const CaptureEvent& e) {
   d["hint"] = e.hint;
   d["operators"] = e.operators;
   d["guards"] = e.guards;
+  d["relations"] = e.relations;
   d["graph"] = e.graph;
   d["operators_at"] = e.operatorsAt;
   d["symbols"] = e.symbols;

@@ -383,6 +383,10 @@ py::dict dictOf(const TracedInstruction& r) {
   d["place"] = dictOf(r.place);
   d["depth"] = r.depth;
   d["stack"] = r.stack;
+  d["column"] = r.column;
+  d["end_line"] = r.endLine;
+  d["end_column"] = r.endColumn;
+  d["made"] = r.made;
   return d;
 }
 

@@ -46,6 +46,8 @@ struct TracedInstruction {
   Place place;
   int depth = 0;          ///< of its frame: 0 for the one that is captured
   size_t stack = 0;       ///< values on that frame's stack
+  int column = -1, endLine = -1, endColumn = -1;  ///< of the code that it stands for, in bytes; -1: not known
+  std::vector<std::string> made;                  ///< operators that have been recorded since the instruction told of before
   GraphBreakRecord::Instruction instruction;
 };
 

@@ -294,7 +294,12 @@ class OutArguments {
     Stack stack(args.begin(), args.end());
     for (auto& value : stack)
       mapTensors(value, [](const at::Tensor& t) -> at::Tensor {
-        if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+        if (!t.defined()) return t;
+        if (t.unsafeGetTensorImpl()->is_wrapped_number()) {
+          at::Tensor number = at::empty({}, t.options().device(at::kMeta));  // kernels take one number of the CPU's, not two
+          number.unsafeGetTensorImpl()->set_wrapped_number(true);
+          return number;
+        }
         auto* traced = asTraceThroughWrapper(t);
         const at::Tensor& concrete = traced ? traced->meta() : t;
         return shape::freshStrided(concrete.sizes(), concrete.strides(), t.scalar_type());

@@ -158,10 +158,35 @@ def lists():
 
 
 @program
+def lists_of_inputs_whose_length_varies():
+    """The list has the length that it has: each is captured."""
+    def run(x, n):
+        parts = n.tolist()
+        return x.split(parts), sum(parts)
+    return run, lambda n: (torch.randn(40 + n), torch.tensor([2, 38 + n] if n % 2 else [10, 2, 28 + n])), 0
+
+
+@program
+def tensors_of_numbers():
+    def run(x):
+        mean, rest = x.mean().item(), x[0, :2].tolist()
+        made = torch.tensor([mean, 2.0]), torch.tensor(mean), torch.tensor([rest, [1.5, mean]]), torch.tensor((mean,), dtype=torch.float64)
+        made[1].add_(1)
+        counts = (x > 0).sum(), x.argmax()
+        more = torch.tensor([*counts]), torch.tensor([[c] for c in counts]), torch.as_tensor([x[0, 0], x.sum()]), torch.tensor([x[0, 1]], dtype=torch.float64)
+        more[0].add_(1)
+        return made, mean, torch.tensor([mean], dtype=torch.bfloat16), more, torch.add(2, 3.5, out=torch.ones(())), counts
+    return run, rows, 0
+
+
+@program
 def literals_stay_numbers():
     def run(x):
         n = torch.tensor([2, 3]).sum().item()
-        return x[:, :n], n, torch.zeros(n)
+        table = torch.tensor([[1, 2], [3, 4]])
+        before = (table * 2).tolist()
+        table[0, 1] = 7
+        return x[:, :n], n, torch.zeros(n), before, table.tolist(), x[:, before[0][0]]
     return run, rows, 0
 
 
@@ -203,6 +228,14 @@ def a_size_from_a_number():
         n = int((x[:, 0] > 0).sum())
         return x[:n] * 2, torch.zeros(n), n
     return run, rows, 3
+
+
+@program
+def the_larger_of_numbers():
+    def run(x):
+        n = (x > 0).sum().item()
+        return torch.ones(max(n, 5)), max(n, 30), min(n, 3, x.argmax().item() + 1), x[:min(n, 2)]
+    return run, rows, 0
 
 
 @program

@@ -104,6 +104,9 @@ struct Segment {
   std::shared_ptr<aot::AotModule> graph;       ///< null when no tensor operation was seen
   PyRef torchGraph;                            ///< in its place, for a backend in Python: fusebox._torch_calls.TorchGraph
   size_t torchResults = 0;                     ///< tensors that what the backend makes of it gives
+  std::vector<std::pair<size_t, int>> torchData;  ///< the last of them: symbol whose value it has, as the size of that dimension; -1: as its element
+  bool torchWrites = false;                    ///< to memory that was there before it, which its inputs may share
+  std::vector<graph::Relation> torchAssumptions;  ///< of these symbols
   bool torchMayRepeat = false;                 ///< it may be run again by the program where it raises, and some of it is inside `try` or assumes something of data
   std::vector<SideEffect> effects;
   enum class Exit : uint8_t {

@@ -223,7 +223,18 @@ void reachLine(Evaluation& e, Frame& frame) {
   if (debug::reach(event, site).skipFrame) throw FrameSkipped{};
 }
 
-void tellInstruction(const Frame& frame) {
+/// Operators of the capture since this thread was asked last.
+std::vector<std::string> operatorsSince(Evaluation& e) {
+  static thread_local std::pair<const Evaluation*, size_t> told;
+  const auto& nodes = e.trace().graph().nodes();
+  if (told.first != &e || nodes.size() < told.second) told = {&e, 0};
+  std::vector<std::string> names;
+  for (size_t i = std::exchange(told.second, nodes.size()); i < nodes.size(); ++i)
+    if (nodes[i].kind == graph::NodeKind::Call) names.push_back(nodes[i].op);
+  return names;
+}
+
+void tellInstruction(Evaluation& e, const Frame& frame) {
   record::Recorder* recorder = record::Recorder::active();
   if (!recorder || frame.pc >= static_cast<int>(frame.decoded->instructions.size())) return;
   record::TracedInstruction row;
@@ -231,6 +242,10 @@ void tellInstruction(const Frame& frame) {
   row.depth = depthIn(frame);
   row.stack = frame.stack.size();
   row.instruction = bytecodeText(*frame.decoded, frame.pc);
+  int line = 0;
+  if (!PyCode_Addr2Location(frame.code(), frame.instruction().offset * 2, &line, &row.column, &row.endLine, &row.endColumn) || line != row.place.line)
+    row.column = row.endLine = row.endColumn = -1;
+  row.made = operatorsSince(e);
   recorder->tracedInstruction(std::move(row));
 }
 
@@ -259,7 +274,7 @@ json failureRow(const GuardFailure& failure) {
 Flow watchedStep(Evaluation& e, Frame& frame) {
   // Later attempts at the same segment only repeat what was seen.
   if (e.watch.repeats) return step(e, frame);
-  if (tellsInstructions()) tellInstruction(frame);
+  if (tellsInstructions()) tellInstruction(e, frame);
   if (debug::armed(Kind::Line)) reachLine(e, frame);
   std::optional<GraphBreak> why;
   try {

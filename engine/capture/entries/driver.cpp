@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/error_text.h"
@@ -91,6 +92,7 @@ class FrameRun {
   bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   void refuseResults(Entry& entry);
+  bool fitsData(Entry& entry, std::vector<at::Tensor>& outputs, std::span<int64_t> symbolValues);
   void noteMisfit(Entry& entry, const aot::DataMisfit& error);
   PyObject* runInstead();
   bool rebuildState(const Segment& segment, Replay& replay);
@@ -338,6 +340,30 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
   return fits;
 }
 
+/// The last results of what a backend in Python made are the values of symbols that data decide. False: something else was assumed of them.
+bool FrameRun::fitsData(Entry& entry, std::vector<at::Tensor>& outputs, std::span<int64_t> symbolValues) {
+  const Segment& segment = entry.segment;
+  if (segment.torchData.empty()) return true;
+  const size_t first = outputs.size() - segment.torchData.size();
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < segment.torchData.size(); ++i) {
+    const auto [symbol, dim] = segment.torchData[i];
+    found.push_back(dim < 0 ? outputs[first + i].item<int64_t>() : outputs[first + i].size(dim));
+    symbolValues[symbol] = found.back();
+  }
+  outputs.resize(first);
+  const std::vector<graph::Symbol>& symbols = entry.guards->guards().shapes().symbols;
+  const graph::SymbolValues all(symbols, symbolValues);
+  for (const graph::Relation& r : segment.torchAssumptions) {
+    const auto left = all.evaluate(r.left), right = all.evaluate(r.right);
+    if (left && right && graph::holds(r.op, *left, *right)) continue;
+    noteMisfit(entry, {"what was captured does not fit the data of this call: " + r.str() + " was assumed (" + r.reason + ")", found,
+                       r.reason == graph::ShapeEnv::kRaisesOtherwise});
+    return false;
+  }
+  return true;
+}
+
 /// What a backend in Python made has raised, and the program is run instead.
 void FrameRun::refuseResults(Entry& entry) {
   const PyRef error = takeException(), text = error ? PyRef::steal(PyObject_Str(error.get())) : PyRef();
@@ -348,7 +374,7 @@ void FrameRun::refuseResults(Entry& entry) {
   const bool assumes = reinterpret_cast<PyObject*>(Py_TYPE(entry.callable.get())) == assuming;
   const std::string what = text ? PyUnicode_AsUTF8(text.get()) : "an error";
   PyErr_Clear();
-  if (isMisfit) noteMisfit(entry, {what, {-1}, false});
+  if (isMisfit || !entry.segment.torchAssumptions.empty()) noteMisfit(entry, {what, {-1}, false});
   else if (assumes) graphError_ = what;
 }
 
@@ -475,6 +501,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
     refuseResults(entry);
     return Outcome::NotRun;
   }
+  if (entry.callable && !fitsData(entry, outputs, symbolValues)) return Outcome::NotRun;
   if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
     if (propagate) runtime::keepForReplay({});

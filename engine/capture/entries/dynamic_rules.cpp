@@ -99,6 +99,8 @@ DynamicRules dynamicRules(const RegionOptions& options) {
   rules.automatic = options.dynamic != 0 && isOn(config.automaticDynamicShapes, true, "automatic_dynamic_shapes");
   rules.integers = !isOn(config.specializeInt, false, "specialize_int");
   rules.parametersStatic = isOn(config.forceParameterStaticShapes, true, "force_parameter_static_shapes");
+  const PyRef shared = torchSetting("torch.fx.experimental._config", "use_duck_shape");
+  rules.shared = shared.get() != Py_False;
   rules.dynamicSources = sourceList("dynamic_sources");
   rules.unbackedSources = sourceList("unbacked_sources");
   return rules;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/aot/input_overlap.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/entries/hook_skip.h"
+#include "engine/capture/evaluation/torch_objects.h"
 
 namespace fusebox::capture {
 namespace {
@@ -123,6 +125,16 @@ void moveToFront(std::vector<std::shared_ptr<Entry>>& entries, const std::shared
 
 }  // namespace
 
+std::vector<int64_t> sharedMemoryOf(const Entry& entry) {
+  if (!entry.callable || !entry.segment.torchWrites || entry.graphInputs < 2) return {};
+  std::vector<at::Tensor> inputs;
+  for (size_t i = 0; i < entry.graphInputs; ++i) {
+    PyObject* object = entry.guards->output(i);
+    inputs.push_back(isTensorObject(object) ? tensorOf(object) : at::Tensor());
+  }
+  return aot::sharedMemory(inputs);
+}
+
 std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const FrameView& view, const GlobalState& state,
                                  const RegionOptions* options, PyObject* globals) {
   auto& entries = point.entries;
@@ -135,7 +147,7 @@ std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const Frame
     }
     if (entries[i]->options != options || entries[i]->globals != globals) continue;
     std::shared_ptr<Entry> entry = entries[i];
-    if (!entry->guards->check(view, state)) continue;
+    if (!entry->guards->check(view, state) || sharedMemoryOf(*entry) != entry->sharedMemory) continue;
     if (i > 0) moveToFront(entries, entry);
     ++entry->hits;
     return entry;

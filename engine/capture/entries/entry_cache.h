@@ -64,6 +64,7 @@ struct Entry {
   std::shared_ptr<aot::AotFunction> function;  ///< null when no tensor operation was captured
   PyRef callable;                      ///< in its place: what a backend in Python returned
   size_t callableResults = 0;          ///< tensors that it must give
+  std::vector<int64_t> sharedMemory;   ///< how its inputs share memory (aot::sharedMemory), where that matters: it writes, and knows those of the capture
   bool computes() const { return function || callable; }
   Segment segment;                     ///< `guards` and `graph` have been moved out
   size_t sharedCount = 0;
@@ -122,6 +123,9 @@ CodeState& stateOf(PyCodeObject* code);
 void clearEntries();
 /// Number of code objects with entries, and of entries.
 std::pair<size_t, size_t> entryCounts();
+
+/// How the graph's inputs that the last check found share memory, where that matters.
+std::vector<int64_t> sharedMemoryOf(const Entry& entry);
 
 /// The first entry of `point` whose guards hold, moved to the front; null if none: entries whose objects died are dropped then.
 std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const FrameView& view, const GlobalState& state,

@@ -21,7 +21,7 @@ struct CaptureEvent {
   std::string detail;     ///< break reason; expected
   std::string hint;       ///< break hint; found
   int64_t operators = 0;  ///< Compiled: of the graph
-  int64_t guards = 0;
+  int64_t guards = 0, relations = 0;  ///< relations: guards on sizes and numbers
   std::string graph;      ///< Compiled: the captured graph as text
   std::vector<std::string> operatorsAt, symbols;  ///< Compiled: operators with their lines, sources of symbols; where keepsOperators()
   int64_t captureNs = 0, compileNs = 0;

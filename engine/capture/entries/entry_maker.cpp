@@ -164,7 +164,9 @@ void EntryMaker::explainMisses(const char* outcome) {
   for (const auto& entry : point_.entries)
     if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
   for (Miss& miss : misses)
-    if (miss.failure.guard.empty() && rankFunctions().allHit)
+    if (miss.failure.guard.empty() && miss.entry->segment.torchWrites)
+      miss.failure = {.guard = "STORAGE_OVERLAPPING", .expected = "inputs that share memory as those of the capture do", .found = "they share memory in another way"};
+    else if (miss.failure.guard.empty() && rankFunctions().allHit)
       miss.failure = {.guard = "RANKS", .expected = "every rank has code for its call", .found = "another rank has none, and all compile together"};
   const bool constantFloats = specialisesFloats(*options_);
   for (const auto& [entry, failure] : misses)
@@ -528,6 +530,7 @@ void EntryMaker::finish(Entry& entry, CaptureEvent& e) {
   captureCounters().graphs += entry.computes();
   captureCounters().operators += e.operators;
   e.guards = static_cast<int64_t>(entry.guards->guards().guards().size());
+  e.relations = static_cast<int64_t>(entry.guards->guards().shapes().relations.size());
   if (keepsOperators())
     for (const SymbolOrigin& origin : entry.guards->guards().shapes().origins) e.symbols.push_back(origin.at.str());
   recordGuards(entry);
@@ -815,6 +818,7 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
     *failed = PyErr_Occurred();
     return nullptr;
   }
+  entry->sharedMemory = sharedMemoryOf(*entry);
   install(entry);
   return entry;
 }

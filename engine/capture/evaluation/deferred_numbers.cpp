@@ -15,6 +15,7 @@
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
 #include "engine/trace/transform_levels.h"
@@ -55,20 +56,27 @@ const std::string& readAt(PyObject* number) {
   return n.readAt;
 }
 
-/// A literal of the program, or computed from such alone: the number is known.
-bool isKnown(Evaluation& e, const at::Tensor& t) {
+/// The data of a literal of the program, or of what is computed from such alone; undefined: they are not known.
+at::Tensor knownData(Evaluation& e, const at::Tensor& t) {
   namespace functional = at::functionalization::impl;
-  if (!functional::isFunctionalTensor(t)) return e.trace().recorder().constantData(t).defined();
+  if (!functional::isFunctionalTensor(t)) return e.trace().recorder().constantData(t);
   functional::sync(t);
-  return e.trace().recorder().constantData(functional::from_functional_tensor(t)).defined();
+  return e.trace().recorder().constantData(functional::from_functional_tensor(t));
 }
 
-bool isReadable(Evaluation& e, PyObject* o) {
-  if (!e.isStandIn(o) || e.isNumber(o) || !isPlainTensorClass(Py_TYPE(o)) || e.mayBePython(o)) return false;
+bool isKnown(Evaluation& e, const at::Tensor& t) { return knownData(e, t).defined(); }
+
+bool isPlainStandIn(Evaluation& e, PyObject* o) {
+  return e.isStandIn(o) && !e.isNumber(o) && isPlainTensorClass(Py_TYPE(o)) && !e.mayBePython(o);
+}
+
+/// `anySize`: also one with symbols for sizes.
+bool isReadable(Evaluation& e, PyObject* o, bool anySize = false) {
+  if (!isPlainStandIn(e, o)) return false;
   // Transforms and gradients do not end where a segment does.
   if (trace::insideTransform() || e.functions().isLate()) return false;
   const at::Tensor& t = tensorOf(o);
-  return !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !isKnown(e, t);
+  return (anySize || !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) && !isKnown(e, t);
 }
 
 bool isRealType(at::ScalarType type) {
@@ -156,6 +164,8 @@ bool settleDeferred(PyObject* number) {
   const DeferredNumber n = deferredNumber(number);
   if (n.op == DeferredNumber::kRead) {
     namespace functional = at::functionalization::impl;
+    TorchCalls* calls = TorchCalls::current();
+    const size_t before = calls ? calls->operators() : 0;
     at::Tensor value = asTensor(number);
     if (functional::isFunctionalTensor(value)) {
       functional::sync(value);
@@ -164,6 +174,7 @@ bool settleDeferred(PyObject* number) {
     const auto* traced = trace::asTrace(value);
     if (!traced) return false;
     const graph::SymExpr symbol = context->dataSizes().defineNumber(*context, traced->value(), "the number read at " + n.readAt);
+    if (calls) calls->number(symbol, n.tensor.get(), n.element, before);
     becomeSymbolic(number, context->sharedShapes(), NumberExpr{.a = symbol});
     return true;
   }
@@ -255,18 +266,44 @@ PyRef nested(Evaluation& e, DeferredNumber& number, at::IntArrayRef sizes, PyTyp
   return made;
 }
 
+/// Lists that the capture has made, in lists.
+void adoptLists(Evaluation& e, PyObject* list) {
+  if (!PyList_Check(list)) return;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) adoptLists(e, PyList_GET_ITEM(list, i));
+  e.adopt(list);
+}
+
+/// tolist() of what the program knows; null: it does not.
+PyRef knownList(Evaluation& e, PyObject* object) {
+  const at::Tensor data = isPlainStandIn(e, object) && !trace::insideTransform() ? knownData(e, tensorOf(object)) : at::Tensor();
+  if (!data.defined()) return {};
+  const trace::NoTrace off;
+  PyRef tensor = PyRef::steal(newTensorObject(data)), list = PyRef::steal(PyObject_CallMethod(tensor.get(), "tolist", nullptr));
+  if (!list) throw std::runtime_error("a tensor of known numbers has no list");
+  adoptLists(e, list.get());
+  return list;
+}
+
 }  // namespace
 
 PyRef deferredList(Evaluation& e, PyObject* object) {
-  if (!isReadable(e, object)) return {};
+  if (PyRef known = knownList(e, object)) return known;
+  if (!isReadable(e, object, true)) return {};
   const at::Tensor& t = tensorOf(object);
   const at::ScalarType type = t.scalar_type();
-  if (t.numel() == 0 || t.numel() > kLongestList || !(isIntType(type) || (isRealType(type) && !endsGraphs(e)))) return {};
+  int64_t count = 1;
+  for (const c10::SymInt& size : t.sym_sizes()) {
+    const auto symbolic = trace::exprOf(size);
+    count *= symbolic ? e.trace().shapes().hint(*symbolic) : size.guard_int(__FILE__, __LINE__);
+  }
+  if (count == 0 || count > kLongestList || !(isIntType(type) || (isRealType(type) && !endsGraphs(e)))) return {};
   if (t.dim() == 0) return newDeferred(pythonTypeOf(type), readOf(e, t, type));
+  std::vector<int64_t> sizes;  // a list's length is a constant
+  for (const c10::SymInt& size : t.sym_sizes()) sizes.push_back(size.guard_int(__FILE__, __LINE__));
   DeferredNumber number = readOf(e, t, type, true);
   number.list = PyRef::steal(PyList_New(0));
   number.element = 0;
-  return nested(e, number, t.sizes(), pythonTypeOf(type));
+  return nested(e, number, sizes, pythonTypeOf(type));
 }
 
 at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {
@@ -307,6 +344,17 @@ at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {
     }
   };
   return right.second ? compared(*right.second) : compared(right.first.to(x.device()));
+}
+
+PyRef deferredTensor(Evaluation& e, PyObject* number) {
+  const DeferredNumber& n = deferredNumber(number);
+  if (n.op == DeferredNumber::kRead) {
+    if (n.element < 0) return n.tensor;
+    const PyRef first = PyRef::steal(PyLong_FromLong(0)), element = PyRef::steal(PyLong_FromLongLong(n.element));
+    return e.callMethodNamed(n.tensor.get(), "select", {first.get(), element.get()});
+  }
+  const at::Tensor value = e.torchCalls() ? at::Tensor() : asTensor(number);
+  return value.defined() ? PyRef::steal(newTensorObject(value)) : PyRef();
 }
 
 PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {

@@ -61,6 +61,9 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome);
 /// The comparison (Py_LT, …) of two such numbers as a tensor of one bool; undefined: a tensor might say something else.
 at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b);
 
+/// A float that data decide as a tensor without dimensions, exactly; null without error: it has none.
+PyRef deferredTensor(Evaluation& e, PyObject* number);
+
 /// item() of a stand-in ('v'), int() ('i') or float() ('f'). Null without error: it is not to be deferred.
 PyRef deferredItem(Evaluation& e, PyObject* tensor, char how);
 /// A tensor of no dimension as numpy's number.

@@ -6,6 +6,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -87,17 +88,29 @@ constexpr int kMaxAttempts = 12;
 /// Keeps saved-tensor hooks of the program (checkpoint's) from what tracing saves: they are called when the graph runs.
 class NoSavedTensorHooks {
  public:
-  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) { at::SavedTensorDefaultHooks::set_tls_state({}); }
-  ~NoSavedTensorHooks() { at::SavedTensorDefaultHooks::set_tls_state(saved_); }
+  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) {
+    at::impl::SavedTensorDefaultHooksTLS none;
+    none.disabled_error_message = saved_.disabled_error_message;
+    at::SavedTensorDefaultHooks::set_tls_state(none);
+    forbidden = saved_.disabled_error_message;
+  }
+  ~NoSavedTensorHooks() {
+    at::SavedTensorDefaultHooks::set_tls_state(saved_);
+    forbidden.reset();
+  }
+  static thread_local std::optional<std::string> forbidden;  ///< why hooks were forbidden when capture began
   NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
 
  private:
   at::impl::SavedTensorDefaultHooksTLS saved_;
 };
 
+thread_local std::optional<std::string> NoSavedTensorHooks::forbidden;
+
 /// A transform of functorch or a level of forward-mode differentiation is entered, or hooks on saved tensors are forbidden, as transforms that differentiate do first.
 bool isTransforming() {
-  return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || at::SavedTensorDefaultHooks::get_disabled_error_message();
+  return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || 
+         at::SavedTensorDefaultHooks::get_disabled_error_message() != NoSavedTensorHooks::forbidden;
 }
 
 /// torch.compiler._is_compiling_flag is True while this lives.
@@ -182,6 +195,12 @@ bool onlyComputes(const std::string& op) {
   return answer && answer.get() == Py_True;
 }
 
+/// torch's settings of graphs for a backend in Python: numbers that are read from tensors, or sizes that data decide, are in them.
+bool wantsDataInGraphs() {
+  return dynamoSwitch("capture_scalar_outputs", "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", false) ||
+         dynamoSwitch("capture_dynamic_output_shape_ops", "TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS", false);
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
@@ -206,7 +225,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
-  if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && !options.functionBackend) {
+  if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && (!options.functionBackend || wantsDataInGraphs())) {
     trace_->dataSizes().isAllowed = true;
     trace_->dataSizes().hints = policy->dataHints;
   }
@@ -456,6 +475,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   };
   CompilingFlag flag;
   NoSavedTensorHooks hooks;
+  if (NoSavedTensorHooks::forbidden) ownToProcess("the reason why hooks on saved tensors are forbidden");
   trace::TraceContext::Active active(*trace_);
   Restore restore{*this, handled.get()};
   functionModes_->begin();

@@ -566,6 +566,8 @@ PyRef symbolicToFloat(PyObject* o) {
 }
 
 PyRef symbolicExtreme(bool larger, PyObject* a, PyObject* b) {
+  for (PyObject* o : {a, b})
+    if (isDeferred(o)) settleDeferred(o);  // no decision: the larger of two is an expression
   const std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   if (!left || !right || left->isFloat() || right->isFloat() || !fits(left->a) || !fits(right->a)) return {};
   if (const auto less = shapesOf(a, b)->provable(Compare::Le, left->a, right->a)) return PyRef::borrow(*less == larger ? b : a);

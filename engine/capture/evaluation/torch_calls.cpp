@@ -65,7 +65,7 @@ PyRef frozen(PyObject* o) {
 }
 
 bool isExpressible(PyObject* o) {
-  if (isTensorObject(o) || isConstantValue(o)) return true;
+  if (isTensorObject(o) || isConstantValue(o) || isSymbolicInt(o)) return true;
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
       if (!isExpressible(PySequence_Fast_GET_ITEM(o, i))) return false;
@@ -75,6 +75,18 @@ bool isExpressible(PyObject* o) {
   for (Py_ssize_t at = 0; PyDict_CheckExact(o) && PyDict_Next(o, &at, &key, &value);)
     if (!isExpressible(value)) return false;
   return PyDict_CheckExact(o);
+}
+
+/// A list or tuple of numbers some of which are symbols, and of such.
+bool holdsSymbolicInts(PyObject* o) {
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* part = PySequence_Fast_GET_ITEM(o, i);
+    if (!isSymbolicInt(part) && !PyLong_CheckExact(part) && !holdsSymbolicInts(part)) return false;
+    any = any || !PyLong_CheckExact(part);
+  }
+  return any;
 }
 
 PyRef positionalOf(const CallArguments& a) {
@@ -111,6 +123,32 @@ bool isWholeFunction(PyFunctionObject* f) {
   return !isPrivate && modules.count(where) > 0;
 }
 
+/// Where modules have their parameters, buffers and other attributes, as far as guards know the modules.
+class StateOfModules {
+ public:
+  explicit StateOfModules(const GuardSet& guards) {
+    static PyObject* const module = torchObject("torch.nn.Module");
+    const auto isModule = [](PyTypeObject* type) { return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(module)); };
+    for (const Guard& guard : guards.guards()) {
+      PyObject* expected = guard.expected.get();
+      if (guard.kind == GuardKind::TypeMatch && PyType_Check(expected) && isModule(reinterpret_cast<PyTypeObject*>(expected))) modules_.insert(guard.source);
+      if (guard.kind == GuardKind::IdMatch && expected && isModule(Py_TYPE(expected))) modules_.insert(guard.source);
+      if (guard.kind == GuardKind::SameObject && has(guard.source) != has(guard.other)) shared_.insert({guard.source, guard.other});
+    }
+  }
+
+  bool has(const Source* source) const {
+    if (shared_.count(source) > 0) return true;
+    const auto holds = [this](const Source* dict) { return dict && dict->kind == Source::Kind::InstanceDict && modules_.count(dict->base) > 0; };
+    if (!source || source->kind != Source::Kind::DictItem) return false;
+    const Source* table = source->base;  // the module's own dict, or that of its parameters or buffers
+    return holds(table) || (table->kind == Source::Kind::DictItem && holds(table->base));
+  }
+
+ private:
+  std::unordered_set<const Source*> modules_, shared_;
+};
+
 PyRef operatorFunction(const char* name) {
   static PyObject* const module = PyImport_ImportModule("operator");
   return PyRef::steal(PyObject_GetAttrString(module, name));
@@ -118,8 +156,16 @@ PyRef operatorFunction(const char* name) {
 
 }  // namespace
 
+static thread_local TorchCalls* currentCalls = nullptr;
+
 TorchCalls::TorchCalls(Evaluation& evaluation, PyObject* backend)
-    : e_(evaluation), backend_(backend), gradMode_(at::GradMode::is_enabled()) {}
+    : e_(evaluation), backend_(backend), gradMode_(at::GradMode::is_enabled()) {
+  currentCalls = this;
+}
+
+TorchCalls::~TorchCalls() { currentCalls = nullptr; }
+
+TorchCalls* TorchCalls::current() { return currentCalls; }
 
 size_t TorchCalls::operators() const { return e_.trace().recordedOps(); }
 
@@ -191,6 +237,12 @@ void TorchCalls::assume(PyObject* condition, int64_t since) {
   if (!assumed_) throw std::runtime_error("conditions of one bool cannot be combined");
 }
 
+void TorchCalls::number(const graph::SymExpr& symbol, PyObject* tensor, int64_t element, size_t before) {
+  if (numbers_.empty()) numbersSince_ = e_.rootCount();
+  numbers_.push_back({symbol.str(), PyRef::borrow(tensor), element});
+  accounted_ += operators() - before;
+}
+
 TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a) {
   static PyObject* const kAllowed = internedName("_fusebox_in_graph");
   Whole whole;
@@ -216,7 +268,7 @@ TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a
   for (size_t i = 0; i < a.total(); ++i) {
     PyObject* given = a.args[i];
     const bool looksInside = PyTuple_Check(given) || PyList_Check(given) || PyDict_Check(given) || isTensorObject(given);
-    keep.push_back(looksInside ? e_.expose(given) : PyRef::borrow(given));
+    keep.push_back(looksInside && !holdsSymbolicInts(given) ? e_.expose(given) : PyRef::borrow(given));
     if (!isExpressible(keep.back().get())) return whole;
     args.push_back(keep.back().get());
   }
@@ -364,6 +416,23 @@ PyRef TorchCalls::stackOf(PyObject* part, int64_t count) {
   return PyRef::steal(newTensorObject(one.unsqueeze(0).expand(sizes).clone(at::MemoryFormat::Contiguous)));
 }
 
+/// The same of tuples, lists and dicts of tensors.
+PyRef TorchCalls::stacksOf(PyObject* parts, int64_t count) {
+  if (isTensorObject(parts)) return stackOf(parts, count);
+  if (PyDict_Check(parts)) {
+    PyRef made = PyRef::steal(PyDict_New());
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(parts, &at, &key, &value);) PyDict_SetItem(made.get(), key, stacksOf(value, count).get());
+    e_.adopt(made.get());
+    return made;
+  }
+  PyRef made = PyRef::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(parts); ++i) PyList_Append(made.get(), stacksOf(PySequence_Fast_GET_ITEM(parts, i), count).get());
+  if (PyTuple_Check(parts)) return PyRef::steal(PyList_AsTuple(made.get()));
+  e_.adopt(made.get());
+  return made;
+}
+
 namespace {
 
 PyRef joined(std::initializer_list<PyObject*> sequences) {
@@ -450,9 +519,8 @@ PyRef TorchCalls::map(PyObject* op, const CallArguments& a) {
   PyRef arguments = joined({parts.get(), others.get()});
   const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
   if (!body.returned) return {};
-  PyRef flat = flatResults(body, "map"), results = PyRef::steal(PyList_New(0));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flat.get()); ++i) PyList_Append(results.get(), stackOf(PyTuple_GET_ITEM(flat.get(), i), count).get());
-  e_.adopt(results.get());
+  if (!consistsOfTensors(body.results.get())) e_.breakHere("higher-order operator", "a function given to map returns something else than tensors");
+  PyRef results = stacksOf(body.results.get(), count);
   addHigherOrder(scope, Kind::Map, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), operands, others}, results.get());
   return results;
 }
@@ -502,18 +570,62 @@ bool TorchCalls::mayRepeat() const {
   });
 }
 
+/// What is assumed of data is known when the graph has run: a call that does not fit is the program's.
+void TorchCalls::requireRepeatable() const {
+  const bool ofNumbers = !e_.trace().shapes().assumptions().empty();
+  if ((!assumed_ && !ofNumbers) || mayRepeat()) return;
+  const int64_t since = !ofNumbers ? assumedSince_ : !assumed_ ? numbersSince_ : std::min(assumedSince_, numbersSince_);
+  throw CaptureBreak{{"backend", "a condition on data is known when the graph has run, which others see", "", e_.place(), e_.stackPlaces()}, since};
+}
+
+/// [(name of a symbol that data decide, the tensor that it is read from, or None: it is a size, which element)]
+PyRef TorchCalls::dataSymbols() const {
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const graph::Symbol symbol : e_.trace().shapes().dataSymbols()) {
+    const auto known = std::find_if(numbers_.begin(), numbers_.end(), [&](const Number& n) { return n.symbol == symbol.name(); });
+    const bool isSize = known == numbers_.end();
+    PyRef row = PyRef::steal(Py_BuildValue("(sOL)", symbol.name().c_str(), isSize ? Py_None : known->tensor.get(),
+                                           isSize ? -1LL : static_cast<long long>(known->element)));
+    PyList_Append(list.get(), row.get());
+  }
+  return list;
+}
+
+/// [(comparison of Python's operator module, left, right)] of what is assumed of them, as text over symbols.
+PyRef TorchCalls::assumptions() const {
+  static constexpr const char* kNames[] = {"eq", "ne", "lt", "le"};
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const graph::Relation& r : e_.trace().shapes().assumptions()) {
+    PyRef row = PyRef::steal(Py_BuildValue("(sss)", kNames[static_cast<size_t>(r.op)], r.left.str().c_str(), r.right.str().c_str()));
+    PyList_Append(list.get(), row.get());
+  }
+  return list;
+}
+
+/// Where the values of symbols that data decide are found among the last results of the graph, and what is assumed of them.
+void TorchCalls::fillData(PyObject* answer, Segment& segment) const {
+  const graph::ShapeEnv& shapes = e_.trace().shapes();
+  PyRef dims = PyRef::steal(PyObject_GetAttrString(answer, "data_dims"));
+  for (size_t i = 0; dims && i < shapes.dataSymbols().size(); ++i) {
+    const auto at = std::find(shapes.symbols().begin(), shapes.symbols().end(), shapes.dataSymbols()[i]);
+    segment.torchData.emplace_back(at - shapes.symbols().begin(), static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(dims.get(), static_cast<Py_ssize_t>(i)))));
+  }
+  segment.torchAssumptions = shapes.assumptions();
+}
+
 void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment) {
-  if (assumed_ && !mayRepeat())
-    throw CaptureBreak{{"backend", "a condition on data is known when the graph has run, which others see", "", e_.place(), e_.stackPlaces()}, assumedSince_};
+  requireRepeatable();
   trace::NoTrace off;
   std::vector<PyRef> rows, inputs, outputs;
   for (const Row& row : rows_) rows.push_back(described(row));
   const auto& traced = e_.trace().inputs();
   std::vector<const Source*> sources;
+  const StateOfModules modules(e_.guardSet());
   for (const trace::TracedInput& input : traced) {
     PyRef real = PyRef::steal(newTensorObject(input.real)), standIn = PyRef::steal(newTensorObject(input.standIn));
     sources.push_back(e_.origin(real.get())->source);
-    inputs.push_back(PyRef::steal(Py_BuildValue("(OOs)", standIn.get(), real.get(), sources.back()->str().c_str())));
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OOsO)", standIn.get(), real.get(), sources.back()->str().c_str(),
+                                                modules.has(sources.back()) ? Py_True : Py_False)));
   }
   // Ints that are symbols come after the tensors.
   std::vector<std::pair<std::string, const Source*>> ints;
@@ -527,9 +639,14 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   }
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
   if (assumed_) outputs.push_back(assumed_);
-  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
+  const auto& nodes = e_.trace().graph().nodes();
+  segment.torchWrites = e_.trace().wroteInputs() || std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+    return node.kind == graph::NodeKind::Call && (graph::factsOf(node.op).writes || graph::factsOf(node.op).foreign);
+  });
+  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOOOii", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
                                                   gradMode_ ? Py_True : Py_False, at::GradMode::is_enabled() ? Py_True : Py_False,
-                                                  assumed_ ? Py_True : Py_False, static_cast<int>(segment.exit == Segment::Exit::Break)));
+                                                  assumed_ ? Py_True : Py_False, dataSymbols().get(), assumptions().get(),
+                                                  static_cast<int>(segment.torchWrites), static_cast<int>(segment.exit == Segment::Exit::Break)));
   if (!answer) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -564,8 +681,9 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   for (Py_ssize_t i = 0; used && i < PyList_GET_SIZE(used.get()); ++i)
     segment.graphInputs.push_back(sources[static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)))]);
   segment.torchGraph = std::move(answer);
-  segment.torchResults = results.size();
-  segment.torchMayRepeat = (insideTry_ || assumed_) && mayRepeat();
+  fillData(segment.torchGraph.get(), segment);
+  segment.torchResults = results.size() + segment.torchData.size();
+  segment.torchMayRepeat = (insideTry_ || assumed_ || !segment.torchAssumptions.empty()) && mayRepeat();
 }
 
 }  // namespace fusebox::capture

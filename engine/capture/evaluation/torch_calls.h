@@ -26,6 +26,11 @@ class TorchCalls {
 
   /// `backend`: fusebox._torch_calls.FunctionBackend, borrowed.
   TorchCalls(Evaluation& evaluation, PyObject* backend);
+  ~TorchCalls();
+  TorchCalls(const TorchCalls&) = delete;
+  TorchCalls& operator=(const TorchCalls&) = delete;
+  /// Those of the capture that goes on in this thread; null: it has none.
+  static TorchCalls* current();
 
   /// Around one call. Without `calls` it does nothing.
   class Scope {
@@ -70,6 +75,10 @@ class TorchCalls {
   /// program's. A graph whose run others can see ends before that.
   void assume(PyObject* condition, int64_t since);
 
+  /// A symbol of data is element `element` of a row of ints, or the one int of a tensor (-1). `before`: operators() before it was read.
+  void number(const graph::SymExpr& symbol, PyObject* tensor, int64_t element, size_t before);
+  size_t operators() const;
+
   /// After an instruction of the root frame: a break if an operator was recorded that no call accounts for.
   void requireAll();
   /// Everything as an FX graph: fills `segment.torchGraph` and the inputs that it uses. CaptureBreak where a call cannot be part of one.
@@ -86,8 +95,11 @@ class TorchCalls {
     PyRef returned;                  ///< by the function
     PyRef exposed;                   ///< the same without objects of the evaluator's
   };
-  size_t operators() const;
   bool mayRepeat() const;
+  void requireRepeatable() const;
+  void fillData(PyObject* answer, Segment& segment) const;
+  PyRef dataSymbols() const;
+  PyRef assumptions() const;
   void add(const Scope& scope, Kind kind, PyRef target, PyRef args, PyRef keywords, PyObject* result);
   PyRef places();
   PyRef modules();
@@ -101,6 +113,7 @@ class TorchCalls {
   /// Stand-ins of the first elements along the first dimension, and of as many tensors on top of each other.
   PyRef firstOf(PyObject* tensors);
   PyRef stackOf(PyObject* part, int64_t count);
+  PyRef stacksOf(PyObject* parts, int64_t count);
   PyRef condition(PyObject* op, const CallArguments& a);
   PyRef loop(PyObject* op, const CallArguments& a);
   PyRef map(PyObject* op, const CallArguments& a);
@@ -113,7 +126,13 @@ class TorchCalls {
   std::vector<Row> rows_;
   size_t accounted_ = 0;  ///< operators of the trace that belong to a call
   PyRef lastPlaces_, lastModules_, assumed_;
-  int64_t assumedSince_ = 0;
+  int64_t assumedSince_ = 0, numbersSince_ = 0;
+  struct Number {
+    std::string symbol;
+    PyRef tensor;
+    int64_t element;
+  };
+  std::vector<Number> numbers_;
   std::vector<std::pair<const void*, int>> lastFrames_;
   std::vector<PyObject*> lastModuleStack_;
 };

@@ -1,5 +1,7 @@
 #include "engine/capture/guards/global_state.h"
 
+#include <map>
+#include <mutex>
 #include <vector>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -84,6 +86,14 @@ constexpr Float32Kind kFloat32Kinds[] = {
 };
 static_assert(std::size(kFloat32Kinds) <= 16);
 
+/// Why hooks on saved tensors are forbidden in this thread, as a number of its own in this process: 2 and above.
+int16_t reasonNumber() {
+  static auto* known = new std::map<std::string, int16_t>;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return known->emplace(at::SavedTensorDefaultHooks::get_disabled_error_message().value_or(""), static_cast<int16_t>(2 + known->size())).first->second;
+}
+
 /// One thing that two states do not agree on.
 struct Difference {
   std::string what, found, was;
@@ -113,7 +123,7 @@ GlobalState GlobalState::current() {
   }
   s.dispatchModes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   s.functionDisabled = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::get_disabled_state());
-  s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() && at::SavedTensorDefaultHooks::get_hooks().has_value();
+  s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() ? at::SavedTensorDefaultHooks::get_hooks().has_value() : reasonNumber();
   s.cudaDevice = trace::currentCudaDevice();
   return s;
 }

@@ -23,6 +23,19 @@ int64_t pinningRelation(const std::vector<graph::Relation>& relations, graph::Sy
   return first;
 }
 
+/// The last of those that together leave one value for it.
+int64_t lastRelation(const std::vector<graph::Relation>& relations, graph::Symbol symbol) {
+  for (size_t i = relations.size(); i-- > 0;)
+    if (relations[i].left.contains(symbol) || relations[i].right.contains(symbol)) return static_cast<int64_t>(i);
+  return -1;
+}
+
+/// Two bounds meet.
+bool leavesOne(const graph::ShapeEnv& env, const graph::SymExpr& symbol) {
+  const graph::SymExpr value = env.hint(symbol);
+  return env.provable(graph::Compare::Le, symbol, value).value_or(false) && env.provable(graph::Compare::Le, value, symbol).value_or(false);
+}
+
 }  // namespace
 
 std::string NumberSource::str() const {
@@ -68,8 +81,9 @@ bool ShapeGuards::finish(const graph::ShapeEnv& env) {
   relations = env.relations();
   pinned.clear();
   for (size_t i = 0; i < origins.size(); ++i) {
-    const graph::SymExpr known = env.simplify(graph::SymExpr(origins[i].symbol));
+    const graph::SymExpr symbol(origins[i].symbol), known = env.simplify(symbol);
     if (known.isConstant()) pinned.push_back({i, known.constant(), pinningRelation(relations, origins[i].symbol)});
+    else if (leavesOne(env, symbol)) pinned.push_back({i, env.hint(symbol), lastRelation(relations, origins[i].symbol)});
   }
   return std::all_of(symbols.begin(), symbols.end(), [&](graph::Symbol s) {
     return std::find(ofData.begin(), ofData.end(), s) != ofData.end() ||

@@ -72,7 +72,7 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
   const bool isSize = at.kind == Kind::Size, isValue = at.kind == Kind::Value;
   Choice choice;
   if (isValue) choice.lower = INT64_MIN;
-  choice.shares = isSize;
+  choice.shares = isSize && rules.shared;
   if ((isSize || isValue) && (isListed(rules.dynamicSources, source) || isListed(rules.unbackedSources, source))) {
     choice.policy = "marked";
     choice.reason = "torch.compiler.config.dynamic_sources names " + source;
@@ -107,8 +107,8 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
   } else {
     return std::nullopt;
   }
-  // 0 and 1 are sizes, strides and numbers with rules of their own.
-  if (value == 0 || value == 1) {
+  // 0 and 1 are sizes and strides with rules of their own, and numbers that rather choose (dim=0, True) until they change.
+  if ((value == 0 || value == 1) && !(isValue && choice.changed)) {
     if (at.kind != Kind::Stride) guards_.shapes().constants.push_back({at, value, "zero_one", choice.reason});
     return std::nullopt;
   }
@@ -229,6 +229,20 @@ void SymbolicInputs::guard(const Geometry& g, const Source* source, const Place&
   if (!g.offset.isConstant()) guards_.number(offset, g.offset, why(g.offset, offset), place);
 }
 
+/// Whether mark_static was called for the class of an object that the number belongs to.
+bool SymbolicInputs::isMarkedStatic(const Source* source) const {
+  for (const Guard& guard : guards_.guards()) {
+    if (guard.kind != GuardKind::TypeMatch) continue;
+    const Source* owner = source->base;
+    while (owner && owner != guard.source) owner = owner->base;
+    if (!owner || !PyType_Check(guard.expected.get())) continue;
+    static PyObject* const kMark = PyUnicode_InternFromString("_dynamo_marked_static");
+    PyObject* mark = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(guard.expected.get()), kMark);
+    if (mark == Py_True) return true;
+  }
+  return false;
+}
+
 std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const Source* source, const Place& place) {
   if (!policy_ || !policy_->rules.integers || !PyLong_CheckExact(object) || source->kind == Source::Kind::Pinned) return std::nullopt;
   if (const auto known = integers_.find(source); known != integers_.end()) return known->second;
@@ -238,7 +252,7 @@ std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const So
   const NumberSource at{Kind::Value, source, -1};
   const std::string name = source->str();
   const std::optional<Choice> choice = choose(at, name, 0, value, {}, false);
-  if (!choice) return std::nullopt;
+  if (!choice || isMarkedStatic(source)) return std::nullopt;
   const graph::SymExpr symbol = symbolFor(at, name, 0, value, *choice);
   guards_.number(at, symbol, choice->reason, place);
   integers_.emplace(source, symbol);

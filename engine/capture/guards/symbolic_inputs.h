@@ -18,6 +18,7 @@ struct DynamicRules {
   bool automatic = true;         ///< what differed between captures (not with dynamic=False, automatic_dynamic_shapes=False)
   bool integers = true;          ///< not with specialize_int=True
   bool parametersStatic = true;  ///< force_parameter_static_shapes
+  bool shared = true;            ///< equal sizes share a symbol (use_duck_shape of torch.fx.experimental._config)
   std::vector<std::string> dynamicSources, unbackedSources;  ///< names or regular expressions, before everything else
 };
 
@@ -76,6 +77,7 @@ class SymbolicInputs {
   graph::SymExpr symbolFor(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const Choice& choice);
   std::vector<graph::SymExpr> stridesOf(const std::vector<graph::SymExpr>& sizes, const std::vector<int64_t>& hints,
                                         const std::vector<int64_t>& strides, const Source* source, const std::string& name);
+  bool isMarkedStatic(const Source* source) const;
   bool isListed(const std::vector<std::string>& patterns, const std::string& name) const;
 
   SymbolicPolicy* policy_;

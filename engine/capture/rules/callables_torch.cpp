@@ -1,6 +1,7 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
 #include <c10/core/AutogradState.h>
+#include <torch/csrc/Dtype.h>
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
@@ -97,9 +98,22 @@ PyRef ruleSetAutogradCompiler(Evaluation& e, PyObject* callable, const CallArgum
   e.breakHere("unsupported call", "compiled autograd is on, and switched off inside of a graph");
 }
 
-/// The leaves of nested lists of numbers, with the sizes of the lists. False: they are something else, or not as long as each other.
+/// A value of the graph without dimensions, which torch.tensor reads as a number of its type.
+bool isLeafOfData(Evaluation& e, PyObject* data) {
+  if (!e.isStandIn(data) || e.isNumber(data) || !isPlainTensorClass(Py_TYPE(data)) || e.mayBePython(data)) return false;
+  const at::Tensor& t = tensorOf(data);
+  return t.dim() == 0 && t.is_cpu() && !t.requires_grad() && !trace::insideTransform();
+}
+
+/// The leaves of nested lists of numbers, or of such values alone, with the sizes of the lists. False: they are something else, or not as long as each
+/// other.
 bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssize_t>& sizes, std::vector<PyRef>& leaves) {
-  if ((isSymbolicNumber(data) && !isArrayScalar(data)) || PyLong_CheckExact(data) || PyFloat_CheckExact(data)) {
+  const auto isLike = [&](PyObject* first) {
+    if (isTensorObject(first) != isTensorObject(data)) return false;
+    return !isTensorObject(data) || tensorOf(first).scalar_type() == tensorOf(data).scalar_type();
+  };
+  const bool isNumber = (isSymbolicNumber(data) && !isArrayScalar(data)) || PyLong_CheckExact(data) || PyFloat_CheckExact(data);
+  if ((isNumber || isLeafOfData(e, data)) && (leaves.empty() || isLike(leaves[0].get()))) {
     leaves.push_back(PyRef::borrow(data));
     return depth == sizes.size();
   }
@@ -114,6 +128,37 @@ bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssi
   return true;
 }
 
+/// The leaf of torch.tensor that is a float which data decide, as a value of the graph; null without error: it is given as a number.
+PyRef floatOfData(Evaluation& e, PyObject* number, PyObject* type, PyObject* device) {
+  const bool fits = isDeferred(number) && pythonTypeOf(number) == &PyFloat_Type && (!device || device == Py_None) && type && THPDtype_Check(type) &&
+                    at::isFloatingType(reinterpret_cast<THPDtype*>(type)->scalar_type);
+  PyRef value = fits ? deferredTensor(e, number) : PyRef();
+  if (!value || !tensorOf(value.get()).is_cpu()) return {};
+  value = e.callMethodNamed(value.get(), "to", {type});
+  return value ? e.callMethodNamed(value.get(), "clone", {}) : value;
+}
+
+/// Whether numbers of a type are in another what a conversion of tensors gives, without an error that it lacks.
+bool keepsNumbers(at::ScalarType from, PyObject* dtype) {
+  if (!dtype || dtype == Py_None) return true;
+  if (!THPDtype_Check(dtype)) return false;
+  const at::ScalarType to = reinterpret_cast<THPDtype*>(dtype)->scalar_type;
+  return from == to || (at::isFloatingType(from) && at::isFloatingType(to)) || (at::isIntegralType(from, false) && to == at::kLong);
+}
+
+/// Tensors without dimensions as one of these sizes.
+PyRef stacked(Evaluation& e, const std::vector<PyRef>& leaves, const std::vector<Py_ssize_t>& sizes) {
+  static PyObject* const stack = torchObject("torch.stack");
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const PyRef& leaf : leaves) PyList_Append(list.get(), leaf.get());
+  PyObject* parts[] = {list.get()};
+  PyRef made = e.call(stack, parts, 1, nullptr);
+  if (!made || sizes.size() == 1) return made;
+  PyRef shape = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(sizes.size())));
+  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i), PyLong_FromSsize_t(sizes[i]));
+  return e.callMethodNamed(made.get(), "view", {shape.get()});
+}
+
 /// torch.tensor and as_tensor of numbers some of which are symbolic: values of the graph.
 PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
@@ -121,27 +166,37 @@ PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> numbers;
   const size_t known = static_cast<size_t>(dtype != nullptr) + static_cast<size_t>(device != nullptr);
   const bool fits = a.positional == 1 && a.keywords() == known && !isTensorObject(a.args[0]) && flatNumbers(e, a.args[0], 0, sizes, numbers);
-  if (!fits || std::none_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return isSymbolicNumber(n.get()); })) return e.callReal(callable, a);
-  static PyObject *const full = torchObject("torch.full"), *const stack = torchObject("torch.stack");
+  const bool ofData = fits && isTensorObject(numbers[0].get());
+  if (ofData && (!device || device == Py_None) && keepsNumbers(tensorOf(numbers[0].get()).scalar_type(), dtype)) {
+    PyRef made = stacked(e, numbers, sizes);
+    return made && dtype && dtype != Py_None ? e.callMethodNamed(made.get(), "to", {dtype}) : made;
+  }
+  if (!fits || ofData || std::none_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return isSymbolicNumber(n.get()); })) return e.callReal(callable, a);
+  static PyObject* const full = torchObject("torch.full");
   const bool floats = std::any_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return pythonTypeOf(n.get()) == &PyFloat_Type; });
   PyRef type = dtype && dtype != Py_None ? PyRef::borrow(dtype)
                : floats                  ? e.call(torchObject("torch.get_default_dtype"), nullptr, 0, nullptr)
                                          : PyRef::borrow(torchObject("torch.int64"));
   PyRef names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device")), none = PyRef::steal(PyTuple_New(0));
-  PyRef list = PyRef::steal(PyList_New(0));
+  std::vector<PyRef> leaves;
   PyRef made;
   for (const PyRef& number : numbers) {
     PyObject* args[] = {none.get(), number.get(), type.get(), device ? device : Py_None};
-    made = type ? e.call(full, args, 2, names.get()) : PyRef();
-    if (!made || PyList_Append(list.get(), made.get()) < 0) return {};
+    made = floatOfData(e, number.get(), type.get(), device);
+    if (!made && type && !PyErr_Occurred()) made = e.call(full, args, 2, names.get());
+    if (!made) return {};
+    leaves.push_back(made);
   }
-  if (sizes.empty()) return made;
-  PyObject* parts[] = {list.get()};
-  made = e.call(stack, parts, 1, nullptr);
-  if (!made || sizes.size() == 1) return made;
-  PyRef shape = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(sizes.size())));
-  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i), PyLong_FromSsize_t(sizes[i]));
-  return e.callMethodNamed(made.get(), "view", {shape.get()});
+  return sizes.empty() ? made : stacked(e, leaves, sizes);
+}
+
+/// torch._shape_as_tensor(x): the sizes as values of the graph.
+PyRef ruleShapeAsTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 1 || a.positional != 1 || !e.isTensor(a.args[0])) return e.callReal(callable, a);
+  PyRef sizes = e.getAttr(a.args[0], internedName("shape"));
+  PyObject* args[] = {sizes.get(), torchObject("torch.int64")};
+  static PyObject *const make = torchObject("torch.tensor"), *const names = Py_BuildValue("(s)", "dtype");
+  return sizes ? ruleTensor(e, make, {args, 1, names}) : sizes;
 }
 
 PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a);
@@ -490,7 +545,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
-               kMaskedInput[] = "masked_input";
+               kMaskedInput[] = "masked_input", kMap[] = "map_rows";
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
 PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -502,6 +557,15 @@ PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a)
 /// wrap(function, …) is the function's call; a backend in Python gets it as a graph of its own.
 PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
   return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
+}
+
+/// map_impl(function, xs, others) is a call for every row; a backend in Python gets the function as a graph of its own.
+PyRef ruleMap(Evaluation& e, PyObject* op, const CallArguments& a) {
+  bool known = false;
+  if (!e.torchCalls()) return ruleHigherOrder<kMap>(e, op, a);
+  PyRef made = e.torchCalls()->higherOrder(op, a, &known);
+  if (!known) e.breakHere("higher-order operator", "map is called with other arguments than PyTorch's function gives it");
+  return made;
 }
 
 /// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's.
@@ -690,6 +754,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.as_subclass", ruleAsSubclass},
     {"torch.tensor", ruleTensor},
     {"torch.as_tensor", ruleTensor},
+    {"torch._shape_as_tensor", ruleShapeAsTensor},
     {"torch.Size.numel", ruleNumel},
     {"torch._C._functorch.unwrap_if_dead", rulePure},
     {"torch._C._functorch.maybe_get_bdim", rulePure},
@@ -699,6 +764,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.wrap.wrap", ruleWrap},
+    {"torch._higher_order_ops.map.map_impl", ruleMap},
     {"torch._higher_order_ops.wrap.wrap_with_set_grad_enabled", ruleHigherOrder<kWrapWithGrad>},
     {"torch._higher_order_ops.wrap.wrap_with_autocast", ruleHigherOrder<kWrapWithAutocast>},
     {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},

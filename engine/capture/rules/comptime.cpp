@@ -29,10 +29,22 @@ PyRef localsFor(Frame& frame) {
   return all;
 }
 
+/// (the evaluator's value, in short) for what lies on the value stack, below the call that goes on.
+PyRef stackFor(Frame& frame) {
+  const Instruction& call = frame.instruction();
+  const size_t ofCall = call.op == Op::CALL ? static_cast<size_t>(call.arg) + 2 : 0;
+  PyRef all = PyRef::steal(PyList_New(0));
+  for (size_t i = 0; all && i + ofCall < frame.stack.size(); ++i) {
+    PyObject* value = frame.stack[i].get();
+    PyRef entry = PyRef::steal(Py_BuildValue("(ON)", value ? value : Py_None, newText(value ? shortValue(value) : "NULL")));
+    if (!entry || PyList_Append(all.get(), entry.get()) != 0) return {};
+  }
+  return all;
+}
+
 /// What fusebox._comptime.Frame takes.
-PyRef describe(Evaluation& e, Frame& frame) {
-  const std::string stack = stackOf(e, frame).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return PyRef::steal(Py_BuildValue("(ONNii)", frame.code(), localsFor(frame).release(), newText(stack), frame.line(),
+PyRef describe(Frame& frame) {
+  return PyRef::steal(Py_BuildValue("(ONNii)", frame.code(), localsFor(frame).release(), stackFor(frame).release(), frame.line(),
                                     frame.instruction().offset * 2));
 }
 
@@ -70,7 +82,7 @@ PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
     if (frame->isRoot && asksForLocals(function))
       for (size_t i = 0; i < frame->locals.size(); ++i)
         if (frame->unread[i] && frame->locals[i] && !PyCell_Check(frame->locals[i].get())) e.readLocal(*frame, static_cast<int>(i));
-    PyRef one = describe(e, *frame);
+    PyRef one = describe(*frame);
     if (!one || PyList_Append(frames.get(), one.get()) != 0) return {};
   }
   PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._comptime"));

@@ -80,8 +80,6 @@ def _function_options(function, fullgraph, dynamic, mode, options):
     """The same for a backend in Python, which gets mode and options as they are."""
     from . import _function_backends
     backend = _function_backends.of(function, mode, options)
-    if dynamic:
-        once(f"torch.compile(dynamic=True, backend={backend.name}): graphs for a backend in Python have constant sizes; every new size is compiled")
     return {"backend": backend.name, "function": backend, "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 

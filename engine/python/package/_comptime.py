@@ -22,6 +22,19 @@ class _AsPyTorchs:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
+def _as_text(value, text):
+    """A tensor as PyTorch shows one that has no data; what else is known, in short."""
+    import torch
+    if not isinstance(value, torch.Tensor):
+        return text
+    parts = ["...", f"size={tuple(value.shape)}"]
+    if value.device.type != "cpu":
+        parts.append(f"device='{value.device}'")
+    if value.dtype != torch.get_default_dtype():
+        parts.append(f"dtype={value.dtype}")
+    return f"FakeTensor({', '.join(parts)})"
+
+
 class ComptimeVar(_AsPyTorchs):
     """A value as it is known while capturing."""
 
@@ -55,7 +68,7 @@ class ComptimeVar(_AsPyTorchs):
         return self._is_symbolic
 
     def __repr__(self):
-        return self._text
+        return _as_text(self._value, self._text)
 
 
 class ComptimeContext(_AsPyTorchs):
@@ -92,12 +105,12 @@ class ComptimeContext(_AsPyTorchs):
         print(self._graph, file=file)
 
     def print_locals(self, *, file=None, stacklevel=0):
-        for name, (_, text, _) in self._frame(stacklevel)[1].items():
-            print(f"{name} = {text}", file=file)
+        for name, (value, text, _) in self._frame(stacklevel)[1].items():
+            print(f"{name} = {_as_text(value, text)}", file=file)
 
     def print_value_stack(self, *, file=None, stacklevel=0):
-        for row in json.loads(self._frame(stacklevel)[2]):
-            print(f"- {row['value']}", file=file)
+        for value, text in self._frame(stacklevel)[2]:
+            print(f"- {_as_text(value, text)}", file=file)
 
     def print_disas(self, *, file=None, stacklevel=0):
         code, _, _, _, offset = self._frame(stacklevel)

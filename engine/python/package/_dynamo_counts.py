@@ -40,7 +40,7 @@ def catch_up():
         if kind == "compiled":
             counters["frames"]["total"] += 1
             counters["frames"]["ok"] += 1
-            _measure(utils, event, guard_count=event["guards"], graph_op_count=event["operators"], has_guarded_code=True)
+            _measure(utils, event, guard_count=event["guards"], shape_env_guard_count=event["relations"], graph_op_count=event["operators"], has_guarded_code=True)
             if event["operators"]:
                 counters["stats"]["calls_captured"] += event["operators"]
                 counters["stats"]["unique_graphs"] += 1

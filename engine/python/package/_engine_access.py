@@ -10,10 +10,10 @@ from . import _engine
 
 class GraphBreakError(RuntimeError):
     """fullgraph=True, and the program cannot be captured as one graph. The message has the reason, the place and a hint. Who catches
-    torch._dynamo.exc.Unsupported catches it too."""
+    torch._dynamo.exc.Unsupported catches it too, and torch._dynamo.exc.UserError where data decide what happens or the program raises."""
 
     def __new__(cls, *args):
-        return super().__new__(_as_dynamos(cls), *args)
+        return super().__new__(_as_dynamos(cls, *args), *args)
 
 
 class RecompileError(RuntimeError):
@@ -33,17 +33,23 @@ def _classes():
         def __init__(self, text=""):
             exc.Unsupported.__init__(self, text)
 
+    class User(Unsupported, exc.UserError):
+        def __init__(self, text=""):
+            Unsupported.__init__(self, text)
+            self.error_type, self.message = exc.UserErrorType.DYNAMIC_CONTROL_FLOW, text
+
     class Recompile(RecompileError, exc.RecompileError, exc.FailOnRecompileLimitHit):
         pass
 
-    for made, shown in ((Unsupported, GraphBreakError), (Recompile, RecompileError)):
+    for made, shown in ((Unsupported, GraphBreakError), (User, GraphBreakError), (Recompile, RecompileError)):
         made.__name__, made.__qualname__, made.__module__, made.__doc__ = shown.__name__, shown.__qualname__, shown.__module__, shown.__doc__
-    return {GraphBreakError: Unsupported, RecompileError: Recompile}
+    return {GraphBreakError: Unsupported, "user": User, RecompileError: Recompile}
 
 
-def _as_dynamos(cls):
+def _as_dynamos(cls, text=""):
+    of_the_program = cls is GraphBreakError and str(text).startswith(("data-dependent value: ", "exception: "))
     try:
-        return _classes().get(cls, cls)
+        return _classes().get("user" if of_the_program else cls, cls)
     except ImportError:
         return cls
 

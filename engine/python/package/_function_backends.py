@@ -35,13 +35,16 @@ class FunctionBackend:
     def __init__(self, function, kwargs):
         self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
 
-    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, breaks):
+    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, data, assumptions, writes, breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
         try:
-            made = build(rows, inputs, results, grad_before, grad_after, assumes)
+            with torch._C.DisableTorchFunctionSubclass():  # the program's classes have heard of all this
+                made = build(rows, inputs, results, grad_before, grad_after, assumes, data, assumptions)
             if made is not None:
                 made.breaks = bool(breaks)
                 if made.sizes:
+                    if writes and _share_memory(made):
+                        raise NotExpressible(-1, "inputs that share memory, to which the graph writes, have sizes that change")
                     _describe_sizes(made)
             return made
         except NotExpressible as refused:
@@ -72,13 +75,14 @@ class FunctionBackend:
                 _describe_values(module, inputs, captured, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
         else:
             mode = captured.mode
+        unheard = torch._C.DisableTorchFunctionSubclass if torch.overrides.has_torch_function(tuple(inputs)) else contextlib.nullcontext
         _records.handed_out(frame, module)
         context = torch._guards.TracingContext(mode)
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
         try:
             compile_context = torch._guards.CompileContext(torch._guards.CompileId(frame_id=next(_numbers), frame_compile_id=0))
-            with _same_modes(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
+            with _same_modes(), unheard(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
                 compiled = self.watched()(module, [*captured.symbols, *inputs], **self.kwargs)
             if not callable(compiled):
                 raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
@@ -95,6 +99,7 @@ class FunctionBackend:
         if captured.sizes:
             if refused := _taken_for_granted(mode.shape_env, captured.guards):
                 return refused
+        if len(captured.used_inputs) > len(inputs) or captured.sizes:
             compiled = Sized(compiled, list(captured.sizes.values()), len(inputs))
         return Assuming(compiled) if captured.assumes else compiled
 
@@ -103,7 +108,21 @@ def _taken_for_granted(shape_env, guards):
     """What tracing of PyTorch's own found out about sizes beyond that many guards, which nobody checks; None: nothing."""
     if len(shape_env.guards) > guards:
         return f"the backend asks whether {shape_env.guards[guards].expr}"
-    return f"the backend takes {next(iter(shape_env.replacements))} for another number" if shape_env.replacements else None
+    taken = _taken_for_another(shape_env)
+    return f"the backend takes {taken[0]} for another number" if taken else None
+
+
+def _taken_for_another(shape_env):
+    """Symbols that are replaced by something else, but for those of data, which the graph itself asks about."""
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+    return [symbol for symbol in shape_env.replacements if not symbol_is_type(symbol, SymT.UNBACKED_INT)]
+
+
+def _share_memory(captured):
+    """Whether an input with sizes that are symbols has the storage of another: PyTorch's tracing would have symbols for that."""
+    dynamic = [t.untyped_storage().data_ptr() for t, names in zip(captured.inputs, captured.dynamic) if any(names) and t.layout is torch.strided]
+    every = [t.untyped_storage().data_ptr() for t in captured.inputs if t.layout is torch.strided]
+    return any(address and every.count(address) > 1 for address in dynamic)
 
 
 def _describe_sizes(captured):
@@ -135,8 +154,9 @@ def _describe_sizes(captured):
         if not holds:
             raise NotExpressible(-1, f"PyTorch takes for granted that {guard.expr}")
     captured.guards = len(shape_env.guards)
-    if shape_env.replacements:
-        raise NotExpressible(-1, f"PyTorch takes a size for another number: {shape_env.replacements}")
+    if taken := _taken_for_another(shape_env):
+        raise NotExpressible(-1, f"PyTorch takes a size for another number: {taken}")
+    shape_env.pending_fresh_unbacked_symbols.clear()  # the backend finds its own
 
 
 def _static_mode(shape_env):
@@ -173,7 +193,7 @@ def _describe_values(module, inputs, captured, mode):
     log.setLevel(logging.CRITICAL)
     sizes = []
     try:
-        with mode:
+        with torch._C.DisableTorchFunctionSubclass(), mode:
             fakes = _fakes(inputs, captured.dynamic, mode)
             sizes = [_symbol(name, captured, mode) if dim is None else fakes[i].shape[dim] for name, (i, dim) in captured.sizes.items()]
             _describe_nodes(module, [*sizes, *fakes], mode)

@@ -98,6 +98,18 @@ def out_dtype(op, output_dtype, *args):
     return out_dtype_fallback(op, output_dtype, *args)
 
 
+def map_rows(f, xs, pos_args):
+    """What `f` gives for each row of `xs`, on top of each other. More rows than are worth a graph are called by eager."""
+    from torch._higher_order_ops.utils import _stack_pytree
+    if xs[0].shape[0] > 128:
+        torch._dynamo.graph_break()
+    made = _stack_pytree([f(*row, *pos_args) for row in zip(*xs)])
+    differentiates = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (*xs, *pos_args))
+    if differentiates and any(t.is_floating_point() and not t.requires_grad for t in pytree.tree_leaves(made) if isinstance(t, torch.Tensor)):
+        torch._dynamo.graph_break()  # the operator's results all require gradients
+    return made
+
+
 def associative_scan(combine_fn, xs, additional_inputs):
     """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
     the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""

@@ -1,7 +1,9 @@
 """Sentences of PyTorch's logs about what this engine did, worded as people search for them."""
 
+import dis
 import linecache
 import re
+import types
 
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[^\]]*)\](?: strides \[(?P<strides>[^\]]*)\])?(?: (?P<rest>.*))?$")
 
@@ -87,6 +89,8 @@ def guard_tree(guards, stacks=False):
 def guard_code(guard):
     if guard["guard"] == "TENSOR_MATCH":
         return f"check_tensor({guard['source']}, {guard['expected']})"
+    if guard["guard"] in ("SEQUENCE_LENGTH", "DICT_LENGTH"):
+        return f"len({guard['source']}) == {guard['expected'].removeprefix('length ')}"
     return f"{guard['source']} == {guard['expected']}" if guard["source"] else guard["expected"]
 
 
@@ -113,6 +117,33 @@ def bytecode(name, file, line, instructions):
         number, told = (str(i["line"]) if i["line"] != told else ""), i["line"]
         lines.append(f"{number:>4} {i['offset']:>10} {i['op']:<28} {instruction_argument(i)}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def line_header(i):
+    """Where an instruction that was followed stands, as PyTorch's logs say it."""
+    from torch._dynamo.funcname_cache import get_funcname
+    place = i["place"]
+    try:
+        name = get_funcname(place["file"], place["line"])
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        name = None
+    return f"{place_text(place)} in {place['function']}{f' ({name})' if name else ''}{' (inline depth: %d)' % i['depth'] if i['depth'] else ''}"
+
+
+def underlined(i):
+    """The code that an instruction stands for, with marks below it."""
+    place = i["place"]
+    if i["column"] < 0 or i["end_line"] < 0:
+        return linecache.getline(place["file"], place["line"]).rstrip()
+    from torch._dynamo.utils import get_instruction_source_311
+    code = types.SimpleNamespace(co_filename=place["file"], co_name=place["function"])
+    positions = dis.Positions(place["line"], i["end_line"], i["column"], i["end_column"])
+    return get_instruction_source_311(code, types.SimpleNamespace(positions=positions)).rstrip()
+
+
+def operator_name(op):
+    """"mul" of "aten::mul.Tensor"."""
+    return op.rpartition("::")[2].partition(".")[0]
 
 
 def instruction_argument(i):

@@ -112,17 +112,17 @@ def _trace_source(c, assembly):
         place = (i["place"]["file"], i["place"]["line"], i["depth"])
         if place != told:
             told = place
-            yield (f"TRACE starts_line {place[0]}:{place[1]} in {i['place']['function']}{' (inline depth: %d)' % i['depth'] if i['depth'] else ''}\n"
-                   f"    {linecache.getline(place[0], place[1]).rstrip()}")
+            yield f"TRACE starts_line {_log_text.line_header(i)}\n    {linecache.getline(place[0], place[1]).rstrip()}"
 
 
 def _trace_call(c, assembly):
     before = None
     for i in c.instructions:
-        if before and i["depth"] > before["depth"]:
-            at = before["place"]
-            yield (f"TRACE inlined call {i['place']['function']} from {at['file']}:{at['line']} in {at['function']}\n"
-                   f"{linecache.getline(at['file'], at['line']).rstrip()}")
+        if before:
+            for op in i["made"]:
+                yield f"TRACE FX call {_log_text.operator_name(op)} from {_log_text.line_header(before)}\n{_log_text.underlined(before)}"
+            if i["depth"] > before["depth"]:
+                yield f"TRACE inlined call {i['place']['function']} from {_log_text.line_header(before)}\n{_log_text.underlined(before)}"
         before = i
 
 

@@ -64,7 +64,7 @@ _DYNAMO = [
     _always("guard_nn_modules", True, "attributes of modules that were read are guarded"),
     _always("rewrite_assert_with_torch_assert", True, "an assert about data is a condition of the graph, which raises as eager does"),
     _acts("capture_scalar_outputs", "whether graphs for a backend in Python go on where item() reads a number; Fusebox's own always do"),
-    _always("capture_dynamic_output_shape_ops", True, "sizes that data decide are symbols of the graph"),
+    _acts("capture_dynamic_output_shape_ops", "whether sizes that data decide are symbols in graphs for a backend in Python; in Fusebox's own they always are"),
     _always("allow_rnn", True, "recurrent networks are captured"),
     _always("report_guard_failures", True, "the session has every guard that failed, with what was expected and found"),
     _always("trace_numpy capture_autograd_function capture_func_transforms", True, "they are captured"),
@@ -171,7 +171,7 @@ _FUNCTORCH = [
 ]
 
 _FX = [
-    _always("use_duck_shape", True, "numbers that were equal in every capture share a symbol"),
+    _acts("use_duck_shape", "whether sizes that were equal in every capture share a symbol"),
     _none("translation_validation*", _OWN_SHAPES + ": there is no translation to validate"),
     _none("check_shape_env_recorded_events validate_shape_env_version_key symbol_guard_limit_before_specialize backed_size_oblivious "
           "inject_EVALUATE_EXPR_flip_equality_TESTING_ONLY meta_nonzero_assume_all_nonzero soft_pending_unbacked_not_found_error no_data_dependent_graph_break", _OWN_SHAPES),

@@ -5,6 +5,7 @@ identity.
 """
 
 import ast
+import copy
 import linecache
 import operator
 import re
@@ -20,12 +21,17 @@ _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITIO
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
 _SET_GRAD = torch._C._set_grad_enabled
+# What an operator in place does where its left side is a number.
+_NOT_IN_PLACE = {getattr(operator, "i" + name.rstrip("_")): getattr(operator, name) for name in (
+    "add", "and_", "floordiv", "lshift", "matmul", "mod", "mul", "or_", "pow", "rshift", "sub", "truediv", "xor")}
 # How expressions over sizes are computed in a graph.
 _ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
                "max": torch.sym_max, "min": torch.sym_min}
 # What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
 
+# What a tensor's class comes from that is given where the graph's results are.
+_GIVE_CLASSES = (torch._tensor._convert, torch.Tensor.as_subclass)
 
 _NO_LONGER = object()  # the value of a tensor that has other data now and requires a gradient
 
@@ -46,12 +52,13 @@ class TorchGraph:
     """A graph, and which of the region's inputs it reads; `inputs`: the tensors of these. `sizes`: where its first placeholders, the numbers that
     are symbols, are found, by name: (number of the input, dimension), or None for an input that is an int. `dynamic`: the symbol of each dimension
     of each tensor, or None. `own_sizes`: what the numbers are in the capture, `ints`: what those of the program are now, `symbols`: what PyTorch's
-    description of the graph, `module`, has for them. `assumes`: its last result says whether the others count."""
+    description of the graph, `module`, has for them. `assumes`: its last result says whether the others count. `data_dims`: its last results before
+    that have the values of symbols that data decide, as the sizes of these dimensions; -1: as their one element."""
 
     def __init__(self, root, graph, inputs, used_inputs, sizes, own_sizes, dynamic, assumes=False):
         self.root, self.graph, self.inputs, self.used_inputs, self.assumes = root, graph, inputs, used_inputs, assumes
         self.sizes, self.own_sizes, self.dynamic = sizes, own_sizes, dynamic
-        self.symbols, self.module, self.ints = (), None, {}
+        self.symbols, self.module, self.ints, self.data_dims = (), None, {}, []
         self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
         self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
 
@@ -116,6 +123,9 @@ class _Builder:
         self.lifted = []     # tensors of the outer graph that this one uses
         self.autocasts = {}  # id of an autocast object → node
         self.sizes = {}      # a symbol of sizes, or an expression over them → node
+        self.data = {}       # a symbol that data decide → (the tensor that has it as a size, which), or (row of ints, element, None)
+        self.held = {}       # such a symbol → what holder() gives for it
+        self.assumed = []    # what is assumed of these
         self.reads = []      # nodes that only give numbers to the program
         self.last_placeholder = None
         self.row = -1
@@ -174,6 +184,8 @@ class _Builder:
     def computed(self, tree):
         if isinstance(tree, ast.Constant):
             return tree.value
+        if isinstance(tree, ast.Name) and tree.id in self.data:
+            return self.number(tree.id)
         if isinstance(tree, ast.Name) and tree.id in self.sizes:
             return self.sizes[tree.id]
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
@@ -183,6 +195,36 @@ class _Builder:
         if kind not in _ARITHMETIC or len(operands) != 2:
             raise NotExpressible(self.row, f"the size {ast.unparse(tree)} changes and is computed from no size of the graph's inputs")
         return self.graph.call_function(_ARITHMETIC[kind], tuple(self.size(ast.unparse(operand)) for operand in operands))
+
+    def holder(self, name):
+        """(Where the value of a symbol that data decide is, as the size of which dimension; -1: as its element)"""
+        if self.data[name] is None:
+            raise NotExpressible(self.row, "a size that data decide is none of a call's result")
+        tensor, at, element = self.data[name]
+        node = self.value_of(tensor)
+        if element is None:
+            return node, at
+        if element >= 0:
+            node = self.graph.call_method("select", (node, 0, element))
+        return (node if tensor.dtype == torch.int64 else self.graph.call_method("long", (node,))), -1
+
+    def number(self, name):
+        """The node that is a symbol which data decide, and checks of what is assumed of it."""
+        node, dim = self.held[name] = self.holder(name)
+        del self.data[name]
+        if dim < 0:
+            made = self.graph.call_method("item", (node,))
+        else:
+            made = self.graph.call_function(torch.ops.aten.sym_size.int, (node, dim))
+        self.sizes[name] = made
+        for assumption in list(self.assumed):
+            names = {leaf.id for text in assumption[1:] for leaf in ast.walk(ast.parse(text)) if isinstance(leaf, ast.Name)}
+            if assumption in self.assumed and not (names - {"min", "max"}) - self.sizes.keys():
+                self.assumed.remove(assumption)
+                compare, left, right = assumption
+                asked = self.graph.call_function(getattr(operator, compare), (self.size(left), self.size(right)))
+                self.graph.call_function(torch._check, (asked,))
+        return made
 
     def part(self, node, index):
         made = self.graph.call_function(operator.getitem, (node, index))
@@ -238,11 +280,19 @@ class _Builder:
     # --- calls ----------------------------------------------------------------------------------------------------------------------
     def call(self, op, target, args, kwargs, name=None):
         args, kwargs = self.argument(tuple(args)), self.argument(dict(kwargs))
+        if target in _NOT_IN_PLACE and not isinstance(args[0], (torch.fx.Node, list)):
+            target = _NOT_IN_PLACE[target]
         return self.graph.create_node(op, target, args, kwargs, name=name)
 
     def add(self, row):
         kind, target, args, kwargs, result, places, modules, name = row
         if (kind == _MODE and target in _OF_THE_CACHE) or target is torch._C._functorch.unwrap_if_dead:
+            return
+        if target in _GIVE_CLASSES or getattr(target, "__name__", None) == "as_subclass":  # classes are given after the graph
+            owner = getattr(target, "__self__", None)
+            plain = _tensors_in(owner if isinstance(owner, torch.Tensor) else args[0])
+            for tensor, given in zip(_tensors_in(result), plain):
+                self.bind(tensor, self.value_of(given))
             return
         if target is exchanged:
             self.bind(args[0], _NO_LONGER if args[0].requires_grad else self.value_of(args[1]))
@@ -294,7 +344,16 @@ class _Builder:
             raise NotExpressible(self.row, f"{target!r} is called, which has no name that code could be written with")
         return self.call("call_function", target, args, kwargs, name)
 
+    def find_sizes(self, result):
+        """Sizes that data decide, in what a call has given."""
+        for tensor in _tensors_in(result):
+            for dim, size in enumerate(tensor.shape):
+                if isinstance(size, torch.SymInt) and self.data.get(str(size), ()) is None:
+                    self.data[str(size)] = tensor, dim, None
+
     def bind_results(self, node, result):
+        if None in self.data.values():
+            self.find_sizes(result)
         if isinstance(result, torch.Tensor):
             self.bind(result, node)
             return
@@ -410,27 +469,35 @@ class _Builder:
         output.args = (output.args[0][0],)
 
     # --- the whole ----------------------------------------------------------------------------------------------------------------------
-    def finish(self, results, grad_before=None, grad_after=None):
+    def finish(self, results, grad_before=None, grad_after=None, data=(), assumes=False):
+        """Where the values of the symbols `data` are among the last results."""
         self.row = -1
+        results = [self.value_of(result) for result in results]
+        held = [self.held[name] if name in self.held else self.holder(name) for name in data]
+        results[len(results) - assumes:len(results) - assumes] = [node for node, _ in held]
         for node in reversed(self.autocasts.values()):
             self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (node,))
         if grad_before is not None and grad_before != grad_after:
             self.graph.call_function(_SET_GRAD, (grad_before,))
-        self.graph.output(tuple(self.value_of(result) for result in results))
+        self.graph.output(tuple(results))
         for node in reversed(self.reads):
             if not node.users:
                 self.graph.erase_node(node)
         self.drop_idle_modes(grad_before)
+        return [dim for _, dim in held]
 
     def drop_idle_modes(self, mode):
-        """Two switches with nothing between them of which the second takes back the first; the others stand where the program has them."""
+        """Switches to the mode that holds, and two with nothing between them of which the second takes back the first; the others stand where the
+        program has them."""
         def switched(node):
             return node.args[0] if node.op == "call_function" and node.target is _SET_GRAD else None
 
         before = None  # the switch right before, and the mode before it
         for node in list(self.graph.nodes):
             to = switched(node)
-            if to is not None and before is not None and to == before[1] != switched(before[0]):
+            if to is not None and to == mode:
+                self.graph.erase_node(node)
+            elif to is not None and before is not None and to == before[1] != switched(before[0]):
                 self.graph.erase_node(before[0])
                 self.graph.erase_node(node)
                 mode, before = to, None
@@ -474,12 +541,20 @@ def _input_name(source):
     return re.sub(r"[^a-zA-Z0-9]+", "_", source)
 
 
-def build(rows, inputs, results, grad_before, grad_after, assumes=False):
-    """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
+def _marks_of(tensor, is_modules):
+    """What PyTorch's backends are told of an input: that it stays where it is, and how it is tagged. What a module has stays."""
+    noted = getattr(tensor, "__dict__", {})
+    marks = {name: copy.copy(noted[name]) for name in ("_dynamo_static_input_type", "tag") if name in noted}
+    return {"_dynamo_static_input_type": "unguarded", **marks} if is_modules else marks
+
+
+def build(rows, inputs, results, grad_before, grad_after, assumes=False, data=(), assumptions=()):
+    """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source, whether a module has it) each. `data`: (symbol,
+    row of ints or None, element) of those that data decide, `assumptions`: (comparison, left, right) of them. NotExpressible says which row."""
     root = torch.nn.Module()
     builder = _Builder(root)
     found = {}  # a symbol of sizes → (input, dimension) each; None: the input itself
-    for i, (stand_in, _, _) in enumerate(inputs):
+    for i, (stand_in, *_) in enumerate(inputs):
         for dim, size in enumerate(stand_in.shape) if isinstance(stand_in, torch.Tensor) else [(None, stand_in)]:
             if isinstance(size, torch.SymInt):
                 found.setdefault(str(size), []).append((i, dim))
@@ -488,14 +563,16 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
     for name in found:
         builder.sizes[name] = builder.placeholder(name, None)
     tensors = [given for given in inputs if isinstance(given[0], torch.Tensor)]
-    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source in tensors]
-    for node, (stand_in, real, source) in zip(nodes, tensors):
+    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source, _ in tensors]
+    for node, (stand_in, real, source, is_modules) in zip(nodes, tensors):
         builder.bind(real, node)
-        node.meta["source"] = source
+        node.meta["source"], node.meta["tensor_dict"] = source, _marks_of(real, is_modules)
+    builder.data = {name: None if tensor is None else (tensor, -1, element) for name, tensor, element in data}
+    builder.assumed = list(assumptions)
     for i, row in enumerate(rows):
         builder.row = i
         builder.add(row)
-    builder.finish(results, grad_before, grad_after)
+    data_dims = builder.finish(results, grad_before, grad_after, [name for name, *_ in data], bool(assumes))
     graph = builder.graph
     works = any(n.op.startswith("call_") and n.target is not _SET_GRAD for n in graph.nodes)
     if not works and not results:
@@ -516,9 +593,10 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False):
             sizes[name] = place
         else:
             graph.erase_node(builder.sizes[name])
-    dynamic = [[str(size) if isinstance(size, torch.SymInt) else None for size in stand_in.shape] for stand_in, _, _ in tensors]
+    dynamic = [[str(size) if isinstance(size, torch.SymInt) else None for size in stand_in.shape] for stand_in, *_ in tensors]
     own_sizes = {name: inputs[used[i]][0] if dim is None else inputs[used[i]][0].shape[dim] for name, (i, dim) in sizes.items()}
     graph.lint()
-    made = TorchGraph(root, graph, [real for _, real, _ in tensors], used, sizes, own_sizes, dynamic, assumes)
+    made = TorchGraph(root, graph, [real for _, real, *_ in tensors], used, sizes, own_sizes, dynamic, assumes)
+    made.data_dims = data_dims
     made.ints = {name: inputs[used[i]][1] for name, (i, dim) in sizes.items() if dim is None}
     return made

@@ -267,6 +267,33 @@ def test_views_and_writes():
     alike("running statistics once a call", bn, x(8, 6, grad=True))
 
 
+def test_inputs_that_share_memory():
+    """A backend that computes before it writes knows the inputs of the capture: others that share memory in another way get a graph of their own."""
+    from torch._dynamo.backends.common import aot_autograd
+    computes_first = aot_autograd(fw_compiler=lambda gm, given: gm.forward)
+
+    def program(a, b):
+        a.mul_(3)
+        return b + 1
+
+    def reads(a, b):
+        return a + b
+
+    shares = (lambda m: (m[:4], m[4:8]), lambda m: (m[:4], m[2:6]), lambda m: (m[2:6], m[:4]), lambda m: (m[:4], m[:4]), lambda m: (m[:4],) * 2,
+              lambda m: (m[:8].view(4, 2)[:, 0], m[:8].view(4, 2)[:, 1]), lambda m: (m[4:8], m[:4]), lambda m: (m[:4], m[2:6]))
+    for dynamic in (None, True):
+        fusebox.reset()
+        graphs = []
+        compiled, others = (torch.compile(f, backend=lambda gm, given: graphs.append(gm) or computes_first(gm, given), dynamic=dynamic) for f in (program, reads))
+        for i, share in enumerate(shares):
+            ours, eagers = torch.arange(8.0), torch.arange(8.0)
+            same(f"shared memory, {i}", (compiled(*share(ours)), ours), (program(*share(eagers)), eagers))
+        before = len(graphs)
+        for share in shares[:2]:
+            same("without a write", others(*share(ours)), reads(*share(ours)))
+        expect(len(graphs) == before + 1, f"which is the same however they lie: {len(graphs) - before}")
+
+
 def test_random_state():
     alike("dropout", lambda a: F.dropout(a, 0.5) + torch.rand_like(a) + torch.randn(6), x(4, 6, grad=True))
     alike("bernoulli", lambda a: a.bernoulli(0.5) + torch.randint(0, 5, (6,)), x())
@@ -326,8 +353,12 @@ def test_modes():
 
     recorder = alike("modes", program, x(grad=True), x(6, 3, grad=True))
     wanted = [torch._C._set_grad_enabled, operator.mul, torch._C._set_grad_enabled, torch.amp.autocast_mode._enter_autocast, operator.matmul,
-              torch.amp.autocast_mode._exit_autocast, *[torch._C._set_grad_enabled] * 2, operator.mul]  # of four switches, two that take each other back are gone
+              torch.amp.autocast_mode._exit_autocast, operator.mul]  # of four switches, two change nothing and two take each other back
     expect(recorder.targets()[0] == wanted, f"modes: {recorder.targets()[0]}")
+    with torch.no_grad():
+        recorder = Recorder()
+        torch.compile(lambda a: torch.no_grad()(torch.sin)(a) + 1, backend=recorder)(x())
+        expect(recorder.targets()[0] == [torch.sin, operator.add], f"a switch to the mode that holds: {recorder.targets()[0]}")
     fusebox.reset()
     recorder = Recorder()
     compiled = torch.compile(lambda a: a * 2, backend=recorder)
@@ -592,6 +623,22 @@ def test_higher_order():
             a, b = x(), x(6)
             same(name, how(program)(a, b), wanted(a, b))
 
+    def rows(a, b):
+        return mapped(lambda row, other: {"sum": row.sum(), "parts": (row * other, [row.sin()])}, a, b)
+
+    for backend in (Recorder(), "eager", "inductor"):
+        fusebox.reset()
+        a, b = x(), x(6)
+        made = torch.compile(rows, backend=backend, fullgraph=True)(a, b)
+        same(f"rows, {backend}", made, {"sum": a.sum(1), "parts": (a * b, [a.sin()])})
+        if isinstance(backend, Recorder):
+            expect(backend.targets()[0][0] is torch.ops.higher_order.map_impl, f"a call of the graph: {backend.targets()[0]}")
+        else:
+            a.requires_grad_()
+            compiled = torch.compile(lambda a, b: mapped(lambda row: (row * b).sum(), a), backend=backend, fullgraph=True)
+            (found,) = torch.autograd.grad(compiled(a, b).sum(), a)
+            torch.testing.assert_close(found, b.expand(4, 6), msg=lambda m: f"gradients of rows: {m}")
+
 
 def test_higher_order_operators_of_their_own_tracing():
     from torch._dynamo.backends.common import aot_autograd
@@ -764,6 +811,140 @@ def test_sizes_are_symbols():
     for n in (3, 5, 6, 8, 9):
         a = torch.randn(n)
         same(f"a backend that asks, {n}", compiled(a), torch.full((n,), 7.0) if n % 4 == 0 else a * 2)
+
+
+def test_data_in_graphs():
+    """Where torch's settings ask for it, numbers that are read from tensors and sizes that data decide are in the graph."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    def counted(n):
+        n = n.item()
+        torch._check(n >= 0)
+        return torch.arange(n) * 2, [n] * 2
+
+    def parts(a, lengths):
+        return torch.split(a, lengths.tolist())
+
+    def several(n):
+        h, w = n.tolist()
+        torch._check(h < 100)
+        return torch.zeros(h, w) + torch.arange(w), h * w
+
+    def places(a):
+        found = a.nonzero()
+        return found + 1, found.shape[0] * 2
+
+    def one_more(a, n):
+        a.add_(1)
+        return torch.ones(n.item())
+
+    table = lambda *rows: [(torch.tensor(row),) for row in rows]  # noqa: E731
+    cases = {
+        "a number as a size": (counted, table(3, 4, 0, 1, 7), True),
+        "lengths of parts": (parts, [(torch.arange(9.0), torch.tensor(row)) for row in ([4, 5], [6, 3], [0, 9], [8, 1])], True),
+        "two numbers": (several, table([3, 4], [5, 2], [9, 8]), True),
+        "how many are found": (places, table([1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 0], [3, 3, 3, 3]), True),
+        "a write that cannot be taken back": (one_more, [(torch.ones(3), torch.tensor(n)) for n in (3, 5, 1)], False),
+    }
+    for what, (program, calls, whole) in cases.items():
+        for inner in (None, aot_autograd(fw_compiler=lambda gm, given: gm.forward)):
+            for dynamic in (None, True):
+                fusebox.reset()
+                graphs = []
+
+                def backend(gm, given):
+                    graphs.append(gm)
+                    return inner(gm, given) if inner else gm.forward
+
+                with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+                    compiled = torch.compile(program, backend=backend, fullgraph=whole, dynamic=dynamic)
+                    for given in calls:
+                        ours, eagers = copy.deepcopy(given), copy.deepcopy(given)
+                        same(f"{what}, {given[-1].tolist()}", (compiled(*ours), ours), (program(*eagers), eagers))
+                expect(not whole or len(graphs) == 1, f"{what}: {len(graphs)} graphs")
+    expect(not torch._dynamo.config.capture_scalar_outputs, "the setting is as it was")
+    fusebox.reset()
+    recorder = Recorder()
+    same("a number without the setting", torch.compile(counted, backend=recorder)(torch.tensor(3)), counted(torch.tensor(3)))
+    expect(all(n.target != "item" for gm in recorder.graphs for n in gm.graph.nodes), "and it is in no graph")
+
+
+def test_ints_that_were_none_and_one():
+    """An int that changes is a symbol, whatever it was."""
+    def closed_over(n):
+        return lambda a: a * n
+
+    recorder = Recorder()
+    compiled = torch.compile(lambda a, f: f(a), backend=recorder)
+    for n in range(6):
+        a = x(3)
+        same(f"an int, {n}", compiled(a, closed_over(n)), a * n)
+    expect(len(recorder.graphs) == 2, f"one graph for 0, one for the others: {len(recorder.graphs)}")
+
+    def program(a, n):
+        return a.sum(n) if n < 2 else a * n, n / 2
+
+    compiled = torch.compile(program, backend=Recorder())
+    for n in (0, 1, 2, 1, 3, 0, 4):
+        a = x()
+        same(f"a dimension, or a factor, {n}", compiled(a, n), program(a, n))
+
+
+def test_operators_in_place_of_numbers():
+    def total(values):
+        made, product = 0, 2
+        for value in values:
+            made += value
+            product *= value
+        return made, product
+
+    alike("numbers at the left", total, [x(3), x(3)])
+
+
+def test_classes_that_answer_are_asked_once():
+    heard = []
+
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            heard.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs)
+
+    def program(a):
+        b = torch.tanh(a)
+        return b.tanh() + b
+
+    recorder = Recorder()
+    compiled = torch.compile(program, backend=recorder, fullgraph=True)
+    a = torch.randn(3)
+    ours = compiled(a.as_subclass(Named))
+    asked, heard[:] = list(heard), []
+    eagers = program(a.as_subclass(Named))
+    expect(asked == heard, f"the class is asked as in eager: {asked} {heard}")
+    expect(type(ours) is Named and torch.equal(ours.as_subclass(torch.Tensor), eagers.as_subclass(torch.Tensor)), "and gives its tensors")
+    expect(len(recorder.targets()[0]) == 3, f"no call gives a class: {recorder.targets()[0]}")
+
+
+def test_inputs_that_stay():
+    """Backends are told which inputs a module has, and how the program marked the others."""
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(3))
+            self.shift = torch.ones(3)
+
+        def forward(self, a):
+            return a * self.scale + self.shift
+
+    module, marked, tagged = Scaled(), torch.ones(3), torch.ones(3)
+    torch._dynamo.mark_static_address(marked, guard=True)
+    tagged.tag = "mine"
+    recorder = Recorder()
+    torch.compile(lambda a, b, c, scale: module(a) + b + c + scale, backend=recorder)(x(3), marked, tagged, module.scale)
+    said = {n.name: n.meta["tensor_dict"] for n in recorder.graphs[0].graph.nodes if n.op == "placeholder"}
+    stays = {name: marks.get("_dynamo_static_input_type") for name, marks in said.items()}
+    expect(sorted(map(str, stays.values())) == ["None", "None", "guarded", "unguarded", "unguarded"], f"which stay: {stays}")
+    expect(any(marks.get("tag") == "mine" for marks in said.values()), f"tags: {said}")
 
 
 def test_transforms_from_outside():

@@ -329,7 +329,7 @@ def test_comptime_is_called_while_capturing():
         compiled(x, 3)
     expect(seen == [("constant", (3, 4), False, 3, False, True)], seen)
     text = printed.getvalue()
-    for words in ("k = 'constant'", "Float[3, 4]", "in inner", "in outer", "aten::add", "BINARY_OP", "L['a']"):
+    for words in ("k = 'constant'", "FakeTensor(..., size=(3, 4))", "in inner", "in outer", "aten::add", "BINARY_OP", "L['a']"):
         expect(words in text, (words, text))
     with contextlib.redirect_stdout(io.StringIO()):
         compiled(x, 4)
@@ -390,6 +390,113 @@ def test_what_a_comptime_function_raises_is_told():
     finally:
         log.removeHandler(listener)
     expect(len(heard) == 1 and "no such file" in heard[0], f"and it is logged: {heard}")
+
+
+def test_export_follows_what_is_compiled():
+    compiled = torch.compile(lambda a: 1 + torch._shape_as_tensor(a)[0], backend="eager", fullgraph=True)
+    exported, _ = torch._dynamo.export(compiled)(torch.ones(6))
+    expect(exported(torch.ones(6)) == 7, "PyTorch's own capture goes through")
+    expect([compiled(torch.ones(*sizes)).item() for sizes in ((6,), (7, 4), (8, 4), (9, 5))] == [7, 8, 9, 10], "sizes as a tensor")
+
+
+def test_bounds_that_meet_leave_a_constant():
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    def program(a):
+        if a.shape[0] > 3:
+            return a.cos()
+        return a * 2 if a.shape[0] < 3 else a.sin()
+
+    given = torch.randn(3, 3)
+    torch._dynamo.mark_dynamic(given, 0)
+    error = raised(lambda: torch.compile(program, backend="eager")(given))
+    expect(isinstance(error, ConstraintViolationError), f"a size that was marked dynamic has one value: {error!r}")
+
+
+def test_why_saved_tensor_hooks_are_forbidden():
+    """The reason from outside holds again after a region that had one of its own, and is guarded."""
+    graph, reason = torch.autograd.graph, torch._C._autograd._saved_tensors_hooks_get_disabled_error_message
+
+    def program(a):
+        with graph.disable_saved_tensors_hooks("inside"):
+            b = a * 2
+        return b, reason()
+
+    for backend in ("eager", lambda gm, given: gm.forward):
+        fusebox.reset()
+        compiled = torch.compile(program, backend=backend)
+        for outer in ("outside", None, "elsewhere", "outside", None):
+            with graph.disable_saved_tensors_hooks(outer) if outer else contextlib.nullcontext():
+                seen = compiled(x)[1], reason()
+            expect(seen == (outer, outer), f"{backend}: {seen} where {outer!r} holds")
+        expect(reason() is None, "and nothing stays")
+
+
+def test_comptime_sees_the_value_stack():
+    from torch._dynamo.comptime import comptime
+    printed = io.StringIO()
+
+    def inner(a):
+        comptime(lambda ctx: ctx.print_value_stack(stacklevel=1, file=printed))
+        return a
+
+    torch.compile(lambda a: (a * 2) - inner(a + 1), backend="eager")(x.double())
+    expect(printed.getvalue() == "- FakeTensor(..., size=(3, 4), dtype=torch.float64)\n", f"below the call that goes on: {printed.getvalue()}")
+
+
+def test_errors_that_the_program_can_mend():
+    """Where data decide, or the program raises, the error is also torch._dynamo's UserError."""
+    def decides(a):
+        return a + 1 if a.sum() > 0 else a - 1
+
+    def raises(a):
+        return a + [1, 2][a.dim() + 5]
+
+    def cannot(a):
+        torch._dynamo.graph_break()
+        return a
+
+    for program, is_users in ((decides, True), (raises, True), (cannot, False)):
+        error = raised(lambda: torch.compile(program, fullgraph=True, backend="eager")(x))
+        expect(isinstance(error, fusebox.GraphBreakError) and isinstance(error, torch._dynamo.exc.Unsupported), f"{program.__name__}: {type(error)}")
+        expect(isinstance(error, torch._dynamo.exc.UserError) == is_users, f"{program.__name__}: {type(error).__mro__}")
+
+
+def test_classes_whose_ints_stay():
+    @torch._dynamo.mark_static
+    class Times(torch.nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.settings = [n, 1]
+
+        def forward(self, a):
+            return a * self.settings[0]
+
+    class Free(Times):
+        _dynamo_marked_static = False
+
+    for cls, wanted in ((Free, 2), (Times, 3)):
+        graphs = []
+        module = cls(2)
+        compiled = torch.compile(module, backend=lambda gm, given, kept=graphs: kept.append(gm) or gm.forward)
+        for n in (2, 3, 4):
+            module.settings[0] = n
+            torch.testing.assert_close(compiled(x), x * n)
+        expect(len(graphs) == wanted, f"{cls.__name__}: {len(graphs)} graphs")
+
+
+def test_sizes_that_share_no_symbol():
+    from torch.fx.experimental import _config
+    recompiled = []
+    for shares in (True, False):
+        fusebox.reset()
+        with _config.patch(use_duck_shape=shares):
+            compiled = torch.compile(lambda a: a * 2, backend="eager", dynamic=True)
+            before = fusebox.counters()["recompiles"]
+            for sizes in ((6, 6), (5, 7)):
+                torch.testing.assert_close(compiled(torch.ones(sizes)), torch.full(sizes, 2.0))
+            recompiled.append(fusebox.counters()["recompiles"] - before)
+    expect(recompiled == [1, 0], f"equal sizes are one symbol, unless torch's setting says otherwise: {recompiled}")
 
 
 def test_what_comptime_lacks_is_a_break():

@@ -98,7 +98,7 @@ class Logs(Process):
 
     def test_graphs_guards_and_kernels(self):
         names = ["graph", "graph_code", "graph_sizes", "aot_graphs", "post_grad_graphs", "ir_pre_fusion", "ir_post_fusion", "fusion", "schedule", "output_code",
-                 "kernel_code", "guards", "verbose_guards", "side_effects", "inductor_metrics", "bytecode", "trace_source", "trace_bytecode", "caching",
+                 "kernel_code", "guards", "verbose_guards", "side_effects", "inductor_metrics", "bytecode", "trace_source", "trace_call", "trace_bytecode", "caching",
                  "graph_code_verbose"]
         text = self.run_script("sizes", TORCH_LOGS=",".join(names))
         told = {name: "\n".join(self.logs(text, name)) for name in names}
@@ -121,6 +121,8 @@ class Logs(Process):
         self.assertIn("define", told["output_code"])  # LLVM's
         self.assertIn("ORIGINAL BYTECODE count", told["bytecode"])
         self.assertIn("TRACE starts_line", told["trace_source"])
+        self.assertRegex(told["trace_call"], r"TRACE FX call \w+ from \S+:\d+ in \w+")
+        self.assertRegex(told["trace_call"], r"\n +~*\^~*")
         self.assertIn("RETURN_VALUE", told["trace_bytecode"])
 
     def test_backward_is_told_with_its_forward(self):

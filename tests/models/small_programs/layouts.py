@@ -252,3 +252,27 @@ def streams_of_patches(compile):
         results += [x.detach() if seen else x.detach().mean(1), image.grad, *(p.grad.clone() for p in model.parameters())]
     results += torch.autograd.grad(run(image).sum(), image, create_graph=True)
     return tuple(r.detach() for r in results)
+
+
+@script
+def gates_in_parts_of_a_row(compile):
+    """What is kept of a part that is written in place has gaps as the part has."""
+
+    @compile
+    def gated(x, w):
+        state = torch.zeros(3, 8)
+        for row in x:
+            reset, update, new = torch.unsafe_chunk(row @ w, 3, 1)
+            reset.sigmoid_()
+            update.sigmoid_()
+            new = (new * reset).tanh_()
+            state = (state - new) * update + new
+        return state
+
+    cell = torch.nn.GRU(6, 8)
+    results = []
+    for _ in range(2):
+        x, w = torch.randn(2, 3, 6), torch.randn(6, 24, requires_grad=True)
+        results += torch.autograd.grad(gated(x, w).square().sum(), w)
+        results += torch.autograd.grad(compile(cell)(x)[0].square().sum(), list(cell.parameters()))
+    return results
