@@ -291,6 +291,8 @@ class Writer {
     PyObject* pinned = hasPlace && guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
     const KeptPredicate* predicate = guard.kind == GuardKind::Custom ? keptPredicateOf(guard.predicate, pinned, isWhole()) : nullptr;
     const bool isNeeded = isWhole() || isArguments || predicate;
+    PyRef written;
+    if (predicate && predicate->written && expected && pinned) expected = (written = predicate->written(pinned, expected)).get();
     const bool isFound = predicate && predicate->expectedNow;  // when the file is read
     const bool ofUnnamedCode = isWhole() && expected && PyCode_Check(expected) && !ofCode && (guard.kind == GuardKind::CodeMatch || guard.kind == GuardKind::IdMatch);
     const bool namesExpected = guard.expected.address() && !ofCode && !isFound && !ofUnnamedCode;
@@ -590,6 +592,10 @@ class Reader {
         expected = now.get();
       } else if (!predicate->fits(value, expected)) {
         throw ArchiveError("a question that is none");
+      } else if (predicate->expectedOf) {
+        now = predicate->expectedOf(value, expected);
+        if (!now) refuse(std::string(predicate->name) + " of " + guard.source->str() + " cannot be asked");
+        expected = now.get();
       }
       guard.predicate = predicate->holds;
     }

@@ -1,6 +1,7 @@
 // What a finished entry holds weakly: the program's functions, classes, modules and objects.
 #include <unordered_map>
 
+#include "engine/capture/evaluation/deferred_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree_op.h"
 
@@ -30,8 +31,8 @@ void GuardTree::loosen(const std::vector<HeldRef*>& others, PyObject* globals) {
   set_->sources().release();
   std::unordered_map<PyObject*, PyRef> namespaces;  // by dict: what does not outlive it
   for (auto& [object, held] : references) {
-    // Nobody but this entry holds it: made while capturing, it lives for the entry.
-    if (!mayLeadToProgram(object) || Py_REFCNT(object) <= static_cast<Py_ssize_t>(held.size())) continue;
+    // Nobody but this entry holds it, or will: made while capturing, or for a capture of another process, it lives for the entry.
+    if (!mayLeadToProgram(object) || Py_REFCNT(object) <= static_cast<Py_ssize_t>(held.size()) || isCaller(object)) continue;
     PyRef weak = watch(object);
     if (!weak) continue;
     if (PyFunction_Check(object)) namespaces.emplace(PyFunction_GET_GLOBALS(object), weak);

@@ -5,15 +5,10 @@ import sys
 
 from . import _settings_table
 from ._config import config
-from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
+from ._program_names import MISSING, Unnamed, difference, facts_of, form_of, is_named, object_of, plain_form  # noqa: F401  the engine asks for plain_form
 
 # What never changes a capture, or is a part of its key already.
 _OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
-
-
-def code_digest(code):
-    """Of code and of the lines that it stands on, which captures name."""
-    return digest_of(code_parts(code, lines=True))
 
 
 # Libraries whose functions of C are called while capturing, or whose operators are in graphs.
