@@ -7,7 +7,9 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -27,6 +29,7 @@ namespace fusebox::codegen::cpu {
 namespace {
 
 constexpr int kOptimisedTier = 1;
+constexpr int kBackgroundNice = 10;
 
 int64_t now() {
   using namespace std::chrono;
@@ -397,6 +400,8 @@ void OrcJit::later(std::function<void()> work) {
 }
 
 void OrcJit::work() {
+  // The program, which has code already, goes first where there are fewer cores than threads that want one. On Linux this is the thread's own.
+  setpriority(PRIO_PROCESS, 0, std::min(getpriority(PRIO_PROCESS, 0) + kBackgroundNice, 19));
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
