@@ -622,11 +622,11 @@ namespace {
 [[maybe_unused]] const bool kTellsOfCode = (trace::setGenerated(&inductor::hasCode), true);
 }  // namespace
 
-aot::CompilerTraits compilerTraits(Backend backend) {
-  if (backend != Backend::Inductor) return {};
+aot::CompilerTraits compilerTraits(const CompileOptions& options) {
+  if (options.backend != Backend::Inductor) return {};
   const std::vector<std::string> skipped = skippedPasses();
   const auto isSkipped = [&](const char* pass) { return std::find(skipped.begin(), skipped.end(), pass) != skipped.end(); };
-  const inductor::JointRewrites how{!isSkipped("narrow_products"), !isSkipped("attention")};
+  const inductor::JointRewrites how{!isSkipped("sums_of_products"), !isSkipped("narrow_products"), !isSkipped("attention"), !options.fallbackRandom};
   aot::CompilerTraits traits{nullptr, inductor::isGenerated};
   if (!isSkipped("decompose"))
     traits.rewrite = [how](const graph::Graph& joint, aot::ValueMap& moved) { return inductor::decomposeJoint(joint, moved, how); };

@@ -58,7 +58,7 @@ struct CompileOptions {
 record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name);
 
 /// What `backend` will do with a graph that aot::finishTrace() cuts apart.
-aot::CompilerTraits compilerTraits(Backend backend);
+aot::CompilerTraits compilerTraits(const CompileOptions& options);
 
 /// Compiles a traced region: the forward graph now, the backward graph when the first gradient arrives. A stage that fails is
 /// recorded and told, and the graph runs operator by operator instead, so that an error of the compiler never becomes the program's;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/runtime/own_operators.h"
+
 namespace fusebox::runtime {
 namespace {
 
@@ -199,6 +201,7 @@ std::string toDeviceName(const graph::Device& device) { return device.str(); }
 }  // namespace
 
 Result<c10::OperatorHandle> findOperator(const std::string& name) {
+  registerOwnOperators();
   const size_t scope = name.find("::");
   const size_t dot = name.find('.', scope == std::string::npos ? 0 : scope);
   c10::OperatorName key(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));

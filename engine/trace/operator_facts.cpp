@@ -92,6 +92,7 @@ constexpr std::string_view kTotal[] = {
     "aten::select_scatter", "aten::diagonal_scatter", "aten::as_strided_scatter", "aten::where", "aten::masked_fill", "aten::fill",
     "aten::constant_pad_nd", "aten::avg_pool",  "aten::_adaptive_avg", "aten::max_pool2d_with_indices", "aten::upsample", "aten::_upsample",
     "aten::triu",         "aten::tril",         "aten::roll",          "aten::flip",         "aten::repeat",       "aten::zero",
+    "fusebox::exact_bmm", "fusebox::uniform",
     "aten::gelu",         "aten::silu",         "aten::native_dropout", "aten::rand",        "aten::reflection_pad", "aten::replication_pad",
     "aten::_foreach_",    "aten::lift_fresh",   "aten::im2col",        "aten::col2im",       "aten::glu",          "aten::scalar_tensor",
 };

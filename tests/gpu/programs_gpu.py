@@ -321,6 +321,54 @@ def host_scalar(x, s):
     return x * s + 1
 
 
+def windows(*size, channels, kernel, dtype=torch.float32, last=False, of=1):
+    """Images and filters of a depthwise convolution with biases."""
+    def images(device):
+        t = torch.randn(3, channels, *size, device=device).to(dtype)
+        return t.to(memory_format=torch.channels_last) if last else t
+    return images, normal(channels * of, 1, *kernel, dtype=dtype), normal(channels * of, dtype=dtype)
+
+
+@program(*windows(15, 18, channels=6, kernel=(3, 3)), grad=True, extern=2)
+def depthwise_images(x, w, b):
+    return F.relu(F.conv2d(x, w, b, padding=1, groups=6)) * 2
+
+
+@program(*windows(33, 31, channels=32, kernel=(5, 5), dtype=torch.bfloat16, last=True), grad=True, extern=2)
+def depthwise_channels_last(x, w, b):
+    return F.silu(F.conv2d(x, w, b, stride=2, padding=2, groups=32))
+
+
+@program(*windows(20, 22, channels=4, kernel=(3, 2), dtype=torch.float16, of=3))
+def depthwise_with_several_filters(x, w, b):
+    return F.conv2d(x, w, None, padding=(0, 2), dilation=(2, 3), groups=4)
+
+
+@program(*windows(65, channels=24, kernel=(4,)), grad=True, extern=2)
+def depthwise_of_a_sequence(x, w, b):
+    return F.silu(F.conv1d(x, w, b, padding=3, groups=24)[..., :65])
+
+
+@program(*windows(9, 9, channels=8, kernel=(7, 7)), extern=1)
+def depthwise_with_a_large_window(x, w, b):
+    return F.conv2d(x, w, b, padding=3, groups=8).sigmoid()
+
+
+@program(normal(3, 200, 96), normal(3, 130, 96), grad=True, extern=3)
+def sums_of_products(x, y):
+    return (x[:, :, None] * y[:, None]).sum(-1).exp2().clamp(max=10)
+
+
+@program(normal(2, 4, 128, 96, 6, dtype=torch.bfloat16), normal(2, 4, 96, 6, 64, dtype=torch.bfloat16), grad=True, extern=3)
+def sums_of_products_in_the_middle(x, y):
+    return (x[..., None] * y[:, :, None]).sum(3, keepdim=True) + 1
+
+
+@program(normal(300, 5, 64), normal(300, 64), grad=True)
+def repeated_sums(x, y):
+    return ((x * torch.arange(5.0, device=x.device)[:, None] + 1).sum(1)[:, None, :] * y[None, :, :]).amax(-1)
+
+
 def flat(value):
     return [t for v in value for t in flat(v)] if isinstance(value, tuple) else [value]
 
@@ -452,6 +500,40 @@ def random_numbers():
         torch._inductor.config.fallback_random = False
 
 
+def redrawn_masks():
+    """Backward meets the mask of forward, be it computed again from the seed, be it by operators one by one; nothing keeps it."""
+    def drop(x, p=0.3):
+        return F.dropout(x * 1.0, p) * F.dropout(torch.ones_like(x), 0.5)
+
+    for rows, columns, dtype in ((1001, 30, torch.float32), (64, 4096, torch.bfloat16), (7, 1, torch.float16)):
+        x = torch.randn(rows, columns, device="cuda", dtype=dtype, requires_grad=True)
+        compiled = fusebox.compile(drop)
+        results = []
+        for _ in range(2):
+            x.grad = None
+            got = compiled(x)
+            got.sum().backward()
+            torch.testing.assert_close(got.detach(), x.detach() * x.grad, rtol=2e-2, atol=1e-3)
+            results.append(x.grad)
+        kept = (results[0] != 0).float().mean().item()
+        assert rows < 100 or abs(kept - 0.35) < 0.02, kept
+        assert rows < 100 or not torch.equal(*results), "two calls draw the same mask"
+        # Operators one by one (a graph that is not compiled) draw what generated code does.
+        alone = fusebox.compile(lambda x: F.dropout(x * 1.0, 0.3))
+        torch.manual_seed(9)
+        got = alone(x)
+        torch.manual_seed(9)
+        seed = torch.randint(2**63 - 1, (1,), device="cuda")
+        assert torch.equal(got != 0, (torch.ops.fusebox.uniform(seed, 0, x.shape) < 0.7) & (x != 0)), "the operator draws other numbers"
+        fusebox.reset()
+    x = torch.randn(1 << 20, device="cuda", requires_grad=True)
+    layer = fusebox.compile(lambda x: F.dropout(x.sin(), 0.1))
+    layer(x).sum().backward()
+    before = torch.cuda.memory_allocated()
+    result = layer(x)
+    assert torch.cuda.memory_allocated() - before < 4.5 * x.numel(), "something is kept beside the result"
+
+
 def deterministic_algorithms():
     """Atomic additions of floats have no order: they stay eager's operators where that matters."""
     def add(x, i, v):
@@ -517,7 +599,7 @@ def sizes_that_data_decide():
         assert fusebox.counters()["eager_runs"] == before, "no call runs eagerly"
 
 
-SITUATIONS = [sizes_that_data_decide, random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
+SITUATIONS = [sizes_that_data_decide, random_numbers, redrawn_masks, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
 
 
 def main():

@@ -348,7 +348,7 @@ bool EntryMaker::capture(Segment* segment) {
   CaptureOptions how;
   how.fullgraph = options_->fullgraph;
   how.breakEvery = options_->breakEvery;
-  how.compiler = compilerTraits(options_->backend);
+  how.compiler = compilerTraits(compileOptions(*options_));
   how.functionBackend = options_->function;
   how.compile = compile_;
   if (!point_.runTimeNumbers.empty() && !point_.numbersRefused && !options_->function) {

@@ -104,10 +104,14 @@ graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<V
         v = static_cast<size_t>(v.output) < to.size() ? to[static_cast<size_t>(v.output)] : ValueRef{};
       }
   };
+  if (how.sumsOfProducts)
+    if (PassResult made = sumsOfProducts(named, step); made.changed) named = std::move(made.graph), follow();
   if (how.narrowProducts)
     if (PassResult made = narrowProducts(named, step); made.changed) named = std::move(made.graph), follow();
   if (how.recomputeAttention)
     if (auto made = recomputeAttention(named, step)) named = std::move(*made), follow();
+  if (how.redrawMasks)
+    if (PassResult made = redrawMasks(named, step); made.changed) named = std::move(made.graph), follow();
   GraphCopy copy(named);
   rewrite(named, copy, true);
   step = copy.takeMap();

@@ -28,6 +28,7 @@ std::optional<int> Lowering::readersOfRows(const Node& node, const IndexList& si
   int votes = 0;
   for (graph::NodeId id : users_[static_cast<size_t>(node.id)]) {
     const Node& user = graph_.node(id);
+    if (user.kind == graph::NodeKind::Output && !isSeen({node.id, 0})) continue;  // kept for backward, which takes it as it lies
     if (user.kind != graph::NodeKind::Call || !loweringTable().contains(user.op)) return std::nullopt;
     if (reducesRows(sizes, user)) {
       ++votes;

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/windows.h"
 
-/// Convolutions stay extern calls (oneDNN's and cuDNN's are hard to beat); what is chosen here is how their images lie in memory.
+/// Convolutions stay extern calls (oneDNN's and cuDNN's are hard to beat); what is chosen here is how their images lie in memory. Depthwise ones
+/// with small windows are loops on GPUs: they take what the memory takes, as what comes before and after them does.
 namespace fusebox::inductor {
 namespace {
 
@@ -50,10 +52,102 @@ Values call(Lowering& lowering, const Node& node, const Images& images, bool asT
                              relay ? ExternLayout::ChannelsLast : ExternLayout::AsTraced);
 }
 
+constexpr int64_t kLargestWindow = 25;  ///< positions; with more of them the first-level cache is what limits
+
+/// Every channel of the result is a window of one channel of the input times a filter of its own.
+bool isDepthwise(const Images& c, int64_t groups) {
+  return !c.transposed && groups > 1 && c.weight.sizes[1] == SymExpr(1) && c.input.sizes[1] == SymExpr(groups);
+}
+
+/// Position `k` of a window in row-major order, as an index of `kernel`'s rank.
+std::vector<int64_t> positionIn(const std::vector<int64_t>& kernel, int64_t k) {
+  std::vector<int64_t> at(kernel.size());
+  for (size_t d = kernel.size(); d-- > 0; k /= kernel[d]) at[d] = k % kernel[d];
+  return at;
+}
+
+/// Filters as (position in the window, channel), where channels are what lies side by side in the images.
+LazyTensor filtersByPosition(Lowering& lowering, const LazyTensor& weight, const std::vector<int64_t>& kernel, int64_t positions) {
+  TensorMeta meta = weight.storage->meta;
+  meta.sizes = {SymExpr(positions), weight.sizes[0]};
+  meta.strides = graph::contiguousStrides(meta.sizes);
+  meta.storageOffset = 0;
+  LazyTensor made = lowering.formula(meta, [=](BodyBuilder& b, const IndexList& point) {
+    IndexList at{point[1], SymExpr(0)};
+    SymExpr rest = point[0];
+    for (size_t d = 0; d < kernel.size(); ++d) at.emplace_back(0);
+    for (size_t d = kernel.size(); d-- > 0;) {
+      at[d + 2] = mod(rest, SymExpr(kernel[d]));
+      rest = floorDiv(rest, SymExpr(kernel[d]));
+    }
+    return weight.load(b, at);
+  }, {weight}, 0);
+  lowering.realise(made);
+  return made;
+}
+
+Values depthwise(Lowering& lowering, const Node& node, const Images& images) {
+  const NodeArgs args(node);
+  const size_t space = images.input.sizes.size() - 2;
+  const auto each = [&](size_t i) {
+    std::vector<int64_t> v = args.integers(i);
+    v.resize(space, v.empty() ? 0 : v.front());
+    return v;
+  };
+  const std::vector<int64_t> stride = each(3), padding = each(4), dilation = each(5);
+  std::vector<int64_t> kernel, size;
+  int64_t positions = 1;
+  for (size_t d = 0; d < space; ++d) {
+    kernel.push_back(knownSize(images.weight.sizes[d + 2], "a convolution's window"));
+    size.push_back(knownSize(images.input.sizes[d + 2], "a convolution"));
+    positions *= kernel.back();
+  }
+  if (positions > kLargestWindow || positions < 1) throw NotLowered("a large window");
+  const SymExpr multiplier = floorDiv(images.weight.sizes[0], images.input.sizes[1]);  // results of a channel
+  const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
+  LazyTensor weight = lowering.tensor(args, 1);
+  const auto layout = stridedLayout(x);
+  const bool byPosition = layout && layout->strides[1] == SymExpr(1);
+  if (byPosition) weight = filtersByPosition(lowering, weight, kernel, positions);
+  const LazyTensor bias = args.isTensor(2) ? lowering.tensor(args, 2) : LazyTensor{};
+  std::vector<LazyTensor> reading{x, weight};
+  if (bias.storage) reading.push_back(bias);
+  const DType type = computeType(images.output.dtype);
+  return {lowering.formula(images.output, [=](BodyBuilder& b, const IndexList& point) {
+    ValueId total = b.constant(0, type);
+    for (int64_t k = 0; k < positions; ++k) {
+      IndexList at = point, filter{point[1], SymExpr(0)};
+      at[1] = floorDiv(point[1], multiplier);
+      const std::vector<int64_t> position = positionIn(kernel, k);
+      ValueId condition = -1;
+      for (size_t d = 0; d < space; ++d) {
+        at[d + 2] = point[d + 2] * stride[d] + (position[d] * dilation[d] - padding[d]);
+        filter.emplace_back(position[d]);
+        condition = both(b, condition, inside(b, at[d + 2], size[d]));
+      }
+      if (byPosition) filter = {SymExpr(k), point[1]};
+      if (condition >= 0) b.pushMask(condition);
+      ValueId product = b.cast(x.load(b, at), type);
+      if (condition >= 0) b.popMask();
+      product = b.emit(Op::Mul, type, {product, b.cast(weight.load(b, filter), type)});
+      if (condition >= 0) product = b.where(condition, product, b.constant(0, type));  // what lies outside meets no filter, be it infinite
+      total = b.emit(Op::Add, type, {total, product});
+    }
+    return bias.storage ? b.emit(Op::Add, type, {total, b.cast(bias.load(b, {point[1]}), type)}) : total;
+  }, reading, static_cast<int>(2 * positions), /*heavy=*/true)};
+}
+
 /// aten::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Values convolution(Lowering& lowering, const Node& node) {
   const NodeArgs args(node);
   const Images images{lowering.meta(args.ref(0)), lowering.meta(args.ref(1)), node.outputs[0].tensor, args.boolean(6)};
+  const bool onGpu = images.input.device.kind == graph::DeviceKind::Cuda && graph::isFloatingPoint(images.input.dtype);
+  if (onGpu && args.integer(8) > 1 && isDepthwise(images, args.integer(8))) {
+    try {
+      return depthwise(lowering, node, images);
+    } catch (const NotLowered&) {  // the library's it is
+    }
+  }
   return call(lowering, node, images, lowering.isSeen({node.id, 0}));
 }
 

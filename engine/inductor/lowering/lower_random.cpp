@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/passes/passes.h"
 
 /// Random numbers of generated code: Philox of a seed that torch's generator draws in every run, and of the element's position. So
 /// they can be computed wherever they are used, as often as they are, and fuse like any arithmetic.
@@ -135,6 +136,17 @@ Values nativeDropout(Lowering& lowering, const Node& node) {
   return {out, mask};
 }
 
+/// kUniform(seed, stream, size)
+Values uniformOf(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  LazyTensor seed = lowering.tensor(args, 0);
+  const int64_t first = args.integer(1) << kStreamBits;
+  return {lowering.formula(meta, [=, sizes = meta.sizes](BodyBuilder& b, const IndexList& point) {
+    return b.emit(Op::RandUniform, DType::Float32, {seed.load(b, {SymExpr(0)}), b.index(positionOf(sizes, point) + SymExpr(first))});
+  }, {seed}, 8, /*heavy=*/true)};
+}
+
 }  // namespace
 
 LazyTensor Lowering::randomSeed(const Device& device) {
@@ -172,6 +184,7 @@ void addRandomLowerings(LowerTable& table) {
   table.emplace("aten::native_dropout", nativeDropout);
   table.emplace("aten::bernoulli.p", bernoulliOf);
   table.emplace("aten::bernoulli", bernoulliEach);
+  table.emplace(kUniform, uniformOf);
 }
 
 }  // namespace fusebox::inductor

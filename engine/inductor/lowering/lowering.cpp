@@ -163,6 +163,8 @@ bool Lowering::isReadTwice() const {
 
 LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
                              int opCount, bool heavy) {
+  for (const LazyTensor& t : reading)
+    if (!t.storage->isReal() && realise_policy::isRepeated(*t.storage, meta)) realise(t);
   auto storage = std::make_shared<Storage>();
   storage->meta = meta;
   storage->meta.storageOffset = 0;
@@ -402,7 +404,11 @@ graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& valu
       if (buffer.kind == LoweredBuffer::Kind::Input && buffer.index == write->input && buffer.meta.sizes == traced.sizes &&
           hasOwnPlaces(buffer.meta.sizes, buffer.meta.strides))
         traced.strides = buffer.meta.strides;
-  if (position < options_.firstSaved || !traced.isContiguous()) return traced;
+  if (position < options_.firstSaved) return traced;
+  if (!traced.isContiguous()) {
+    if (!value.reindex && !isFromOutside(value) && value.storage->meta.isContiguous()) traced.strides = value.storage->meta.strides;  // see layout_choice.cpp
+    return traced;
+  }
   if (value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
   // Rows of a buffer of the graph with little between them: no copy is made to keep them.
   const auto layout = stridedLayout(value);

@@ -49,6 +49,8 @@ enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
 
 /// State of lowering one graph: values of nodes lowered so far, buffers and operations made so far. Lowerings of single operators
 /// (tables in lower_*.cpp) work through it.
+constexpr int kStreamBits = 40;  ///< a stream of random numbers has 2^40 counters of its own
+
 class Lowering {
  public:
   Lowering(const graph::Graph& graph, const LowerOptions& options) : graph_(graph), options_(options) {}
@@ -100,7 +102,7 @@ class Lowering {
   /// every caller a stream of counters of its own, to be added to an element's position. Throws NotLowered where eager's random
   /// numbers are wanted.
   LazyTensor randomSeed(const Device& device);
-  int64_t newRandomStream() { return (randomStreams_++) << 40; }
+  int64_t newRandomStream() { return (randomStreams_++) << kStreamBits; }
   /// The node as a call of its operator through the dispatcher.
   std::vector<LazyTensor> externCall(const graph::Node& node, std::string reason, ExternLayout layout = ExternLayout::AsTraced);
 

@@ -11,6 +11,17 @@ constexpr int kOperations = 30;            ///< realize_opcount_threshold
 constexpr int64_t kUnrolledReduction = 8;  ///< unroll_reductions_threshold: shorter reductions become arithmetic
 constexpr size_t kMaskedCatInputs = 8;     ///< max_pointwise_cat_inputs
 
+constexpr int kRepeated = 12;              ///< operations that are not done again for each of
+constexpr int64_t kRepetitions = 16;       ///< so many elements that read the same one, where there are
+constexpr int64_t kManyElements = 1 << 20; ///< so many in all
+
+/// Whether a formula is broadcast to so many elements that it had better lie in memory: a sum over chunks that every position of a chunk reads.
+inline bool isRepeated(const Storage& s, const graph::TensorMeta& reader) {
+  if (s.inAttention || s.opCount < kRepeated) return false;
+  const int64_t elements = graph::hint(reader.numel());
+  return elements >= kManyElements && elements / kRepetitions >= graph::hint(s.meta.numel());
+}
+
 inline bool shouldRealise(const Storage& s, size_t users) {
   if (s.reads.size() > kReadsEver || s.opCount > kOperations) return true;
   return users > 1 && (s.heavy || s.reads.size() > kReadsWhenShared);

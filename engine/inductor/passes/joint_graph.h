@@ -10,8 +10,10 @@ namespace fusebox::inductor {
 
 /// What else happens to a joint graph.
 struct JointRewrites {
+  bool sumsOfProducts = true;      ///< see passes/pass_sums_of_products.cpp
   bool narrowProducts = true;      ///< so that what is kept for products in float32 is the 16 bits that they are of
   bool recomputeAttention = true;  ///< see passes/attention_gradient.h
+  bool redrawMasks = false;        ///< see passes/redraw_masks.cpp: where random numbers are generated code's
 };
 
 /// The joint graph with those operators written as simpler ones of which backward needs the parts rather than the result

@@ -15,6 +15,7 @@ struct Pass {
 
 /// In this order. Attention is found by its softmax, which is decomposed next. Dead code goes last because every other pass may leave some.
 constexpr Pass kPasses[] = {
+    {"sums_of_products", sumsOfProducts},
     {"narrow_products", narrowProducts},
     {"attention", fuseAttention},
     {"decompose", decompose},

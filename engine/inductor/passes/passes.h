@@ -14,9 +14,12 @@ struct PassResult {
   std::string detail;  ///< what it did, in a few words
 };
 
+PassResult sumsOfProducts(const graph::Graph& graph);
 PassResult narrowProducts(const graph::Graph& graph);
 /// `moved` receives where values of `graph` are in the result, if it changed.
+PassResult sumsOfProducts(const graph::Graph& graph, std::vector<std::vector<graph::ValueRef>>& moved);
 PassResult narrowProducts(const graph::Graph& graph, std::vector<std::vector<graph::ValueRef>>& moved);
+PassResult redrawMasks(const graph::Graph& joint, std::vector<std::vector<graph::ValueRef>>& moved);
 PassResult fuseAttention(const graph::Graph& graph);
 PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);
@@ -27,6 +30,11 @@ PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);
 /// The graph that removeDeadCode() leaves, which is the one that comes in where nothing is dead.
 graph::Graph withoutDeadCode(const graph::Graph& graph);
+
+/// bmm in float32 proper, whatever precision the program allows to products (runtime/own_operators.h).
+inline constexpr const char* kExactProduct = "fusebox::exact_bmm";
+/// Uniform numbers in [0, 1) of a seed, a stream and a size, which a graph may compute wherever it wants them.
+inline constexpr const char* kUniform = "fusebox::uniform";
 
 /// Returns a view of (or just) its first argument.
 bool isView(const graph::Node& node);

@@ -162,9 +162,9 @@ class Stepping(unittest.TestCase):
 
             c.ask("break pass graph_passes before")
             c.go("continue")
-            self.assertEqual(c.go("step")["names"], ["narrow_products"])
+            self.assertEqual(c.go("step")["names"], ["sums_of_products"])
             after = c.go("next")
-            self.assertEqual((after["names"], after["when"]), (["narrow_products"], "after"))
+            self.assertEqual((after["names"], after["when"]), (["sums_of_products"], "after"))
             out = c.go("finish")
             self.assertEqual((out["names"], out["when"]), (["graph_passes"], "after"))
             over = c.go("next")

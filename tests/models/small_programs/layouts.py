@@ -220,3 +220,35 @@ def as_strided_of_views(compile):
 
     with torch.no_grad():
         return of_input(torch.randn(4, 20)), of_input(torch.randn(4, 20)[1:]), of_results(torch.randn(2, 3, 8, 8))
+
+
+class PatchMixer(nn.Module):
+    """A residual stream whose channels were an image's: eager keeps its rows scattered over memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch = nn.Conv2d(3, 48, 4, 4)
+        self.norms = nn.ModuleList([nn.LayerNorm(48) for _ in range(4)])
+        self.tokens = nn.Linear(36, 36)
+        self.channels = nn.Linear(48, 48)
+
+    def forward(self, image):
+        x = self.patch(image).flatten(2).transpose(1, 2)
+        for a, b in (self.norms[:2], self.norms[2:]):
+            x = x + self.tokens(a(x).transpose(1, 2)).transpose(1, 2)
+            x = x + F.gelu(self.channels(b(x)))
+        return x
+
+
+@script
+def streams_of_patches(compile):
+    model = PatchMixer()
+    run = compile(model)
+    results = []
+    for seen in (False, True):
+        image = torch.randn(2, 3, 24, 24, requires_grad=True)
+        x = run(image)
+        (x.square().mean() + (x[:, 1] * 2).sum()).backward(retain_graph=seen)
+        results += [x.detach() if seen else x.detach().mean(1), image.grad, *(p.grad.clone() for p in model.parameters())]
+    results += torch.autograd.grad(run(image).sum(), image, create_graph=True)
+    return tuple(r.detach() for r in results)

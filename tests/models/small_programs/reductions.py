@@ -24,6 +24,32 @@ def over_a_row_and_over_an_extent_of_one(compile):
 
 
 @script
+def of_products_of_broadcast_tensors(compile):
+    """What a matrix product computes: several summed and several common dimensions, in any order, with gradients, in each precision."""
+    def rows(a, b):
+        return (a[:, :, None, :] * b[:, None, :, :]).sum(-1)
+
+    def middle(m, x):
+        return (m[..., None] * x[:, :, None]).sum(dim=3)
+
+    def ends(a, b):
+        return (b[:, None] * a[:, :, None].expand(-1, -1, b.shape[1], -1)).sum((0, 3), keepdim=True)
+
+    a, b = torch.randn(2, 128, 200), torch.randn(2, 130, 200)
+    m, x = torch.randn(2, 3, 64, 96, 4), torch.randn(2, 3, 96, 4, 64)
+    results = []
+    for precision in ("highest", "medium"):
+        torch.set_float32_matmul_precision(precision)
+        for f, operands in ((rows, (a, b)), (middle, (m, x)), (ends, (a, b)), (rows, (a.double(), b.double())), (rows, (a.bfloat16(), b.bfloat16()))):
+            operands = [t.clone().requires_grad_() for t in operands]
+            result = compile(f)(*operands)
+            result.square().mean().backward()
+            results += [result.detach() / 16, *(t.grad for t in operands)]
+    torch.set_float32_matmul_precision("highest")
+    return tuple(results)
+
+
+@script
 def sigmoids_of_very_negative_values(compile):
     x = torch.tensor([-50.0, -89.0, -100.0, -1e4, -1e30, -1e38, torch.finfo(torch.float32).min, -float("inf"), float("nan")])
     x = x.repeat(4)  # vectors and a tail

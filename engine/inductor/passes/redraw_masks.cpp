@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <limits>
+
+#include "engine/graph/operator_facts.h"
+#include "engine/inductor/ir/lazy_tensor.h"
+#include "engine/inductor/passes/attention_finder.h"
+#include "engine/inductor/passes/rewriter.h"
+
+/// Dropout on GPUs, before the joint graph is cut. A mask is a function of a seed and the place of an element: backward computes it again from
+/// the seed, one number for the whole graph, instead of keeping a byte for every element.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+
+bool isDropout(const Node& n) {
+  if (n.kind != NodeKind::Call || n.op != "aten::native_dropout" || n.isBackward || !isOnGpu(n)) return false;
+  const NodeArgs args(n);
+  const double p = args.number(1);
+  return p > 0 && p < 1 && (args.isNone(2) || args.boolean(2)) && isDense(n.outputs[1].tensor);
+}
+
+class Redrawing {
+ public:
+  explicit Redrawing(const Graph& joint) : joint_(joint), copy_(joint) {}
+
+  PassResult run(std::vector<std::vector<ValueRef>>& moved) {
+    for (const Node& n : joint_.nodes()) {
+      if (isDropout(n)) rewrite(n);
+      else copy_.keep(n);
+    }
+    if (!streams_) return {};
+    PassResult out;
+    out.changed = true;
+    moved = copy_.takeMap();
+    out.graph = std::move(copy_.to());
+    return out;
+  }
+
+ private:
+  void rewrite(const Node& n) {
+    Rewriter r(copy_, n);
+    const NodeArgs args(n);
+    const double kept = 1 - args.number(1);
+    TensorMeta numbers = n.outputs[1].tensor;
+    numbers.dtype = DType::Float32;
+    numbers.storageOffset = 0;
+    const graph::ArgumentList sizes(numbers.sizes.begin(), numbers.sizes.end());
+    const T drawn = r.call(kUniform, {seed(r, numbers.device), streams_++, sizes}, numbers);
+    const T mask = r.pointwise("aten::lt.Scalar", {drawn.v, kept}, DType::Bool);
+    r.output(0, r.upcast(r.in(0)) * mask * (1 / kept));
+    r.output(1, mask);
+    copy_.replace(n, r.takeOutputs());
+  }
+
+  /// By torch's generator, where the first mask was drawn.
+  ValueRef seed(Rewriter& r, const graph::Device& device) {
+    for (const auto& [where, value] : seeds_)
+      if (where == device) return value;
+    TensorMeta m;
+    m.sizes = {SymExpr(1)};
+    m.strides = {SymExpr(1)};
+    m.dtype = DType::Int64;
+    m.device = device;
+    const T made = r.call("aten::randint", {std::numeric_limits<int64_t>::max(), graph::ArgumentList{int64_t{1}}, DType::Int64, {}, device, {}}, m);
+    return seeds_.emplace_back(device, made.v).second;
+  }
+
+  const Graph& joint_;
+  GraphCopy copy_;
+  std::vector<std::pair<graph::Device, ValueRef>> seeds_;
+  int64_t streams_ = 0;
+};
+
+}  // namespace
+
+PassResult redrawMasks(const Graph& joint, std::vector<std::vector<ValueRef>>& moved) {
+  // What backward draws itself (a region computed again with the generator set back) has to meet the numbers of forward.
+  const auto drawsBackward = [](const Node& n) { return n.isBackward && graph::drawsRandom(n); };
+  const auto& nodes = joint.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), isDropout) || std::any_of(nodes.begin(), nodes.end(), drawsBackward)) return {};
+  return Redrawing(joint).run(moved);
+}
+
+}  // namespace fusebox::inductor
