@@ -79,6 +79,9 @@ class OrcJit final : public Jit {
     std::unique_ptr<llvm::TargetMachine> machine;
   };
   Result<std::unique_ptr<Built>> build(Entry& entry, int tier, bool withLines);
+  Result<std::unique_ptr<llvm::TargetMachine>> takeMachine(int tier);
+  /// After a compilation that went well: one that LLVM gave up is its machine's last.
+  void giveBack(int tier, std::unique_ptr<llvm::TargetMachine> machine);
   Result<void> makeText(Entry& entry, int tier, KernelText& text, std::string& object);
   Result<void> compileTier(Entry& entry, int tier);
   Result<KernelFunction> link(llvm::SmallVector<char, 0> object, const std::string& symbol);
@@ -92,6 +95,8 @@ class OrcJit final : public Jit {
   TargetTraits traits_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
+  std::mutex machinesMutex_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> machines_[2];  // by tier, not in use; reading what a processor has takes longer than a small kernel
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by canonical text
   std::deque<std::function<void()>> queue_;
   std::condition_variable wake_, idle_;
@@ -121,8 +126,27 @@ Result<void> OrcJit::start() {
                                             llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   if (auto error = jit_->getMainJITDylib().define(absoluteSymbols(std::move(symbols))))
     return fail(ErrorCode::Internal, "cannot define run-time symbols", why(std::move(error)));
+  giveBack(kOptimisedTier, std::move(*probe));
   if (options_.background) worker_ = std::thread([this] { work(); });
   return {};
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> OrcJit::takeMachine(int tier) {
+  {
+    std::lock_guard lock(machinesMutex_);
+    auto& idle = machines_[tier >= kOptimisedTier];
+    if (!idle.empty()) {
+      std::unique_ptr<llvm::TargetMachine> machine = std::move(idle.back());
+      idle.pop_back();
+      return machine;
+    }
+  }
+  return makeTargetMachine(options_.target, tier >= kOptimisedTier);
+}
+
+void OrcJit::giveBack(int tier, std::unique_ptr<llvm::TargetMachine> machine) {
+  std::lock_guard lock(machinesMutex_);
+  machines_[tier >= kOptimisedTier].push_back(std::move(machine));
 }
 
 void OrcJit::stop() {
@@ -136,7 +160,7 @@ void OrcJit::stop() {
 }
 
 Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier, bool withLines) {
-  auto machine = makeTargetMachine(options_.target, tier >= kOptimisedTier);
+  auto machine = takeMachine(tier);
   if (!machine) return tl::unexpected(machine.error());
   auto built = std::make_unique<Built>();
   built->machine = std::move(*machine);
@@ -182,6 +206,7 @@ Result<void> OrcJit::compileTier(Entry& entry, int tier) {
   if (isKept) ir = printedModule(planOf(entry).str(), *(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
+  giveBack(tier, std::move((*built)->machine));
   std::string bytes(object->begin(), object->end());
   auto function = link(std::move(*object), entry.symbol);
   if (!function) return tl::unexpected(function.error());
