@@ -52,9 +52,10 @@ PyRef callerAt(PyObject* name, PyObject* qualname, PyObject* file, int line, PyO
 }
 
 bool isCaller(PyObject* function) {
+  if (!PyFunction_Check(function)) return false;
   PyCodeObject* plain = plainCaller();
   PyErr_Clear();
-  return plain && PyFunction_Check(function) && reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_consts == plain->co_consts;
+  return plain && reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_consts == plain->co_consts;
 }
 
 bool Evaluation::insideTry() const {
