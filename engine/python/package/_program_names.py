@@ -321,23 +321,29 @@ def _digest(value, names, lines):
     return digest_of(parts, lines)
 
 
-def facts_of(followed, lines=False):
+def facts_of(followed, lines=False, form_of=form_of):
     """Digests of what the capture relied on, where a loading process can look it up; with `lines`, also of where code stands."""
     facts = {}
     for value, names in followed:
-        if is_named(value) and (isinstance(value, types.FunctionType) or names is not None):
+        if isinstance(value, types.FunctionType) or names is not None:
+            try:
+                form = form_of(value)
+            except (Unnamed, RecursionError):
+                continue
             names = [] if names is None else ALL if None in names else sorted(names)
-            facts[json.dumps([form_of(value), names])] = _digest(value, names, lines)
+            facts[json.dumps([form, names])] = _digest(value, names, lines)
     return [[*json.loads(key), digest] for key, digest in facts.items()]
 
 
-def difference(facts, lines=False):
+def difference(facts, lines=False, object_of=object_of):
     """Which of these functions and classes is not what it was; None: all are."""
     for form, names, digest in facts:
         value = object_of(form)
         if value is MISSING:
+            if isinstance(form[1], list):
+                return f"{form[-1]} is not there"
             if form[1] in sys.modules and form[1] != "__main__":
                 return f"{form[1]} has no {form[2]} any more"
         elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names, lines) != digest:
-            return f"{form[1]}.{form[2]} is not what it was"
+            return f"{'.'.join(part for part in form[1:] if isinstance(part, str))} is not what it was"
     return None

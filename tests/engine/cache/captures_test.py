@@ -206,12 +206,67 @@ def main(compile):
         self.assert_taken(self.program(marked))
 
     def test_what_only_a_process_has_is_said(self):
-        text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net = local()")
+        text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net, other = local(), local()")
         found = self.program(text)
         self.assertEqual(found["captures_kept"], 0)
         self.assertEqual([outcome for outcome, _ in found["events"]], ["miss", "bypass"])
         self.assertIn("Local", found["events"][1][1])
         self.assertEqual(self.program(text)["captures_recalled"], 0)
+
+    def test_classes_made_in_functions(self):
+        """One that is the only one of its name is found by it; its methods and attributes are looked at."""
+        text = """
+import torch
+def local(by):
+    class Scale:
+        factor = by
+    class Local(torch.nn.Module):
+        shift = by
+        def forward(self, x):
+            return self.finish(x) + self.shift + Scale.factor
+        def finish(self, x):
+            return torch.relu(x) * 2
+    return Local()
+def main(compile):
+    net = local(2)
+    return [compile(net)(torch.arange(-2.0, 3.0))]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        for old, new in (("* 2", "* 3"), ("shift = by", "shift = by + 1"), ("factor = by", "factor = by + 1"), ("net = local(2)", "net = local(3)"),
+                         ("net = local(2)", "net, other = local(2), local(2)")):
+            self.assert_not_taken(self.program(text.replace(old, new)), "not what it was|not there|expected")
+        self.assert_taken(self.program(text))
+
+    def test_loggers_are_asked_for_levels(self):
+        """What a logger remembers of a level is there as soon as a capture that asked it lies in the cache; what a class of the program's does is
+        not done for that."""
+        text = """
+import logging, os
+import torch
+logger = logging.getLogger("program")
+logger.setLevel(int(os.environ.get("LEVEL", "30")))
+class Own(logging.Logger):
+    def getEffectiveLevel(self):
+        ASKED.append(1)
+        return 30
+ASKED, own = [], Own("own")
+def inner(x):
+    logger.debug("nothing of %s", "it")
+    if "OWN" in os.environ:
+        own.debug("nothing either")
+    return x * 2
+def f(x):
+    return inner(x) + 1
+def main(compile):
+    ASKED.clear(), own._cache.clear()
+    return [compile(f)(torch.ones(3)), len(ASKED)]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text, LEVEL="10"), r"_cache\[10\]: expected False, found True")
+        for _ in range(2):
+            self.assertEqual(self.program(text, OWN="1")["captures_recalled"], 0)
 
     def test_operators_of_the_program(self):
         text = """
