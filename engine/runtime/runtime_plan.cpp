@@ -119,6 +119,7 @@ void RuntimePlan::noteWritten(BufferId id) {
     buffer.isWritten = true;
     if (buffer.kind != inductor::ProgramBuffer::Kind::View) return;
     id = buffer.base;
+    buffers[static_cast<size_t>(id)].isTakenOver = true;
   }
 }
 

@@ -23,6 +23,7 @@ struct BufferPlan {
   c10::Device device = c10::Device(c10::kCPU);
   bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here), as in every plan that is run
   bool isWritten = false;                  ///< some step writes it
+  bool isTakenOver = false;                ///< written to through a view: an operator's result must be nobody else's
   bool inKernels = false;                  ///< a kernel of ours reads or writes its memory
   bool isOpaque = false;                   ///< working memory that one operator leaves for another: of any size, perhaps undefined
   std::vector<int64_t> sizes, strides;

@@ -406,7 +406,7 @@ graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& valu
         traced.strides = buffer.meta.strides;
   if (position < options_.firstSaved) return traced;
   if (!traced.isContiguous()) {
-    if (!value.reindex && !isFromOutside(value) && value.storage->meta.isContiguous()) traced.strides = value.storage->meta.strides;  // see layout_choice.cpp
+    if (isDense(traced) && !value.reindex && !isFromOutside(value) && value.storage->meta.isContiguous()) traced.strides = value.storage->meta.strides;  // see layout_choice.cpp
     return traced;
   }
   if (value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;

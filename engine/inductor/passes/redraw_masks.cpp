@@ -4,6 +4,7 @@
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/ir/lazy_tensor.h"
 #include "engine/inductor/passes/attention_finder.h"
+#include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/passes/rewriter.h"
 
 /// Dropout on GPUs, before the joint graph is cut. A mask is a function of a seed and the place of an element: backward computes it again from
@@ -77,8 +78,8 @@ class Redrawing {
 }  // namespace
 
 PassResult redrawMasks(const Graph& joint, std::vector<std::vector<ValueRef>>& moved) {
-  // What backward draws itself (a region computed again with the generator set back) has to meet the numbers of forward.
-  const auto drawsBackward = [](const Node& n) { return n.isBackward && graph::drawsRandom(n); };
+  // What generated code of backward draws itself (a region computed again with the generator set back) has to meet the numbers of forward.
+  const auto drawsBackward = [](const Node& n) { return n.isBackward && isGenerated(n) && graph::drawsRandom(n); };
   const auto& nodes = joint.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), isDropout) || std::any_of(nodes.begin(), nodes.end(), drawsBackward)) return {};
   return Redrawing(joint).run(moved);

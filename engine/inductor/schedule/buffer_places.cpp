@@ -67,13 +67,14 @@ class Placer {
   /// may outlive the call.
   void findOwners() {
     std::vector<char> foreign(lowered_.buffers.size(), 0), kept = isResult_;
+    isGiven_.assign(lowered_.buffers.size(), 0);
     for (int32_t id : order_) {
       const ScheduleNode& node = nodes_[at(id)];
       if (!node.isExtern) continue;
       const ExternStep& call = operation(node.firstOperation()).call;
       if (call.outVariant.empty())
         for (BufferId result : call.results)
-          if (result >= 0) foreign[at(result)] = 1;
+          if (result >= 0) foreign[at(result)] = 1, isGiven_[at(result)] = mayTake(graph::factsOf(call.op), buffer(result).meta);
       // Operators of other libraries may keep a reference to what they are given.
       if (graph::factsOf(call.op).foreign)
         for (BufferId read : node.reads) kept[at(read)] = foreign[at(read)] = 1;
@@ -85,6 +86,12 @@ class Placer {
       if (isCuda(b.meta) && made_.poolDevice.kind != graph::DeviceKind::Cuda && bytes_.back() >= 0) made_.poolDevice = b.meta.device;
       isPooled_.push_back(bytes_.back() >= 0 && !kept[at(b.id)] && fitsPool(b.meta, bytes_.back()));
     }
+  }
+
+  /// Whether what an operator hands back is the program's to write to: the run time sees to it that nobody else has it.
+  bool mayTake(const graph::OperatorFacts& facts, const graph::TensorMeta& meta) const {
+    return isCuda(meta) && isDense(meta) && !facts.foreign && !facts.view && !facts.effectful && !facts.collective &&
+           graph::hint(meta.numel()) * graph::elementSize(meta.dtype) > kDevicePooledBytes;
   }
 
   bool fitsPool(const graph::TensorMeta& meta, int64_t bytes) const {
@@ -217,7 +224,7 @@ class Placer {
 
   bool maySucceed(BufferId in, BufferId out, int32_t step) const {
     const BufferId memory = made_.memory[at(in)];
-    if (buffer(in).kind != Kind::Computed || buffer(memory).kind != Kind::Computed || bytes_[at(in)] < 0 || !(extents_[at(in)] == extents_[at(out)])) return false;
+    if (buffer(in).kind != Kind::Computed || buffer(memory).kind != Kind::Computed || (bytes_[at(in)] < 0 && !isGiven_[at(in)]) || !(extents_[at(in)] == extents_[at(out)])) return false;
     if (made_.isHandedOut[at(memory)] || made_.lastUse[at(memory)] != step) return false;
     if (!(buffer(in).meta.device == buffer(out).meta.device)) return false;
     return isPooled_[at(memory)] == isPooled_[at(out)];
@@ -288,6 +295,7 @@ class Placer {
   std::vector<SymExpr> extents_; ///< bytes from first to last element
   std::vector<int64_t> bytes_;   ///< the same at the hints, of buffers that the program allocates itself; -1 for others
   std::vector<char> isPooled_;
+  std::vector<char> isGiven_;    ///< by an operator, in memory that kernels may write to behind it
   BufferPlaces made_;
 };
 

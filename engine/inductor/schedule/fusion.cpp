@@ -201,9 +201,19 @@ class Fuser : public MergeContext {
   /// What will come of a pair if nobody interferes.
   std::string outlook(int32_t a, int32_t b, bool vertical) {
     if (isForbidden(a, b)) return kForbidden;
-    if (!isForced_ && graph_.distance(a, b) > (vertical ? kMaxDistance : kMaxSiblingDistance)) return "will stay apart: too far apart";
+    if (!isForced_ && areFarApart(a, b, vertical)) return "will stay apart: too far apart";
     const MergeOutcome outcome = mergeKernels(*this, node(a), node(b));
     return outcome.kernel ? "will be fused, unless another operation lies between them" : "will stay apart: " + outcome.reason;
+  }
+
+  /// In the present order; siblings also where they were not in the program's: what depends on nothing drifts to the beginning.
+  bool areFarApart(int32_t a, int32_t b, bool vertical) {
+    if (graph_.distance(a, b) <= (vertical ? kMaxDistance : kMaxSiblingDistance)) return false;
+    if (vertical) return true;
+    for (int32_t x : node(a).operations)
+      for (int32_t y : node(b).operations)
+        if (std::abs(x - y) <= kMaxSiblingDistance) return false;
+    return true;
   }
 
   bool isForbidden(int32_t a, int32_t b) {
@@ -220,7 +230,7 @@ class Fuser : public MergeContext {
       decision.byRule = true;
       return refuse(std::move(decision));
     }
-    if (!isForced_ && graph_.distance(a, b) > (vertical ? kMaxDistance : kMaxSiblingDistance)) {
+    if (!isForced_ && areFarApart(a, b, vertical)) {
       decision.reason = "too far apart";
       return refuse(std::move(decision));
     }

@@ -32,7 +32,7 @@ Compiled compile(const py::function& fn, const std::vector<at::Tensor>& argument
   {
     trace::TraceContext::Active active(context);
     auto outputs = fn(*py::cast(standIns)).cast<std::vector<at::Tensor>>();
-    auto finished = aot::finishTrace(context, outputs, compilerTraits(options.backend));
+    auto finished = aot::finishTrace(context, outputs, compilerTraits(options));
     if (!finished) throw std::runtime_error("finishTrace: " + finished.error().text());
     module = std::make_shared<const aot::AotModule>(std::move(*finished));
   }
