@@ -369,6 +369,11 @@ def repeated_sums(x, y):
     return ((x * torch.arange(5.0, device=x.device)[:, None] + 1).sum(1)[:, None, :] * y[None, :, :]).amax(-1)
 
 
+@program(lambda device: torch.randn(2, 64, 96, 96, device=device).to(memory_format=torch.channels_last), normal(64), normal(64), grad=True, extern=2)
+def group_norm_of_channels_last_images(x, w, b):
+    return F.silu(F.group_norm(x, 8, w, b))
+
+
 def flat(value):
     return [t for v in value for t in flat(v)] if isinstance(value, tuple) else [value]
 
@@ -534,6 +539,16 @@ def redrawn_masks():
     assert torch.cuda.memory_allocated() - before < 4.5 * x.numel(), "something is kept beside the result"
 
 
+def quotients_by_numbers():
+    """Quantisation asks for eager's very quotients: CUDA's kernel multiplies with the reciprocal of a number, and divides by a tensor."""
+    def quotients(x, rows):
+        return x / 448, (x.half() / 0.1).float(), x.double() / 3, x / rows, x / torch.tensor(7.3), (x.abs().amax(-1, keepdim=True) / 127) * 2
+
+    x, rows = torch.randn(999, 130, device="cuda"), torch.rand(999, 1, device="cuda") + 0.1
+    for i, (got, want) in enumerate(zip(fusebox.compile(quotients)(x, rows), quotients(x, rows))):
+        assert torch.equal(got, want), (i, (got != want).sum().item())
+
+
 def deterministic_algorithms():
     """Atomic additions of floats have no order: they stay eager's operators where that matters."""
     def add(x, i, v):
@@ -599,7 +614,7 @@ def sizes_that_data_decide():
         assert fusebox.counters()["eager_runs"] == before, "no call runs eagerly"
 
 
-SITUATIONS = [sizes_that_data_decide, random_numbers, redrawn_masks, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
+SITUATIONS = [sizes_that_data_decide, random_numbers, redrawn_masks, quotients_by_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
 
 
 def main():

@@ -255,13 +255,21 @@ std::vector<PointwiseOp> elementary() {
   return ops;
 }
 
+/// CUDA's kernel multiplies with the reciprocal of a number (which compiled quantisation has to meet), and divides by a tensor.
+Val quotient(A a) {
+  if (a.device(0).kind != graph::DeviceKind::Cuda || a.device(1).kind != graph::DeviceKind::Cpu || !graph::isFloatingPoint(a.type())) return a[0] / a[1];
+  const auto number = a.known(1);
+  if (!number) return a[0] * (a.num(1) / a[1]);
+  return a[0] * a.num(a.type() == DType::Float64 ? 1 / *number : static_cast<double>(1.0f / static_cast<float>(*number)));
+}
+
 std::vector<PointwiseOp> arithmetic() {
   return {
       {"aten::add.Tensor", add}, {"aten::add.Scalar", add},
       {"aten::sub.Tensor", sub}, {"aten::sub.Scalar", sub},
       {"aten::rsub.Tensor", rsub}, {"aten::rsub.Scalar", rsub},
       {"aten::mul.Tensor", mul}, {"aten::mul.Scalar", mul},
-      {"aten::div.Tensor", [](A a) { return a[0] / a[1]; }},
+      {"aten::div.Tensor", quotient},
       {"aten::div.Scalar", [](A a) { return a[0] / a[1]; }},
       {"aten::true_divide.Tensor", [](A a) { return a[0] / a[1]; }},
       {"aten::div.Tensor_mode", divMode, ComputeIn::Result, false, 2},

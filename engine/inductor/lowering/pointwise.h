@@ -33,6 +33,11 @@ class PointwiseArgs {
   /// Tensor operand `i` unconverted (16-bit floats as float32).
   Val raw(size_t i) const;
   double number(size_t i) const { return args_.number(i); }
+  /// Number operand `i` where the graph knows it.
+  std::optional<double> known(size_t i) const {
+    const auto* size = args_.at(i).as<graph::SymExpr>();
+    return isNumber(i) && !(size && !size->isConstant()) ? std::optional(args_.number(i)) : std::nullopt;
+  }
   double numberOr(size_t i, double fallback) const { return args_.numberOr(i, fallback); }
   bool boolean(size_t i) const { return args_.boolean(i); }
   std::string text(size_t i) const { return args_.text(i); }
