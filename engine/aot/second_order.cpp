@@ -1,5 +1,6 @@
 #include "engine/aot/second_order.h"
 
+#include <algorithm>
 #include <set>
 
 #include "engine/aot/graph_extract.h"
@@ -42,11 +43,13 @@ std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std
 /// needed.
 std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& boundaries, const std::vector<std::optional<ValueRef>>& results,
                         std::set<ValueRef>* read = nullptr) {
-  std::set<ValueRef> given;
-  for (auto& b : boundaries) given.insert(b.value);
-  std::vector<bool> needed(joint.nodes().size());
+  std::vector<ValueRef> given;
+  for (auto& b : boundaries) given.push_back(b.value);
+  std::sort(given.begin(), given.end());
+  std::vector<bool> needed(joint.nodes().size()), isGiven(joint.nodes().size());
+  for (auto& v : given) isGiven[static_cast<size_t>(v.node)] = true;
   auto need = [&](ValueRef v) {
-    if (!given.count(v)) needed[static_cast<size_t>(v.node)] = true;
+    if (!isGiven[static_cast<size_t>(v.node)] || !std::binary_search(given.begin(), given.end(), v)) needed[static_cast<size_t>(v.node)] = true;
     else if (read) read->insert(v);
   };
   for (auto& r : results)

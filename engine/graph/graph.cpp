@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace fusebox::graph {
 
@@ -136,8 +135,8 @@ std::string badShape(const Node& n) {
 }  // namespace
 
 Result<void> Graph::verify() const {
-  std::unordered_set<std::string_view> seen;
-  seen.reserve(nodes_.size());
+  std::vector<std::pair<size_t, const std::string*>> names;  // sorted by hash: a set would allocate for every node
+  names.reserve(nodes_.size());
   int32_t inputs = 0;
   for (size_t i = 0; i < nodes_.size(); i++) {
     const Node& n = nodes_[i];
@@ -145,7 +144,7 @@ Result<void> Graph::verify() const {
       return fail(ErrorCode::Internal, "graph node " + n.name + " " + what, name);
     };
     if (n.id != static_cast<NodeId>(i)) return bad("has an id that is not its position");
-    if (!seen.insert(n.name).second) return bad("shares its name with another node");
+    names.emplace_back(std::hash<std::string>()(n.name), &n.name);
     if (n.kind == NodeKind::Output && i + 1 != nodes_.size()) return bad("is an output but not the last node");
     if (n.kind == NodeKind::Placeholder && n.index != inputs++) return bad("is an input out of order");
     if ((n.kind == NodeKind::Placeholder || n.kind == NodeKind::Constant) && n.outputs.size() != 1) {
@@ -155,6 +154,9 @@ Result<void> Graph::verify() const {
     if (auto problem = badReference(*this, n); !problem.empty()) return bad(problem);
     if (auto problem = badShape(n); !problem.empty()) return bad(problem);
   }
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : *a.second < *b.second; });
+  const auto twice = std::adjacent_find(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first == b.first && *a.second == *b.second; });
+  if (twice != names.end()) return fail(ErrorCode::Internal, "graph node " + *twice->second + " shares its name with another node", name);
   if (!output()) return fail(ErrorCode::Internal, "graph has no output node", name);
   return {};
 }

@@ -1,6 +1,8 @@
 #include "engine/graph/operator_facts.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -38,6 +40,7 @@ OperatorFacts makeFacts(const std::string& op) {
 }
 
 struct Table {
+  std::atomic<uint64_t> generation{0};  ///< changes where a name may mean something else
   std::shared_mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<const OperatorFacts>> facts;
   std::vector<std::unique_ptr<const OperatorFacts>> former;  ///< of operators that are no more, which somebody may still read
@@ -49,10 +52,48 @@ struct Table {
 
 }  // namespace
 
+namespace {
+
+const OperatorFacts& factsInTable(Table& table, const std::string& op);
+
+/// What this thread was answered last, by a hash of the name: every pass asks of every node, and the table has a lock.
+struct Answers {
+  struct Answer {
+    std::string op;
+    const OperatorFacts* facts = nullptr;
+  };
+  Answer answers[256];
+  uint64_t generation = 0;
+
+  Answer& of(const std::string& op, uint64_t now) {
+    if (generation != now) {
+      for (Answer& answer : answers) answer.facts = nullptr;
+      generation = now;
+    }
+    uint64_t last = 0;
+    std::memcpy(&last, op.data() + (op.size() < 8 ? 0 : op.size() - 8), std::min<size_t>(op.size(), 8));
+    const uint64_t middle = static_cast<unsigned char>(op[op.size() / 2]);
+    return answers[((last ^ op.size() << 7 ^ middle << 3) * 0x9E3779B97F4A7C15u) >> 56];
+  }
+};
+
+}  // namespace
+
 const OperatorFacts& factsOf(const std::string& op) {
   static const OperatorFacts none;  // of what is no call
   if (op.empty()) return none;
+  static thread_local Answers answers;
   Table& table = Table::instance();
+  Answers::Answer& answer = answers.of(op, table.generation.load(std::memory_order_acquire));
+  if (answer.facts && answer.op == op) return *answer.facts;
+  const OperatorFacts& facts = factsInTable(table, op);
+  answer = {op, &facts};
+  return facts;
+}
+
+namespace {
+
+const OperatorFacts& factsInTable(Table& table, const std::string& op) {
   {
     std::shared_lock lock(table.mutex);
     if (auto known = table.facts.find(op); known != table.facts.end()) return *known->second;
@@ -61,6 +102,8 @@ const OperatorFacts& factsOf(const std::string& op) {
   std::unique_lock lock(table.mutex);
   return *table.facts.try_emplace(op, std::move(made)).first->second;
 }
+
+}  // namespace
 
 void setOperatorFactsSource(OperatorFactsSource source) { theSource = source; }
 
@@ -71,6 +114,7 @@ void forgetFacts(const std::string& op) {
   if (known == table.facts.end()) return;
   table.former.push_back(std::move(known->second));
   table.facts.erase(known);
+  ++table.generation;
 }
 
 void learnFacts(const std::string& op, OperatorFacts facts) {

@@ -22,6 +22,7 @@
 #include "engine/python/record_queue.h"
 #include "engine/python/torch_graph_capture.h"
 #include "engine/record/gpu_recording.h"
+#include "engine/trace/trace_fallback.h"
 
 namespace py = pybind11;
 
@@ -344,7 +345,8 @@ void bindEngine(py::module_& m) {
   bindCache(m);
   bindRecordQueue(m);
   bindAheadOfTime(m, optionsFrom);
-  keepCaptures();
+  keepCaptures(m);
+  trace::registerTraceKernels();  // every operator is told of them, which the first call need not wait for
   m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }
 

@@ -6,12 +6,15 @@
 #include <ctime>
 #include <set>
 
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/entries/kept_captures.h"
 #include "engine/capture/entries/place_name.h"
+#include "engine/capture/evaluation/deferred_calls.h"
 #include "engine/compile/graph_cache.h"
 #include "engine/compile/graph_key.h"
 #include "engine/compile/kernel_code.h"
 #include "engine/inductor/ir/archive.h"
+#include "engine/python/code_digest.h"
 #include "engine/python/stored_entry.h"
 #include "engine/runtime/gpu/cuda_driver.h"
 
@@ -28,7 +31,8 @@ constexpr int kSlots = 8;
 
 py::object function(const char* name) { return py::module_::import("fusebox._kept_captures").attr(name); }
 
-std::string codeDigest(const py::object& code) { return py::cast<std::string>(function("code_digest")(code)); }
+/// Of code and of the lines that it stands on, which captures name.
+std::string codeDigest(const py::object& code) { return digestOf(code, true, function("plain_form")); }
 
 /// All that a capture depends on, besides the program.
 std::string optionsText(const RegionOptions& o) {
@@ -222,7 +226,19 @@ class CachedPlace final : public KeptPlace {
 
 }  // namespace
 
-void keepCaptures() {
+void keepCaptures(py::module_& module) {
+  module.def("digest_of", &digestOf, py::arg("value"), py::arg("lines"), py::arg("plain"));
+  module.def("caller_parts", [](const py::object& function) -> py::object {
+    if (!isCaller(function.ptr())) return py::none();
+    const auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
+    return py::make_tuple(py::handle(code->co_name), py::handle(code->co_qualname), py::handle(code->co_filename), code->co_firstlineno,
+                          py::handle(PyFunction_GET_GLOBALS(function.ptr())));
+  });
+  module.def("caller_at", [](const py::str& name, const py::str& qualname, const py::str& file, int line, const py::dict& globals) {
+    PyRef made = callerAt(name.ptr(), qualname.ptr(), file.ptr(), line, globals.ptr());
+    if (!made) throw std::runtime_error("a caller cannot be made");
+    return py::reinterpret_steal<py::object>(made.release());
+  });
   keptPlaceOf = [](const CapturePlace& place, std::string& why) -> std::unique_ptr<KeptPlace> {
     auto key = keyOf(place, why);
     return key ? std::make_unique<CachedPlace>(place, std::move(*key)) : nullptr;

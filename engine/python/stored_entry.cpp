@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/compile/stored_module.h"
 #include "engine/inductor/ir/archive_fields.h"
@@ -291,6 +292,8 @@ class Writer {
     PyObject* pinned = hasPlace && guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
     const KeptPredicate* predicate = guard.kind == GuardKind::Custom ? keptPredicateOf(guard.predicate, pinned, isWhole()) : nullptr;
     const bool isNeeded = isWhole() || isArguments || predicate;
+    PyRef written;
+    if (predicate && predicate->written && expected && pinned) expected = (written = predicate->written(pinned, expected)).get();
     const bool isFound = predicate && predicate->expectedNow;  // when the file is read
     const bool ofUnnamedCode = isWhole() && expected && PyCode_Check(expected) && !ofCode && (guard.kind == GuardKind::CodeMatch || guard.kind == GuardKind::IdMatch);
     const bool namesExpected = guard.expected.address() && !ofCode && !isFound && !ofUnnamedCode;
@@ -448,6 +451,7 @@ class Reader {
       if (pinned.origin >= shapes.origins.size() || !isRelation) throw ArchiveError("a symbol that is none");
       shapes.pinned.push_back(pinned);
     }
+    if (finding_) askLoggers();
     findCode();
     for (GuardForm& guard : form_.guards) addGuard(guard);
     Segment segment;
@@ -486,6 +490,34 @@ class Reader {
     if (position == kNone && !isNeeded) return nullptr;
     if (position < 0 || position >= static_cast<int64_t>(recipes_.size())) throw ArchiveError("a result that is none");
     return recipes_[static_cast<size_t>(position)];
+  }
+
+  /// A logger remembers which levels it handles once it has been asked, and a capture that has it say something asks it: so is it here, where
+  /// guards look at what it remembers.
+  void askLoggers() {
+    std::vector<const Source*> loggers;
+    std::vector<PyObject*> levels;
+    const auto isItemOf = [](const Source* s, Source::Kind of) { return s && s->kind == Source::Kind::DictItem && s->base->kind == of; };
+    for (const Source* level : sources_) {
+      if (!isItemOf(level, Source::Kind::DictItem) || !isItemOf(level->base, Source::Kind::InstanceDict)) continue;
+      PyObject *name = level->base->key.get(), *key = level->key.get();
+      if (!name || !key || !PyUnicode_Check(name) || PyUnicode_CompareWithASCIIString(name, "_cache") != 0 || !PyLong_CheckExact(key)) continue;
+      loggers.push_back(level->base->base->base);
+      levels.push_back(key);
+    }
+    if (loggers.empty()) return;
+    GuardTree places(set_, loggers);  // of no guards yet
+    if (!places.check(finding_->frame, GlobalState::current())) return;
+    std::vector<PyRef> found;
+    for (size_t i = 0; i < loggers.size(); ++i) found.push_back(PyRef::borrow(places.output(i)));
+    const auto asUsual = [](PyObject* o, const char* method, const char* usual) { return _PyType_Lookup(Py_TYPE(o), internedName(method)) == torchObject(usual); };
+    for (size_t i = 0; i < found.size(); ++i) {
+      PyObject* logger = found[i].get();
+      // What a class of the program's would do is not known.
+      if (logger && asUsual(logger, "isEnabledFor", "logging.Logger.isEnabledFor") && asUsual(logger, "getEffectiveLevel", "logging.Logger.getEffectiveLevel"))
+        PyRef::steal(PyObject_CallMethodOneArg(logger, internedName("isEnabledFor"), levels[i]));
+      PyErr_Clear();
+    }
   }
 
   /// Code that has no name is that of the function that lies where it lay, if it is the same by its digest.
@@ -590,6 +622,10 @@ class Reader {
         expected = now.get();
       } else if (!predicate->fits(value, expected)) {
         throw ArchiveError("a question that is none");
+      } else if (predicate->expectedOf) {
+        now = predicate->expectedOf(value, expected);
+        if (!now) refuse(std::string(predicate->name) + " of " + guard.source->str() + " cannot be asked");
+        expected = now.get();
       }
       guard.predicate = predicate->holds;
     }

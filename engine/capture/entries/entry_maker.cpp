@@ -18,6 +18,7 @@
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/substitutes.h"
@@ -635,12 +636,17 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptPlace::Candidate& candidate, std
   const int64_t start = nowNs();
   finishEntry(*entry, std::move(candidate.segment));
   const FrameView view = viewOf(state_);
-  if (!entry->guards->check(view, now_)) {
+  const auto holds = [&] {
+    if (entry->guards->check(view, now_)) return true;
     const GuardFailure failure = entry->guards->explain(view, now_);
-    if (failure.index <= furthest) return nullptr;
+    if (failure.index <= furthest) return false;
     furthest = failure.index;
     why = failure.guard + ": expected " + failure.expected + ", found " + failure.found;
-    return nullptr;
+    return false;
+  };
+  {
+    const CachesMayLack yet;
+    if (!holds()) return nullptr;
   }
   const auto facts = CaptureFacts::read(candidate.facts);
   if (std::string other = !facts ? "it does not say what it was captured from" : differentChoice(*entry, *facts, point_, symbols_.rules.automatic); !other.empty()) {
@@ -648,6 +654,8 @@ std::shared_ptr<Entry> EntryMaker::recalled(KeptPlace::Candidate& candidate, std
     furthest = std::numeric_limits<int64_t>::max();
     return nullptr;
   }
+  // Only now is it known that the program would ask them.
+  if (why = askLackingCaches(entry->guards->guards()); !why.empty() || !holds()) return nullptr;
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);
   if (const std::shared_ptr<const aot::AotModule> graph = candidate.readGraph()) {
     e.captureNs = nowNs() - start;

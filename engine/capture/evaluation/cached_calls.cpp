@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/torch_warnings.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/guards/guard_tree.h"
 
 namespace fusebox::capture {
 
@@ -77,12 +78,30 @@ PyObject* resultOf(PyObject* entry) {
   return isLink ? reinterpret_cast<LinkObject*>(entry)->result : entry;
 }
 
-/// `expected`: the dict of a cache, a key, and what it remembered under it.
-bool stillCached(PyObject*, PyObject* expected) {
-  PyObject* entry = PyDict_GetItemWithError(PyTuple_GET_ITEM(expected, 0), PyTuple_GET_ITEM(expected, 1));
-  PyErr_Clear();
-  return entry && resultOf(entry) == PyTuple_GET_ITEM(expected, 2);
-}
+/// Of the tuple that stillCached() is given.
+enum Expected : Py_ssize_t { kResults, kKey, kResult, kPositional, kNamed, kExpected };
+
+PyObject* partOf(PyObject* expected, Expected part) { return PyTuple_GET_ITEM(expected, part); }
+
+thread_local int mayLack = 0;
+
+/// The arguments of a call as they lie in two tuples.
+struct KeptArguments {
+  KeptArguments(PyObject* positional, PyObject* named) : count(static_cast<size_t>(PyTuple_GET_SIZE(positional))) {
+    for (size_t i = 0; i < count; ++i) all.push_back(PyTuple_GET_ITEM(positional, static_cast<Py_ssize_t>(i)));
+    const Py_ssize_t names = PyTuple_GET_SIZE(named);
+    if (names > 0) kwNames = PyRef::steal(PyTuple_New(names));
+    for (Py_ssize_t i = 0; i < names; ++i) {
+      PyTuple_SET_ITEM(kwNames.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyTuple_GET_ITEM(named, i), 0)));
+      all.push_back(PyTuple_GET_ITEM(PyTuple_GET_ITEM(named, i), 1));
+    }
+  }
+  CallArguments arguments() const { return {all.data(), count, kwNames.get()}; }
+
+  size_t count;
+  std::vector<PyObject*> all;
+  PyRef kwNames;
+};
 
 /// Identity is equality for it, and its hash is its address.
 bool comparesByIdentity(PyObject* o) {
@@ -121,7 +140,69 @@ RaisedAhead& raisedAhead() {
   return *raised;
 }
 
+/// The real call for a result that the cache lacks; the program's own finds it then, which is no hit. Null: the function raised, which the program's
+/// call will raise; or, without `raised`, something that is no business of the program's is raised now.
+PyRef callAhead(PyObject* wrapper, CacheObject* cache, const PyRef& key, const CallArguments& a, bool& raised) {
+  PyRef result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+  if (!result && (raised = PyErr_ExceptionMatches(PyExc_Exception))) raisedAhead() = {PyRef::borrow(wrapper), key, takeException()};
+  if (result) --cache->hits;
+  return result;
+}
+
+bool isFull(const CacheObject& cache) { return cache.most >= 0 && PyDict_GET_SIZE(cache.results) >= cache.most; }
+
 }  // namespace
+
+bool stillCached(PyObject*, PyObject* expected) {
+  PyObject* entry = PyDict_GetItemWithError(partOf(expected, kResults), partOf(expected, kKey));
+  const bool failed = PyErr_Occurred();
+  PyErr_Clear();
+  return entry ? sameConstant(resultOf(entry), partOf(expected, kResult)) : mayLack > 0 && !failed;
+}
+
+PyRef writtenOfCached(PyObject*, PyObject* expected) {
+  return PyRef::steal(PyTuple_Pack(3, partOf(expected, kResult), partOf(expected, kPositional), partOf(expected, kNamed)));
+}
+
+bool isCached(PyObject* wrapper, PyObject* written) {
+  if (std::string_view(Py_TYPE(wrapper)->tp_name) != "functools._lru_cache_wrapper" || !PyTuple_CheckExact(written) || PyTuple_GET_SIZE(written) != 3) return false;
+  PyObject *positional = PyTuple_GET_ITEM(written, 1), *named = PyTuple_GET_ITEM(written, 2);
+  if (!PyTuple_CheckExact(positional) || !PyTuple_CheckExact(named)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(named); ++i) {
+    PyObject* pair = PyTuple_GET_ITEM(named, i);
+    if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0))) return false;
+  }
+  return true;
+}
+
+PyRef expectedOfCached(PyObject* wrapper, PyObject* written) {
+  const CacheObject* cache = cacheOf(wrapper);
+  if (!cache) return {};
+  PyObject *positional = PyTuple_GET_ITEM(written, 1), *named = PyTuple_GET_ITEM(written, 2);
+  const PyRef key = keyOf(*cache, KeptArguments(positional, named).arguments());
+  return PyRef::steal(PyTuple_Pack(kExpected, cache->results, key.get(), PyTuple_GET_ITEM(written, 0), positional, named));
+}
+
+CachesMayLack::CachesMayLack() { ++mayLack; }
+CachesMayLack::~CachesMayLack() { --mayLack; }
+
+std::string askLackingCaches(const GuardSet& guards) {
+  for (const Guard& guard : guards.guards()) {
+    if (guard.predicate != stillCached) continue;
+    const PyRef expected = PyRef::borrow(guard.expected.get()), wrapper = PyRef::borrow(guard.source->key.get());
+    CacheObject* cache = expected && wrapper ? cacheOf(wrapper.get()) : nullptr;
+    if (!cache || cache->results != partOf(expected.get(), kResults)) return "functools.lru_cache is laid out in a way that is not known";
+    const PyRef key = PyRef::borrow(partOf(expected.get(), kKey));
+    const int isThere = PyDict_Contains(cache->results, key.get());
+    if (isThere < 0) PyErr_Clear();
+    if (isThere != 0) continue;  // the guard says whether it is what it was
+    if (isFull(*cache)) return "functools.lru_cache holds as many results as it may";
+    const KeptArguments arguments(partOf(expected.get(), kPositional), partOf(expected.get(), kNamed));
+    bool raised = false;
+    if (!callAhead(wrapper.get(), cache, key, arguments.arguments(), raised)) return "the function of functools.lru_cache raises";
+  }
+  return {};
+}
 
 bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
   RaisedAhead& ahead = raisedAhead();
@@ -167,25 +248,24 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     // What it writes would be taken for what the program wrote, and undone.
     if (!ofTypes && (!journal_.entries().empty() || trace_->wroteInputs()))
       breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
-    if (cache->most >= 0 && PyDict_GET_SIZE(cache->results) >= cache->most)
+    if (isFull(*cache))
       breakHere("cached function", "functools.lru_cache holds as many results as it may");
     if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
+    bool raised = false;
     {
       NotCompiling flag;
       trace::NoTrace off;
       const KeptWarnings::Pass heard;
-      result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+      result = callAhead(wrapper, cache, key, a, raised);
     }
     if (!result) {
-      if (!PyErr_ExceptionMatches(PyExc_Exception)) return {};
-      raisedAhead() = {PyRef::borrow(wrapper), key, takeException()};
+      if (!raised) return {};
       breakHere("cached function", "the function of functools.lru_cache raises");
     }
     if (resultOf(PyDict_GetItemWithError(cache->results, key.get())) != result.get()) {
       PyErr_Clear();
       breakHere("cached function", "functools.lru_cache does not keep the result of a call");
     }
-    --cache->hits;
   }
   const PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
@@ -194,7 +274,10 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   Guard remembered;
   remembered.kind = GuardKind::Custom;
   remembered.source = sources().pinned(wrapper);
-  remembered.expected = PyRef::steal(PyTuple_Pack(3, cache->results, key.get(), result.get()));
+  const PyRef named = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.keywords())));
+  for (size_t i = 0; i < a.keywords(); ++i)
+    PyTuple_SET_ITEM(named.get(), static_cast<Py_ssize_t>(i), PyTuple_Pack(2, a.keywordName(i), a.args[a.positional + i]));
+  remembered.expected = PyRef::steal(PyTuple_Pack(kExpected, cache->results, key.get(), result.get(), args.get(), named.get()));
   remembered.predicate = stillCached;
   remembered.text = "remembered result";
   remembered.place = Evaluation::place();

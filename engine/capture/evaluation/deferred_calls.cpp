@@ -1,4 +1,6 @@
 // Calls that are put off until after the graph, in their place among the effects.
+#include "engine/capture/evaluation/deferred_calls.h"
+
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_warnings.h"
@@ -7,20 +9,16 @@ namespace fusebox::capture {
 
 namespace {
 
-/// A function that calls what it is given, from a frame with the name, file, line and globals of `frame`.
-PyRef callerAt(const Frame& frame) {
+PyCodeObject* plainCaller() {
   static Once<PyObject*> plainCode;
-  PyObject* plain = plainCode.get([] {
+  return reinterpret_cast<PyCodeObject*>(plainCode.get([] {
     PyRef globals = PyRef::steal(PyDict_New());
     return PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get());
-  });
-  PyRef replace = PyRef::steal(PyObject_GetAttrString(plain, "replace")), none = PyRef::steal(PyTuple_New(0));
-  PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", frame.code()->co_name, "co_qualname", frame.code()->co_qualname,
-                                             "co_filename", frame.code()->co_filename, "co_firstlineno", frame.line()));
-  PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
-  PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), frame.globals)) : PyRef();
-  PyErr_Clear();
-  return made;
+  }));
+}
+
+PyRef callerAt(const Frame& frame) {
+  return capture::callerAt(frame.code()->co_name, frame.code()->co_qualname, frame.code()->co_filename, frame.line(), frame.globals);
 }
 
 /// Whether an exception at an instruction reaches a handler that is more than the end of a `with` block.
@@ -42,6 +40,23 @@ bool isCovered(const DecodedCode& code, int pc) {
 }
 
 }  // namespace
+
+PyRef callerAt(PyObject* name, PyObject* qualname, PyObject* file, int line, PyObject* globals) {
+  PyCodeObject* plain = plainCaller();
+  PyRef replace = PyRef::steal(plain ? PyObject_GetAttrString(reinterpret_cast<PyObject*>(plain), "replace") : nullptr), none = PyRef::steal(PyTuple_New(0));
+  PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", name, "co_qualname", qualname, "co_filename", file, "co_firstlineno", line));
+  PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
+  PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), globals)) : PyRef();
+  PyErr_Clear();
+  return made;
+}
+
+bool isCaller(PyObject* function) {
+  if (!PyFunction_Check(function)) return false;
+  PyCodeObject* plain = plainCaller();
+  PyErr_Clear();
+  return plain && reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_consts == plain->co_consts;
+}
 
 bool Evaluation::insideTry() const {
   for (const Frame* f = frame_; f; f = f->caller)

@@ -309,17 +309,31 @@ PyRef Evaluation::tracebackOf(PyObject* exception) {
 
 void Evaluation::guardWritesAgainstAliases() {
   using Pair = std::pair<PyObject*, const Source*>;
-  std::vector<Pair> distinct;
+  struct OfOneType {
+    std::vector<Pair> written, known;  // what is known is there once
+  };
+  std::unordered_map<PyTypeObject*, OfOneType> types;
   for (const Journal::Entry& entry : journal_.entries()) {
     PyObject* written = entry.owner ? entry.owner.get() : entry.container.get();
     const Source* source = entry.owner ? entry.ownerSource : entry.source;
-    if (!source || source->kind == Source::Kind::Pinned) continue;
-    const size_t before = distinct.size();
-    for (const auto& [object, origin] : origins_.all())
-      if (object != written && Py_TYPE(object) == Py_TYPE(written) && origin.source && !origin.owner &&
-          origin.source->kind != Source::Kind::Pinned)
-        distinct.emplace_back(object, origin.source);
-    if (distinct.size() != before) distinct.emplace_back(written, source);
+    if (source && source->kind != Source::Kind::Pinned) types[Py_TYPE(written)].written.emplace_back(written, source);
+  }
+  if (types.empty()) return;
+  for (const auto& [object, origin] : origins_.all()) {
+    if (!origin.source || origin.owner || origin.source->kind == Source::Kind::Pinned) continue;
+    if (const auto type = types.find(Py_TYPE(object)); type != types.end()) type->second.known.emplace_back(object, origin.source);
+  }
+  std::vector<Pair> distinct;
+  const auto addThoseBeside = [&](const std::vector<Pair>& these, const std::vector<Pair>& others) {
+    if (others.empty()) return;
+    PyObject* one = others.front().first;
+    const bool areMany = std::any_of(others.begin(), others.end(), [&](const Pair& p) { return p.first != one; });
+    for (const Pair& p : these)
+      if (areMany || p.first != one) distinct.push_back(p);
+  };
+  for (const auto& [type, objects] : types) {
+    addThoseBeside(objects.known, objects.written);
+    addThoseBeside(objects.written, objects.known);
   }
   std::sort(distinct.begin(), distinct.end(), [](const Pair& a, const Pair& b) { return a.second->id < b.second->id; });
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());

@@ -1,5 +1,6 @@
 #include "engine/capture/rules/kept_predicates.h"
 
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
@@ -41,6 +42,7 @@ constexpr KeptPredicate kPredicates[] = {
     {"set elements", sameSetElements, isTuple, true},
     {"defaults", sameDefaults, isFunction, true, defaultsNow},
     {"namespace", sameNamespace, isNamespace, true, namespaceNow},
+    {"remembered", stillCached, isCached, true, nullptr, writtenOfCached, expectedOfCached},
 };
 
 }  // namespace

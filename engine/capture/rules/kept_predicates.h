@@ -28,6 +28,9 @@ struct KeptPredicate {
   bool ofProgram = false;  ///< asks what the program's objects are
   /// What is expected of `value` in this process, where that cannot be written down; null: it can. An empty answer: nothing is.
   PyRef (*expectedNow)(PyObject* value) = nullptr;
+  /// What is written down of what is expected, and what is expected in this process of what was written; null: the same. An empty answer: nothing is.
+  PyRef (*written)(PyObject* value, PyObject* expected) = nullptr;
+  PyRef (*expectedOf)(PyObject* value, PyObject* written) = nullptr;
 };
 /// Null for all others. `ofProgram`: also those that mean something only where the program is the same.
 const KeptPredicate* keptPredicateOf(GuardPredicate holds, PyObject* value, bool ofProgram);

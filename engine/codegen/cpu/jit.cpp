@@ -7,7 +7,9 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -27,6 +29,7 @@ namespace fusebox::codegen::cpu {
 namespace {
 
 constexpr int kOptimisedTier = 1;
+constexpr int kBackgroundNice = 5;  // a quarter of a core that another thread wants too: optimised code is worth having soon
 
 int64_t now() {
   using namespace std::chrono;
@@ -76,6 +79,9 @@ class OrcJit final : public Jit {
     std::unique_ptr<llvm::TargetMachine> machine;
   };
   Result<std::unique_ptr<Built>> build(Entry& entry, int tier, bool withLines);
+  Result<std::unique_ptr<llvm::TargetMachine>> takeMachine(int tier);
+  /// After a compilation that went well: one that LLVM gave up is its machine's last.
+  void giveBack(int tier, std::unique_ptr<llvm::TargetMachine> machine);
   Result<void> makeText(Entry& entry, int tier, KernelText& text, std::string& object);
   Result<void> compileTier(Entry& entry, int tier);
   Result<KernelFunction> link(llvm::SmallVector<char, 0> object, const std::string& symbol);
@@ -89,6 +95,8 @@ class OrcJit final : public Jit {
   TargetTraits traits_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
+  std::mutex machinesMutex_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> machines_[2];  // by tier, not in use; reading what a processor has takes longer than a small kernel
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by canonical text
   std::deque<std::function<void()>> queue_;
   std::condition_variable wake_, idle_;
@@ -118,8 +126,27 @@ Result<void> OrcJit::start() {
                                             llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   if (auto error = jit_->getMainJITDylib().define(absoluteSymbols(std::move(symbols))))
     return fail(ErrorCode::Internal, "cannot define run-time symbols", why(std::move(error)));
+  giveBack(kOptimisedTier, std::move(*probe));
   if (options_.background) worker_ = std::thread([this] { work(); });
   return {};
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> OrcJit::takeMachine(int tier) {
+  {
+    std::lock_guard lock(machinesMutex_);
+    auto& idle = machines_[tier >= kOptimisedTier];
+    if (!idle.empty()) {
+      std::unique_ptr<llvm::TargetMachine> machine = std::move(idle.back());
+      idle.pop_back();
+      return machine;
+    }
+  }
+  return makeTargetMachine(options_.target, tier >= kOptimisedTier);
+}
+
+void OrcJit::giveBack(int tier, std::unique_ptr<llvm::TargetMachine> machine) {
+  std::lock_guard lock(machinesMutex_);
+  machines_[tier >= kOptimisedTier].push_back(std::move(machine));
 }
 
 void OrcJit::stop() {
@@ -133,7 +160,7 @@ void OrcJit::stop() {
 }
 
 Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier, bool withLines) {
-  auto machine = makeTargetMachine(options_.target, tier >= kOptimisedTier);
+  auto machine = takeMachine(tier);
   if (!machine) return tl::unexpected(machine.error());
   auto built = std::make_unique<Built>();
   built->machine = std::move(*machine);
@@ -179,6 +206,7 @@ Result<void> OrcJit::compileTier(Entry& entry, int tier) {
   if (isKept) ir = printedModule(planOf(entry).str(), *(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
+  giveBack(tier, std::move((*built)->machine));
   std::string bytes(object->begin(), object->end());
   auto function = link(std::move(*object), entry.symbol);
   if (!function) return tl::unexpected(function.error());
@@ -397,6 +425,8 @@ void OrcJit::later(std::function<void()> work) {
 }
 
 void OrcJit::work() {
+  // The program, which has code already, goes first where there are fewer cores than threads that want one. On Linux this is the thread's own.
+  setpriority(PRIO_PROCESS, 0, std::min(getpriority(PRIO_PROCESS, 0) + kBackgroundNice, 19));
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });

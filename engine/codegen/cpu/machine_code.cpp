@@ -17,7 +17,7 @@ namespace fusebox::codegen::cpu {
 namespace {
 
 /// Where this thread's fatal errors go. LLVM's state of the failed compilation is abandoned (leaked), which is safe because every
-/// compilation has a context and a target machine of its own.
+/// compilation has a context of its own, and a target machine that is never used again.
 thread_local std::jmp_buf* fatalTarget = nullptr;
 thread_local char fatalMessage[512];
 

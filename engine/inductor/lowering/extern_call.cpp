@@ -89,15 +89,16 @@ Operation::Order orderOf(const graph::Node& node) {
 BufferId Lowering::viewBuffer(BufferId base, const TensorMeta& meta, const SymExpr& offset) {
   const LoweredBuffer& b = out_.buffers[static_cast<size_t>(base)];
   if (offset == SymExpr(0) && allStridesEqual(b.meta, meta)) return base;
-  for (const LoweredBuffer& v : out_.buffers) {
-    bool same = v.kind == LoweredBuffer::Kind::View && v.base == base && v.meta.storageOffset == offset &&
-                allStridesEqual(v.meta, meta);
-    if (same) return v.id;
+  std::vector<BufferId>& views = views_[base];
+  for (const BufferId id : views) {
+    const graph::TensorMeta& v = out_.buffers[static_cast<size_t>(id)].meta;
+    if (v.storageOffset == offset && allStridesEqual(v, meta)) return id;
   }
   TensorMeta m = meta;
   m.storageOffset = offset;
   BufferId id = newBuffer(LoweredBuffer::Kind::View, m, {});
   out_.buffers[static_cast<size_t>(id)].base = base;
+  views.push_back(id);
   return id;
 }
 

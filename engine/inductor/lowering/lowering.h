@@ -171,6 +171,7 @@ class Lowering {
   std::vector<std::vector<LazyTensor>> values_;
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
+  std::unordered_map<BufferId, std::vector<BufferId>> views_;  ///< by base
   std::vector<char> isReadWhole_;  ///< by node
   int64_t randomStreams_ = 0;
   graph::NodeId lastRaising_ = -2;  ///< the last node that data may make raise; -2: not looked for yet

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "engine/graph/operator_facts.h"
@@ -12,6 +14,24 @@ using graph::Node;
 /// Reading uninitialised memory twice gives two values; it is not worth sharing either.
 bool mayMerge(const Node& n) {
   return n.kind == graph::NodeKind::Call && !graph::isOrdered(n) && !graph::factsOf(n).uninitialised;
+}
+
+/// Equal for calls with equal keys; hashes of operands, not their texts.
+size_t hashOf(const graph::ArgumentList& args, const GraphCopy& copy, size_t seed) {
+  const auto mix = [&](size_t value) { seed = (seed ^ value) * 0x9E3779B97F4A7C15u + (seed >> 29); };
+  for (const graph::Argument& a : args) {
+    mix(a.value.index());
+    if (const auto* value = a.as<graph::ValueRef>()) {
+      const graph::ValueRef mapped = copy.mapped(*value);
+      mix(static_cast<size_t>(mapped.node) << 16 ^ static_cast<size_t>(mapped.output));
+    } else if (const auto* list = a.as<graph::ArgumentList>()) {
+      mix(list->size());
+      seed = hashOf(*list, copy, seed);
+    } else if (const auto* number = a.as<int64_t>()) {
+      mix(static_cast<size_t>(*number));
+    }
+  }
+  return seed;
 }
 
 std::string keyOf(const std::string& op, const graph::ArgumentList& args) {
@@ -40,7 +60,7 @@ bool sameOutputs(const Node& a, const Node& b) {
 PassResult eliminateCommonSubexpressions(const Graph& graph) {
   // A value whose memory the caller will see stays its own: eager gave two tensors.
   std::vector<bool> visible = reachesOutputByViews(graph);
-  std::unordered_map<std::string, graph::NodeId> known;
+  std::unordered_multimap<size_t, graph::NodeId> known;  // the first of each kind, by hash
   GraphCopy copy(graph);
   int merged = 0;
   for (const Node& n : graph.nodes()) {
@@ -48,12 +68,19 @@ PassResult eliminateCommonSubexpressions(const Graph& graph) {
       copy.keep(n);
       continue;
     }
-    auto [it, fresh] = known.try_emplace(keyOf(n.op, copy.mappedArgs(n)), n.id);
-    const Node& first = graph.node(it->second);
-    if (fresh || !sameOutputs(first, n)) {
+    const size_t hash = hashOf(n.args, copy, std::hash<std::string>()(n.op));
+    const auto [from, to] = known.equal_range(hash);
+    const std::string key = from == to ? std::string() : keyOf(n.op, copy.mappedArgs(n));
+    const auto same = std::find_if(from, to, [&](const auto& entry) {
+      const Node& other = graph.node(entry.second);
+      return other.op == n.op && keyOf(other.op, copy.mappedArgs(other)) == key;
+    });
+    if (same == to) known.emplace(hash, n.id);
+    if (same == to || !sameOutputs(graph.node(same->second), n)) {
       copy.keep(n);
       continue;
     }
+    const Node& first = graph.node(same->second);
     std::vector<graph::ValueRef> values;
     for (size_t i = 0; i < n.outputs.size(); i++) values.push_back(copy.mapped({first.id, static_cast<int32_t>(i)}));
     copy.replace(n, std::move(values));

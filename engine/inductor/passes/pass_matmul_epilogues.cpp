@@ -44,7 +44,9 @@ bool showsSameNumbers(const Node& n) { return isView(n) && !graph::factsOf(n).re
 /// Pairs of a product and the activation that goes into its epilogue.
 class Pairs {
  public:
-  explicit Pairs(const Graph& graph) : graph_(graph), users_(graph.users()) {
+  explicit Pairs(const Graph& graph) : graph_(graph) {
+    if (std::none_of(graph.nodes().begin(), graph.nodes().end(), isLibrarysActivation)) return;
+    users_ = graph.users();
     for (const Node& n : graph.nodes())
       if (isLibrarysActivation(n) && onlyProductsRead(n)) pair(n);
   }
@@ -78,7 +80,7 @@ class Pairs {
   }
 
   const Graph& graph_;
-  const std::vector<std::vector<NodeId>> users_;
+  std::vector<std::vector<NodeId>> users_;
 };
 
 }  // namespace

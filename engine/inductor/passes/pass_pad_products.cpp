@@ -237,7 +237,8 @@ class Padding {
 
 /// Products with zeros at the ends of their operands, where that is faster by what was measured.
 PassResult padProducts(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return formOf(n) != nullptr; }) ? Padding(graph).run() : PassResult();
+  const auto isCandidate = [](const Node& n) { return formOf(n) && n.outputs[0].tensor.device.kind == graph::DeviceKind::Cuda; };
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), isCandidate) ? Padding(graph).run() : PassResult();
 }
 
 }  // namespace fusebox::inductor

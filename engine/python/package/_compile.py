@@ -8,8 +8,8 @@ from typing import Callable, Optional, Union
 
 import torch
 
-from . import (_compile_debug, _config, _ddp_buckets, _graph_passes, _logs, _rank_agreement, _records, _settings_record,
-               _structured_trace)  # noqa: F401  _records and the logs hear of compiling from now on
+from . import (_compile_debug, _config, _ddp_buckets, _graph_passes, _kept_captures, _logs, _rank_agreement, _records, _settings_record,
+               _structured_trace)  # noqa: F401  _records and the logs hear of compiling from now on; the engine calls _kept_captures
 from ._engine_access import GraphBreakError, _engine
 from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
 from ._unused_options import loaded_config, once, tell_unused, tell_unused_settings

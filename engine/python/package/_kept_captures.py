@@ -5,15 +5,10 @@ import sys
 
 from . import _settings_table
 from ._config import config
-from ._program_names import MISSING, Unnamed, code_parts, difference, digest_of, facts_of, form_of, is_named, object_of
+from ._program_names import MISSING, Unnamed, difference, facts_of, form_of, object_of, plain_form  # noqa: F401  the engine asks for plain_form
 
 # What never changes a capture, or is a part of its key already.
 _OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
-
-
-def code_digest(code):
-    """Of code and of the lines that it stands on, which captures name."""
-    return digest_of(code_parts(code, lines=True))
 
 
 # Libraries whose functions of C are called while capturing, or whose operators are in graphs.
@@ -36,8 +31,20 @@ def name_of(value):
         return ""
 
 
+def _only_class(base, module, qualname):
+    """The class that no module holds (it was made in a function), where its base has one such subclass; MISSING: there is none, or another as well."""
+    found = [one for one in type.__subclasses__(base) if _label(one) == (module, qualname)]
+    return found[0] if len(found) == 1 else MISSING
+
+
+def _label(cls):
+    """Without running the program's code."""
+    return type.__dict__["__dict__"].__get__(cls).get("__module__"), type.__dict__["__qualname__"].__get__(cls)
+
+
 class Names:
-    """Names of the objects of one capture: those that every process knows, and what the classes hold whose attributes it read."""
+    """Names of the objects of one capture: those that every process knows, classes that are the only ones of their name, and what the classes hold
+    whose attributes it read."""
 
     def __init__(self, followed):
         self._held, self._keep = {}, []  # attributes of classes, by address
@@ -58,10 +65,14 @@ class Names:
         try:
             return form_of(value)
         except Unnamed:
+            if isinstance(value, type):
+                base, (module, qualname) = type.__dict__["__base__"].__get__(value), _label(value)
+                if isinstance(module, str) and _only_class(base, module, qualname) is value:
+                    return ["class", self._form(base), module, qualname]
             if id(value) not in self._held:
                 raise
             kind, base, name = self._held[id(value)]
-            return [kind, form_of(base), name]
+            return [kind, self._form(base), name]
 
     def knows(self, value):
         try:
@@ -73,22 +84,25 @@ class Names:
     def text(self, objects):
         """By which found() finds these objects, and sees whether what the capture followed is as it was."""
         for value, _ in self._followed:
-            if not is_named(value):
+            if not self.knows(value):
                 raise RuntimeError(f"{value!r} has no name outside of this process")
-        return json.dumps([[self._forms[id(value)][1] if id(value) in self._forms else self._form(value) for value in objects], facts_of(self._followed, lines=True)])
+        forms = [self._forms[id(value)][1] if id(value) in self._forms else self._form(value) for value in objects]
+        return json.dumps([forms, facts_of(self._followed, lines=True, form_of=self._form)])
 
 
 def _object(form):
-    if form[0] != "attribute":
+    if form[0] not in ("attribute", "class"):
         return object_of(form)
-    base = object_of(form[1])
-    return base.__dict__.get(form[2], MISSING) if isinstance(base, type) else MISSING
+    base = _object(form[1])
+    if not isinstance(base, type):
+        return MISSING
+    return base.__dict__.get(form[2], MISSING) if form[0] == "attribute" else _only_class(base, *form[2:])
 
 
 def found(text):
     """The objects; a text says why they are not there, or not what they were."""
     forms, facts = json.loads(text)
-    if problem := difference(facts, lines=True):
+    if problem := difference(facts, lines=True, object_of=_object):
         return problem
     objects = [_object(form) for form in forms]
     for form, value in zip(forms, objects):

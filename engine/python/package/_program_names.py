@@ -5,7 +5,6 @@ or executed."""
 
 import enum
 import functools
-import hashlib
 import importlib
 import inspect
 import json
@@ -15,6 +14,8 @@ import sys
 import types
 
 import torch
+
+from ._engine_access import _engine
 
 ALL = ["*"]  # attributes of a class
 MISSING = NotImplemented  # an object that this process does not have
@@ -179,6 +180,8 @@ def form_of(value):
             return ["name", module, name]
         if (way := _way_to(value, found)) is not None:
             return ["part", module, name, way]
+    if kind is types.FunctionType and (parts := _engine.caller_parts(value)):
+        return ["caller", *parts[:4], form_of(parts[4])]
     raise Unnamed
 
 
@@ -197,7 +200,7 @@ def _code_form(code):
         if getattr(module, "__file__", None) == code.co_filename or getattr(module, "__name__", None) == "__main__":
             function = _find(module.__name__, code.co_qualname) if "<" not in code.co_qualname else MISSING
             if isinstance(function, types.FunctionType) and function.__code__ is code:
-                return ["code", module.__name__, code.co_qualname, digest_of(code_parts(code))]
+                return ["code", module.__name__, code.co_qualname, digest_of(code)]
     raise Unnamed
 
 
@@ -260,80 +263,87 @@ def object_of(form):
         return _operator(rest)
     if kind == "code":
         function = _find(rest[0], rest[1])
-        same = isinstance(function, types.FunctionType) and digest_of(code_parts(function.__code__)) == rest[2]
+        same = isinstance(function, types.FunctionType) and digest_of(function.__code__) == rest[2]
         return function.__code__ if same else MISSING
+    if kind == "caller":
+        namespace = object_of(rest[4])
+        return MISSING if namespace is MISSING else _engine.caller_at(*rest[:4], namespace)
     raise ValueError("an unknown kind of object")
 
 
 # --- whether the program is still the same ---
 
-def _plain(value, lines=False):
-    if isinstance(value, types.CodeType):
-        return code_parts(value, lines)
+def plain_form(value):
+    """What stands in a digest for an object that is neither text, number nor code."""
     try:
         return form_of(value)
     except (Unnamed, RecursionError):
         return ["of", type(value).__qualname__]
 
 
-def code_parts(code, lines=False):
-    """What code is; with `lines`, where it stands too."""
-    place = [code.co_filename, code.co_firstlineno, code.co_linetable.hex()] if lines else []
-    return [*place, code.co_code.hex(), [_plain(constant, lines) for constant in code.co_consts], list(code.co_names), list(code.co_varnames),
-            list(code.co_freevars), list(code.co_cellvars), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
-            code.co_exceptiontable.hex()]
+def digest_of(parts, lines=False):
+    """Of lists of plain values and of code; with `lines`, also of where the code stands."""
+    return _engine.digest_of(parts, lines, plain_form)
 
 
-def digest_of(parts):
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+_LEAVES = (types.NoneType, bool, int, float, complex, str, bytes, types.CodeType)
 
 
-def _function_parts(function, lines):
+def _leaf(value):
+    return value if type(value) in _LEAVES else plain_form(value)
+
+
+def _function_parts(function):
     keywords = function.__kwdefaults__ or {}
-    return [code_parts(function.__code__, lines), [_plain(value) for value in function.__defaults__ or ()],
-            [[name, _plain(value)] for name, value in sorted(keywords.items())]]
+    return [function.__code__, [_leaf(value) for value in function.__defaults__ or ()], [[name, _leaf(value)] for name, value in sorted(keywords.items())]]
 
 
-def _attribute_parts(value, lines):
+def _attribute_parts(value):
     if isinstance(value, (staticmethod, classmethod)):
-        return [type(value).__name__, _attribute_parts(value.__func__, lines)]
+        return [type(value).__name__, _attribute_parts(value.__func__)]
     if isinstance(value, property):
-        return ["property", *(_attribute_parts(part, lines) for part in (value.fget, value.fset, value.fdel))]
-    return _function_parts(value, lines) if isinstance(value, types.FunctionType) else _plain(value, lines)
+        return ["property", *(_attribute_parts(part) for part in (value.fget, value.fset, value.fdel))]
+    return _function_parts(value) if isinstance(value, types.FunctionType) else _leaf(value)
 
 
 def _digest(value, names, lines):
     """Of a function's code, or of those attributes of a class."""
     if isinstance(value, types.FunctionType):
-        parts = _function_parts(value, lines)
+        parts = _function_parts(value)
     else:
         bases = type.__dict__["__mro__"].__get__(value)
         parts = [[base.__qualname__ for base in bases]]
         if names == ALL:
-            parts += [[name, _attribute_parts(part, lines)] for base in bases if base is not object for name, part in base.__dict__.items()]
+            parts += [[name, _attribute_parts(part)] for base in bases if base is not object for name, part in base.__dict__.items()]
         for name in names if names != ALL else ():
             owner = next((base for base in bases if name in base.__dict__), None)
-            parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name], lines)])
-    return digest_of(parts)
+            parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name])])
+    return digest_of(parts, lines)
 
 
-def facts_of(followed, lines=False):
+def facts_of(followed, lines=False, form_of=form_of):
     """Digests of what the capture relied on, where a loading process can look it up; with `lines`, also of where code stands."""
     facts = {}
     for value, names in followed:
-        if is_named(value) and (isinstance(value, types.FunctionType) or names is not None):
+        if isinstance(value, types.FunctionType) or names is not None:
+            try:
+                form = form_of(value)
+            except (Unnamed, RecursionError):
+                continue
             names = [] if names is None else ALL if None in names else sorted(names)
-            facts[json.dumps([form_of(value), names])] = _digest(value, names, lines)
+            facts[json.dumps([form, names])] = _digest(value, names, lines)
     return [[*json.loads(key), digest] for key, digest in facts.items()]
 
 
-def difference(facts, lines=False):
+def difference(facts, lines=False, object_of=object_of):
     """Which of these functions and classes is not what it was; None: all are."""
     for form, names, digest in facts:
         value = object_of(form)
         if value is MISSING:
+            if isinstance(form[1], list):
+                return f"{form[-1]} is not there"
             if form[1] in sys.modules and form[1] != "__main__":
                 return f"{form[1]} has no {form[2]} any more"
         elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names, lines) != digest:
-            return f"{form[1]}.{form[2]} is not what it was"
+            return f"{'.'.join(part for part in form[1:] if isinstance(part, str))} is not what it was"
     return None

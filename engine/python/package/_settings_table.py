@@ -311,7 +311,13 @@ def changed(module):
     entries, is_default = getattr(config, "_config", None), getattr(config, "_is_default", None)
     if entries is None or is_default is None:
         return {}
-    names = [name for name, entry in entries.items() if entry.alias is None and not entry.hide and not is_default(name)]
+    # Where no value but the default was ever there, PyTorch's own question, ten times as dear, is not asked: every compile asks of hundreds.
+    unset = getattr(sys.modules.get("torch.utils._config_module"), "_UNSET_SENTINEL", object())
+    touched = entries.items()
+    if all(hasattr(next(iter(entries.values()), None), field) for field in ("user_override", "env_value_default", "env_value_force")):
+        touched = [(name, entry) for name, entry in touched
+                   if entry.user_override is not unset or entry.env_value_default is not unset or entry.env_value_force is not unset]
+    names = [name for name, entry in touched if entry.alias is None and not entry.hide and not is_default(name)]
     values = {name: getattr(config, name) for name in names}
     return {name: value for name, value in values.items() if not says_default(entries[name], value)}  # patches that ended leave the default behind
 

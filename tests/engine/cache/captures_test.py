@@ -206,12 +206,67 @@ def main(compile):
         self.assert_taken(self.program(marked))
 
     def test_what_only_a_process_has_is_said(self):
-        text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net = local()")
+        text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net, other = local(), local()")
         found = self.program(text)
         self.assertEqual(found["captures_kept"], 0)
         self.assertEqual([outcome for outcome, _ in found["events"]], ["miss", "bypass"])
         self.assertIn("Local", found["events"][1][1])
         self.assertEqual(self.program(text)["captures_recalled"], 0)
+
+    def test_classes_made_in_functions(self):
+        """One that is the only one of its name is found by it; its methods and attributes are looked at."""
+        text = """
+import torch
+def local(by):
+    class Scale:
+        factor = by
+    class Local(torch.nn.Module):
+        shift = by
+        def forward(self, x):
+            return self.finish(x) + self.shift + Scale.factor
+        def finish(self, x):
+            return torch.relu(x) * 2
+    return Local()
+def main(compile):
+    net = local(2)
+    return [compile(net)(torch.arange(-2.0, 3.0))]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        for old, new in (("* 2", "* 3"), ("shift = by", "shift = by + 1"), ("factor = by", "factor = by + 1"), ("net = local(2)", "net = local(3)"),
+                         ("net = local(2)", "net, other = local(2), local(2)")):
+            self.assert_not_taken(self.program(text.replace(old, new)), "not what it was|not there|expected")
+        self.assert_taken(self.program(text))
+
+    def test_loggers_are_asked_for_levels(self):
+        """What a logger remembers of a level is there as soon as a capture that asked it lies in the cache; what a class of the program's does is
+        not done for that."""
+        text = """
+import logging, os
+import torch
+logger = logging.getLogger("program")
+logger.setLevel(int(os.environ.get("LEVEL", "30")))
+class Own(logging.Logger):
+    def getEffectiveLevel(self):
+        ASKED.append(1)
+        return 30
+ASKED, own = [], Own("own")
+def inner(x):
+    logger.debug("nothing of %s", "it")
+    if "OWN" in os.environ:
+        own.debug("nothing either")
+    return x * 2
+def f(x):
+    return inner(x) + 1
+def main(compile):
+    ASKED.clear(), own._cache.clear()
+    return [compile(f)(torch.ones(3)), len(ASKED)]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text, LEVEL="10"), r"_cache\[10\]: expected False, found True")
+        for _ in range(2):
+            self.assertEqual(self.program(text, OWN="1")["captures_recalled"], 0)
 
     def test_operators_of_the_program(self):
         text = """
@@ -274,6 +329,115 @@ def main(compile):
             self.assertEqual(found["captures_recalled"], 0)
             self.assertIn("damaged", " ".join(why for _, why in found["events"]))
         self.assert_taken(self.program(MODEL))
+
+    def test_cached_functions_and_calls_that_are_put_off(self):
+        """A further process asks a cached function that the capture asked, once and only where the rest fits; what is told inside an inlined
+        function comes from a caller of its name and line."""
+        text = """
+import functools, io, logging, os
+import torch
+ASKED, TOLD = [], io.StringIO()
+handler = logging.StreamHandler(TOLD)
+handler.setFormatter(logging.Formatter("%(funcName)s %(lineno)s %(filename)s %(message)s"))
+logger = logging.getLogger("program")
+logger.addHandler(handler)
+logger.propagate = False
+logger.isEnabledFor(logging.WARNING)  # remembers it
+@functools.lru_cache(None)
+def scale(kind, *, by=1):
+    ASKED.append(kind)
+    if kind == "none":
+        raise KeyError(kind)
+    return {"small": 300, "half": 0.5}[kind] * by
+@functools.lru_cache(4)
+def told(log, text):
+    log.warning(text)
+def inner(x, kind):
+    y = x * scale(kind, by=2) + scale(kind)
+    logger.warning("inner")
+    print("printed", file=TOLD)
+    return y
+def f(x, kind):
+    told(logger, "once")
+    return inner(x, kind) + WIDTH
+WIDTH = float(os.environ.get("WIDTH", "1"))
+def main(compile):
+    TOLD.seek(0), TOLD.truncate(), ASKED.clear(), scale.cache_clear(), told.cache_clear()
+    if "BEFORE" in os.environ:
+        told(logger, "once"), scale("small")
+    found = []
+    for kind in os.environ.get("KINDS", "small small").split():
+        try:
+            found.append(compile(f)(torch.arange(4.0), kind))
+        except KeyError as error:
+            found.append(repr(error))
+    return [*found, TOLD.getvalue(), list(ASKED), scale.cache_info(), told.cache_info()]
+"""
+        self.program(text)
+        for environment in ({}, {"BEFORE": "1"}, {"KINDS": "small small small"}):
+            found = self.program(text, **environment)
+            self.assertEqual({outcome for outcome, _ in found["events"]}, {"hit"}, found["events"])
+            self.assertEqual(found["captures_kept"], 0)
+        self.assert_not_taken(self.program(text.replace("300", "400")), "remembered result|scale is not what it was")
+        self.assert_not_taken(self.program(text, WIDTH="2"), "WIDTH")
+        self.program(text, KINDS="half none")
+        self.assertEqual({outcome for outcome, _ in self.program(text, KINDS="half small half")["events"]}, {"hit"})
+
+    def test_what_a_cached_function_gives_is_looked_at(self):
+        text = """
+import functools, os
+import torch
+@functools.lru_cache(2)
+def ask(name):
+    return ANSWERS[name]
+ANSWERS = eval(os.environ.get("ANSWERS", "{'a': (1, 2.0), 'b': torch.float32}"))
+def f(x):
+    return (x + ask("a")[1]).to(ask("b"))
+def main(compile):
+    ask.cache_clear()
+    for name in os.environ.get("BEFORE", "").split():
+        ANSWERS[name] = name
+        ask(name)
+    return [compile(f)(torch.ones(3)), ask.cache_info()]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text, ANSWERS="{'a': (1, 3.0), 'b': torch.float32}"), "remembered result")
+        self.assert_not_taken(self.program(text, ANSWERS="{'a': (1, 2), 'b': torch.float32}"), "remembered result")
+        self.assert_not_taken(self.program(text, ANSWERS="{'a': (1, 2.0), 'b': torch.float64}"), "remembered result")
+        self.assert_not_taken(self.program(text, BEFORE="c d"), "as many results as it may")
+        self.assert_taken(self.program(text))
+
+    def test_digests_of_code(self):
+        """Each of these functions differs from each other one; the same text has the same digest in a process with other hashes, wherever it stands."""
+        bodies = ["return 0", "return False", "return 0.0", "return -0.0", "return 0j", "return -0j", "return None", "return ...", "return ''", "return b''", "return 'é'",
+                  "return '\\u4e00'", "return 1 << 70", "return (1 << 70) + 1", "return (1, 2)", "return (1, (2,))", "return x in {'a', 'b', 'c', 'd'}",
+                  "return x in {'a', 'b', 'c', 'e'}", "return x in ('a', 'b')", "return x.a", "return x.b", "return lambda: x", "return lambda: x + 1", "y = x; return y",
+                  "z = x; return z", "global y; y = x; return y"]
+        text = "import json, fusebox\nfrom fusebox._program_names import digest_of\nBODIES = " + repr(bodies) + """
+def made(body, before=""):
+    names = {}
+    exec(before + f"def f(x):\\n    {body}\\n", names)
+    return names["f"].__code__
+fusebox.compile
+found = [digest_of(made(body)) for body in BODIES]
+assert found == [digest_of(made(body, before="\\n")) for body in BODIES]
+lines = [[digest_of(made(body, before), lines=True) for body in BODIES] for before in ("", "\\n")]
+assert not set(lines[0]) & set(lines[1]) and not set(lines[0]) & set(found)
+deep = None
+for _ in range(1000):
+    deep = [deep]
+try:
+    digest_of(deep)
+    assert False
+except RecursionError:
+    pass
+assert digest_of([object, 1]) != digest_of([int, 1]) and digest_of([object(), 1]) == digest_of([object(), 1])
+print(json.dumps(found))
+"""
+        one, other = (self.process(code=text, PYTHONHASHSEED=seed)[0] for seed in ("1", "2"))
+        self.assertEqual(one, other)
+        self.assertEqual(len(set(one)), len(bodies))
 
 
 if __name__ == "__main__":

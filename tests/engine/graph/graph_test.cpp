@@ -4,9 +4,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "engine/graph/base64.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/serialize.h"
 
 using namespace fusebox::graph;
@@ -192,6 +194,26 @@ class GraphTest : public QObject {
     QCOMPARE(elementSize(DType::Undefined), 0);
     QVERIFY(isFloatingPoint(DType::Float16) && !isIntegral(DType::Bool) && isComplex(DType::Complex64));
     QCOMPARE(std::string(name(DType::Int64)), std::string("int64"));
+  }
+  void factsOfANameThatIsGivenAgain() {
+    const OperatorFacts& first = factsOf("mine::f");
+    QVERIFY(first.foreign && !first.view);
+    for (int i = 0; i < 2000; ++i) QVERIFY(factsOf("mine::f" + std::to_string(i)).foreign && !factsOf("aten::f" + std::to_string(i)).foreign);
+    forgetFacts("mine::f");
+    OperatorFacts other;
+    other.view = true;
+    learnFacts("mine::f", other);
+    QVERIFY(factsOf("mine::f").view && !factsOf("mine::f").foreign && first.foreign);
+    std::thread([] { QVERIFY(factsOf("mine::f").view); }).join();
+  }
+  void namesThatTwoNodesShareAreRefused() {
+    Graph g;
+    for (int i = 0; i < 3; ++i) g.addPlaceholder("x", tensor({2}));
+    g.setOutputs({ValueRef{0}});
+    QVERIFY(g.verify());
+    g.node(2).name = g.node(0).name;
+    const auto read = g.verify();
+    QVERIFY(!read && read.error().message.find("graph node x shares its name") != std::string::npos);
   }
   void usersAndContiguity() {
     Graph g;

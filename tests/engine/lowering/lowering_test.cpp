@@ -1,5 +1,8 @@
 #include <QtTest>
 
+#include <algorithm>
+#include <ctime>
+
 #include "engine/inductor/ir/lowered_graph.h"
 #include "tests/engine/lowering/graph_maker.h"
 
@@ -152,6 +155,23 @@ class LoweringTest : public QObject {
     QCOMPARE(view.base, 1);
     QVERIFY(view.meta.strides[0] == SymExpr(1) && view.meta.strides[1] == SymExpr(8));
     QCOMPARE(g.operations[0].reads, (std::vector<BufferId>{0, 1}));
+  }
+  void viewsOfOneBufferAreShared() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({8, 8})), w = m.input(tensor({8, 8})), other = m.input(tensor({8, 8}));
+    const auto turned = [&](ValueRef of) { return m.call("aten::t", {of}, strided({8, 8}, {1, 8})); };
+    ArgumentList results;
+    for (ValueRef of : {w, other, w}) results.push_back(m.call("aten::mm", {x, turned(of)}, tensor({8, 8})));
+    LoweredGraph g = lowered(m.returning(results));
+    std::vector<BufferId> views;
+    for (const Operation& operation : g.operations) views.push_back(operation.call.args[1].as<ValueRef>()->node);
+    QCOMPARE(views.size(), size_t{3});
+    QVERIFY(views[0] == views[2] && views[0] != views[1]);
+  }
+  void timeGrowsWithTheViewsNotWithTheirSquare() {
+    const double few = timeOfProducts(400), many = timeOfProducts(20000);
+    qInfo("50 times the products: %.1f ms, %.1f ms", few, many);
+    QVERIFY2(many < 150 * few, qPrintable(QString("%1 ms, %2 ms").arg(few).arg(many)));
   }
   void unknownOperatorsSayWhy() {
     GraphMaker m;
@@ -318,6 +338,24 @@ class LoweringTest : public QObject {
     QVERIFY2(has(reasons, "aten::relu: no code for that one"), reasons.c_str());
     // Without options, devices other than the CPU have no code at all.
     for (const Operation& op : lowered(graph).operations) QCOMPARE(op.kind, Operation::Kind::Extern);
+  }
+
+ private:
+  /// Milliseconds of a processor to lower this many products with a view of a weight of their own, the least of a few times.
+  static double timeOfProducts(int count) {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({8, 8}));
+    std::vector<ValueRef> weights;
+    for (int i = 0; i < count; ++i) weights.push_back(m.input(tensor({8, 8})));
+    for (ValueRef w : weights) x = m.call("aten::mm", {x, m.call("aten::t", {w}, strided({8, 8}, {1, 8}))}, tensor({8, 8}));
+    const Graph graph = m.returning({x});
+    double best = 1e18;
+    for (int round = 0; round < 3; ++round) {
+      const std::clock_t start = std::clock();
+      const LoweredGraph g = lowered(graph);
+      best = std::min(best, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    }
+    return best;
   }
 };
 
