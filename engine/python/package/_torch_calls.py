@@ -21,6 +21,7 @@ _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITIO
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
 _SET_GRAD = torch._C._set_grad_enabled
+_GRAD_MODES = torch.autograd.grad_mode.__file__
 # What an operator in place does where its left side is a number.
 _NOT_IN_PLACE = {getattr(operator, "i" + name.rstrip("_")): getattr(operator, name) for name in (
     "add", "and_", "floordiv", "lshift", "matmul", "mod", "mul", "or_", "pow", "rshift", "sub", "truediv", "xor")}
@@ -126,6 +127,7 @@ class _Builder:
         self.data = {}       # a symbol that data decide → (the tensor that has it as a size, which), or (row of ints, element, None)
         self.held = {}       # such a symbol → what holder() gives for it
         self.assumed = []    # what is assumed of these
+        self.switches = set()  # of the gradient mode, by torch.no_grad() and its like
         self.reads = []      # nodes that only give numbers to the program
         self.last_placeholder = None
         self.row = -1
@@ -378,6 +380,8 @@ class _Builder:
             code = linecache.getline(file, line).strip()
             lines.append(f'  File "{file}", line {line}, in {function}\n' + (f"    {code}\n" if code else ""))
         node.meta["stack_trace"] = "".join(lines)
+        if target is _SET_GRAD and places and places[-1][0] == _GRAD_MODES:
+            self.switches.add(node)
         if modules:
             node.meta["nn_module_stack"] = {_module_name(path): (f"L['self'].{path}" if path else "L['self']", cls) for path, cls in modules}
         if node.op in ("call_function", "call_method"):
@@ -487,7 +491,7 @@ class _Builder:
         return [dim for _, dim in held]
 
     def drop_idle_modes(self, mode):
-        """Switches to the mode that holds, and two with nothing between them of which the second takes back the first; the others stand where the
+        """Switches of torch's own contexts to the mode that holds, and two with nothing between them of which the second takes back the first; the others stand where the
         program has them."""
         def switched(node):
             return node.args[0] if node.op == "call_function" and node.target is _SET_GRAD else None
@@ -495,7 +499,7 @@ class _Builder:
         before = None  # the switch right before, and the mode before it
         for node in list(self.graph.nodes):
             to = switched(node)
-            if to is not None and to == mode:
+            if to is not None and to == mode and node in self.switches:
                 self.graph.erase_node(node)
             elif to is not None and before is not None and to == before[1] != switched(before[0]):
                 self.graph.erase_node(before[0])
