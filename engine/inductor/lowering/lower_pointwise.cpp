@@ -259,7 +259,7 @@ std::vector<PointwiseOp> elementary() {
 Val quotient(A a) {
   if (a.device(0).kind != graph::DeviceKind::Cuda || a.device(1).kind != graph::DeviceKind::Cpu || !graph::isFloatingPoint(a.type())) return a[0] / a[1];
   const auto number = a.known(1);
-  if (!number || a.result() != a.type()) return a[0] * (a.num(1) / a.stored(1));
+  if (!number) return a[0] * (a.num(1) / a[1]);
   return a[0] * a.num(a.type() == DType::Float64 ? 1 / *number : static_cast<double>(1.0f / static_cast<float>(*number)));
 }
 
