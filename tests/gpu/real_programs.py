@@ -224,6 +224,87 @@ def mamba_train(device, tiny):
     return training(model, (), {"input_ids": ids, "labels": ids}, device)
 
 
+@program
+def mamba2_train(device, tiny):
+    sizes = dict(hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, state_size=16, chunk_size=16) if tiny else dict(
+        hidden_size=768, num_hidden_layers=6, num_heads=24, head_dim=64, state_size=64, chunk_size=128)
+    model = transformer("Mamba2ForCausalLM", "Mamba2Config", device, vocab_size=32000, n_groups=1, **sizes)
+    ids = tokens(32000, 2, 32, device) if tiny else tokens(32000, 4, 512, device)
+    return training(model, (), {"input_ids": ids, "labels": ids}, device, torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device == "cuda"))
+
+
+@program
+def deberta_train(device, tiny):
+    sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128) if tiny else dict(
+        hidden_size=768, num_hidden_layers=6, num_attention_heads=12, intermediate_size=3072)
+    model = transformer("DebertaV2ForSequenceClassification", "DebertaV2Config", device, vocab_size=50265, relative_attention=True,
+                        pos_att_type=["p2c", "c2p"], max_position_embeddings=512, position_buckets=256, **sizes)
+    ids = tokens(50265, 2, 64, device) if tiny else tokens(50265, 16, 256, device)
+    labels = torch.zeros(len(ids), dtype=torch.long, device=device)
+    return training(model, (), {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}, device)
+
+
+class HandWrittenBlock(nn.Module):
+    """A transformer's block with attention as products and a softmax, dropout on everything."""
+
+    def __init__(self, width, heads, length):
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+        self.query_key_value, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(0.1)
+        self.register_buffer("mask", torch.tril(torch.ones(length, length)).view(1, 1, length, length))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.query_key_value(self.norms[0](x)).split(width, 2))
+        scores = (q @ k.transpose(-2, -1)) * k.size(-1) ** -0.5
+        weights = self.drop(F.softmax(scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf")), -1))
+        x = x + self.drop(self.out((weights @ v).transpose(1, 2).contiguous().view(batch, length, width)))
+        return x + self.drop(self.down(F.gelu(self.up(self.norms[1](x)))))
+
+
+@program
+def hand_written_gpt_train(device, tiny):
+    width, heads, layers, length, batch = (64, 4, 2, 32, 2) if tiny else (768, 12, 6, 1024, 8)
+    torch.manual_seed(0)
+    blocks = [HandWrittenBlock(width, heads, length) for _ in range(layers)]
+    model = nn.Sequential(nn.Embedding(50304, width), *blocks, nn.LayerNorm(width), nn.Linear(width, 50304, bias=False)).to(device)
+    ids = tokens(50304, batch, length, device)
+    return training(model, (ids,), {}, device, loss=lambda logits: F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, 1).flatten()))
+
+
+class MixerBlock(nn.Module):
+    def __init__(self, width, positions):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+        self.tokens = nn.Sequential(nn.Linear(positions, width // 2), nn.GELU(), nn.Linear(width // 2, positions))
+        self.channels = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        x = x + self.tokens(self.norms[0](x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.norms[1](x))
+
+
+class Mixer(nn.Module):
+    def __init__(self, width, layers, positions):
+        super().__init__()
+        self.patch, self.norm, self.head = nn.Conv2d(3, width, 16, 16), nn.LayerNorm(width), nn.Linear(width, 1000)
+        self.blocks = nn.Sequential(*(MixerBlock(width, positions) for _ in range(layers)))
+
+    def forward(self, images):
+        return self.head(self.norm(self.blocks(self.patch(images).flatten(2).transpose(1, 2))).mean(1))
+
+
+@program
+def mixer_train(device, tiny):
+    width, layers, side, batch = (32, 2, 4, 2) if tiny else (768, 12, 14, 64)
+    torch.manual_seed(0)
+    model = Mixer(width, layers, side * side).to(device)
+    images, labels = torch.randn(batch, 3, 16 * side, 16 * side, device=device), torch.randint(0, 1000, (batch,), device=device)
+    return training(model, (images,), {}, device, loss=lambda output: F.cross_entropy(output, labels))
+
+
 def vision(name, device, tiny, batch, optimizer=None, size=224):
     import torchvision
     torch.manual_seed(0)
@@ -247,6 +328,18 @@ def vit_l_train(device, tiny):
 @program
 def resnet50_train(device, tiny):
     return vision("resnet50", device, tiny, 64)
+
+
+@program
+def densenet_train(device, tiny):
+    return vision("densenet121", device, tiny, 64)
+
+
+@program
+def mobilenet_inference(device, tiny):
+    import torchvision
+    torch.manual_seed(0)
+    return inference(torchvision.models.mobilenet_v3_large(weights=None).to(device), (torch.randn(2 if tiny else 128, 3, 224, 224, device=device),), {})
 
 
 @program
