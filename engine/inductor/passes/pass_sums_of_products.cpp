@@ -136,7 +136,7 @@ class Sums {
       const TensorMeta& m = graph_.meta(v).tensor;
       return m.dtype == out.dtype && m.device == out.device;
     };
-    const bool fine = isCovered(out.dtype) && factors.isTensor(0) && factors.isTensor(1) && fits(args.ref(0)) && fits(factors.ref(0)) && fits(factors.ref(1));
+    const bool fine = isCovered(out.dtype) && !product.outputs[0].tensor.sizes.empty() && factors.isTensor(0) && factors.isTensor(1) && fits(args.ref(0)) && fits(factors.ref(0)) && fits(factors.ref(1));
     return fine ? &product : nullptr;
   }
 

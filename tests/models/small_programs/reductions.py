@@ -46,7 +46,9 @@ def of_products_of_broadcast_tensors(compile):
             result.square().mean().backward()
             results += [result.detach() / 16, *(t.grad for t in operands)]
     torch.set_float32_matmul_precision("highest")
-    return tuple(results)
+    numbers = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)  # without dimensions there is nothing to multiply
+    compile(lambda a, b: (a * b).sum(0) + F.cosine_similarity(a, b, dim=0))(*numbers).backward()
+    return (*results, *(n.grad for n in numbers))
 
 
 @script
