@@ -686,6 +686,7 @@ def operators_of_tensor_replaced_beside_in_place_ones(compile):
     def step(x):
         y = x * 1
         y += 1
+        y += x
         return y, x + 1, torch.add(x, 1)
 
     f = compile(step)
