@@ -2,7 +2,7 @@
 
 #include "engine/inductor/ir/lazy_tensor.h"
 
-/// When a formula becomes a buffer of its own. The limits are PyTorch's defaults (realize_reads_threshold and its neighbours).
+/// When a formula becomes a buffer of its own. Limits with the name of a setting have PyTorch's default.
 namespace fusebox::inductor::realise_policy {
 
 constexpr size_t kReadsWhenShared = 4;     ///< realize_reads_threshold
