@@ -26,7 +26,7 @@ OperatorKind makeKind(const std::string& op) {
   kind.isCopy = op == "aten::clone";
   kind.isFactory = facts.factory && !ordered;
   const bool pointwise = facts.pointwise || op == "aten::_to_copy" || op == "aten::where.self";
-  kind.isHeavy = (pointwise && !ordered && kHeavyPointwise.count(op)) || op == "fusebox::uniform";
+  kind.isHeavy = (pointwise && !ordered && kHeavyPointwise.count(op)) || op == graph::kUniform;
   kind.isCheap = pointwise && !ordered && !kind.isHeavy;
   return kind;
 }

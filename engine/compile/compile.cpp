@@ -626,7 +626,10 @@ aot::CompilerTraits compilerTraits(const CompileOptions& options) {
   if (options.backend != Backend::Inductor) return {};
   const std::vector<std::string> skipped = skippedPasses();
   const auto isSkipped = [&](const char* pass) { return std::find(skipped.begin(), skipped.end(), pass) != skipped.end(); };
-  const inductor::JointRewrites how{!isSkipped("sums_of_products"), !isSkipped("narrow_products"), !isSkipped("attention"), !options.fallbackRandom};
+  const inductor::JointRewrites how{.sumsOfProducts = !isSkipped("sums_of_products"),
+                                    .narrowProducts = !isSkipped("narrow_products"),
+                                    .recomputeAttention = !isSkipped("attention"),
+                                    .redrawMasks = !options.fallbackRandom};
   aot::CompilerTraits traits{nullptr, inductor::isGenerated};
   if (!isSkipped("decompose"))
     traits.rewrite = [how](const graph::Graph& joint, aot::ValueMap& moved) { return inductor::decomposeJoint(joint, moved, how); };

@@ -183,7 +183,7 @@ struct Product {
   size_t left, right;  ///< positions of the two matrices
 };
 constexpr Product kProducts[] = {{"aten::mm", 0, 1}, {"aten::bmm", 0, 1}, {"aten::addmm", 1, 2}, {"aten::baddbmm", 1, 2},
-                                 {"aten::mv", 0, 1}, {"aten::addmv", 1, 2}, {"fusebox::exact_bmm", 0, 1}};
+                                 {"aten::mv", 0, 1}, {"aten::addmv", 1, 2}, {graph::kExactProduct, 0, 1}};
 
 }  // namespace
 

@@ -57,5 +57,9 @@ inline bool isKept(const Node& node) { return isOrdered(node) || checksData(node
 
 /// What graph passes make of an operator that checks its operand: the operand, all of whose elements lie between 0 and 1.
 inline constexpr const char* kInUnitRange = "fusebox::in_unit_range";
+/// bmm in float32 proper, whatever precision the program allows to products (runtime/own_operators.h).
+inline constexpr const char* kExactProduct = "fusebox::exact_bmm";
+/// Uniform numbers in [0, 1) of a seed, a stream and a size, which a graph may compute wherever it wants them.
+inline constexpr const char* kUniform = "fusebox::uniform";
 
 }  // namespace fusebox::graph

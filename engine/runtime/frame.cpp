@@ -347,9 +347,8 @@ void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
       place.copy_(value);
       return;
     }
-    if (value.has_storage() && value.storage().use_count() > 1) value = value.clone();
   }
-  if (buffer.isTakenOver && value.storage().use_count() > 1) value = value.clone();
+  if ((isPinned(id) || buffer.isTakenOver) && value.has_storage() && value.storage().use_count() > 1) value = value.clone();
   tensors_[at(id)] = std::move(value);
   dropViews(id);
   if (tensors_[at(id)].has_storage()) setAddress(id, tensors_[at(id)].mutable_data_ptr());

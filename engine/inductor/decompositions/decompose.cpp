@@ -80,11 +80,7 @@ PassResult decompose(const graph::Graph& graph) {
   GraphCopy copy(graph);
   const int rewritten = rewrite(graph, copy, false);
   if (rewritten == 0) return {};
-  PassResult out;
-  out.changed = true;
-  out.graph = std::move(copy.to());
-  out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
-  return out;
+  return copy.finish(std::to_string(rewritten) + " nodes written as simpler ones");
 }
 
 graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<ValueRef>>& moved, const JointRewrites& how) {

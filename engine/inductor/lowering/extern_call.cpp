@@ -3,7 +3,6 @@
 
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/lowering.h"
-#include "engine/inductor/passes/passes.h"
 
 /// Extern calls: operands made real with the strides that the trace saw, results as buffers of their own.
 namespace fusebox::inductor {
@@ -19,7 +18,7 @@ using graph::ValueRef;
 constexpr std::pair<std::string_view, std::string_view> kOutVariants[] = {
     {"aten::mm", "aten::mm.out"},       {"aten::addmm", "aten::addmm.out"},     {"aten::bmm", "aten::bmm.out"},
     {"aten::mv", "aten::mv.out"},       {"aten::baddbmm", "aten::baddbmm.out"}, {"aten::addmv", "aten::addmv.out"},
-    {kExactProduct, "fusebox::exact_bmm.out"},
+    {graph::kExactProduct, "fusebox::exact_bmm.out"},
 };
 
 /// Views that reach an extern call are made as copies: a result that shares a planned operand's memory could outlive it.

@@ -66,26 +66,6 @@ std::vector<int64_t> positionIn(const std::vector<int64_t>& kernel, int64_t k) {
   return at;
 }
 
-/// Filters as (position in the window, channel), where channels are what lies side by side in the images.
-LazyTensor filtersByPosition(Lowering& lowering, const LazyTensor& weight, const std::vector<int64_t>& kernel, int64_t positions) {
-  TensorMeta meta = weight.storage->meta;
-  meta.sizes = {SymExpr(positions), weight.sizes[0]};
-  meta.strides = graph::contiguousStrides(meta.sizes);
-  meta.storageOffset = 0;
-  LazyTensor made = lowering.formula(meta, [=](BodyBuilder& b, const IndexList& point) {
-    IndexList at{point[1], SymExpr(0)};
-    SymExpr rest = point[0];
-    for (size_t d = 0; d < kernel.size(); ++d) at.emplace_back(0);
-    for (size_t d = kernel.size(); d-- > 0;) {
-      at[d + 2] = mod(rest, SymExpr(kernel[d]));
-      rest = floorDiv(rest, SymExpr(kernel[d]));
-    }
-    return weight.load(b, at);
-  }, {weight}, 0);
-  lowering.realise(made);
-  return made;
-}
-
 Values depthwise(Lowering& lowering, const Node& node, const Images& images) {
   const NodeArgs args(node);
   const size_t space = images.input.sizes.size() - 2;
@@ -105,31 +85,36 @@ Values depthwise(Lowering& lowering, const Node& node, const Images& images) {
   if (positions > kLargestWindow || positions < 1) throw NotLowered("a large window");
   const SymExpr multiplier = floorDiv(images.weight.sizes[0], images.input.sizes[1]);  // results of a channel
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
-  LazyTensor weight = lowering.tensor(args, 1);
+  // (channel, position in the window), turned where channels are what lies side by side in the images.
+  LazyTensor filters = reshape(lowering.tensor(args, 1), {images.weight.sizes[0], SymExpr(positions)});
   const auto layout = stridedLayout(x);
-  const bool byPosition = layout && layout->strides[1] == SymExpr(1);
-  if (byPosition) weight = filtersByPosition(lowering, weight, kernel, positions);
+  if (layout && layout->strides[1] == SymExpr(1)) {
+    TensorMeta turned = images.weight;
+    turned.sizes = {SymExpr(positions), images.weight.sizes[0]};
+    turned.strides = graph::contiguousStrides(turned.sizes);
+    LazyTensor made = lowering.formula(turned, [from = permute(filters, {1, 0})](BodyBuilder& b, const IndexList& i) { return from.load(b, i); }, {filters}, 0);
+    lowering.realise(made);
+    filters = permute(made, {1, 0});
+  }
   const LazyTensor bias = args.isTensor(2) ? lowering.tensor(args, 2) : LazyTensor{};
-  std::vector<LazyTensor> reading{x, weight};
+  std::vector<LazyTensor> reading{x, filters};
   if (bias.storage) reading.push_back(bias);
   const DType type = computeType(images.output.dtype);
   return {lowering.formula(images.output, [=](BodyBuilder& b, const IndexList& point) {
     ValueId total = b.constant(0, type);
     for (int64_t k = 0; k < positions; ++k) {
-      IndexList at = point, filter{point[1], SymExpr(0)};
+      IndexList at = point;
       at[1] = floorDiv(point[1], multiplier);
       const std::vector<int64_t> position = positionIn(kernel, k);
       ValueId condition = -1;
       for (size_t d = 0; d < space; ++d) {
         at[d + 2] = point[d + 2] * stride[d] + (position[d] * dilation[d] - padding[d]);
-        filter.emplace_back(position[d]);
         condition = both(b, condition, inside(b, at[d + 2], size[d]));
       }
-      if (byPosition) filter = {SymExpr(k), point[1]};
       if (condition >= 0) b.pushMask(condition);
       ValueId product = b.cast(x.load(b, at), type);
       if (condition >= 0) b.popMask();
-      product = b.emit(Op::Mul, type, {product, b.cast(weight.load(b, filter), type)});
+      product = b.emit(Op::Mul, type, {product, b.cast(filters.load(b, {point[1], SymExpr(k)}), type)});
       if (condition >= 0) product = b.where(condition, product, b.constant(0, type));  // what lies outside meets no filter, be it infinite
       total = b.emit(Op::Add, type, {total, product});
     }

@@ -1,7 +1,6 @@
-#include <limits>
-
+#include "engine/graph/operator_facts.h"
+#include "engine/inductor/ir/random_seed.h"
 #include "engine/inductor/lowering/lowering.h"
-#include "engine/inductor/passes/passes.h"
 
 /// Random numbers of generated code: Philox of a seed that torch's generator draws in every run, and of the element's position. So
 /// they can be computed wherever they are used, as often as they are, and fuse like any arithmetic.
@@ -154,16 +153,11 @@ LazyTensor Lowering::randomSeed(const Device& device) {
     throw NotLowered("random numbers are eager's");
   for (const auto& [where, seed] : seeds_)
     if (where == device) return seed;
-  TensorMeta meta;
-  meta.sizes = {SymExpr(1)};
-  meta.strides = {SymExpr(1)};
-  meta.dtype = DType::Int64;
-  meta.device = device;
+  const TensorMeta meta = seedMeta(device);
   const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, "seed");
   ExternStep call;
-  call.op = "aten::randint";
-  call.args = {graph::Argument(std::numeric_limits<int64_t>::max()), graph::Argument(graph::ArgumentList{graph::Argument(int64_t{1})}),
-               graph::Argument(DType::Int64), {}, graph::Argument(device), {}};
+  call.op = kSeedDraw;
+  call.args = seedArguments(device);
   call.results = {id};
   call.reason = "the seed of this run's random numbers, by torch's generator";
   Operation& op = newOperation(Operation::Kind::Extern);
@@ -184,7 +178,7 @@ void addRandomLowerings(LowerTable& table) {
   table.emplace("aten::native_dropout", nativeDropout);
   table.emplace("aten::bernoulli.p", bernoulliOf);
   table.emplace("aten::bernoulli", bernoulliEach);
-  table.emplace(kUniform, uniformOf);
+  table.emplace(graph::kUniform, uniformOf);
 }
 
 }  // namespace fusebox::inductor

@@ -87,11 +87,7 @@ PassResult eliminateCommonSubexpressions(const Graph& graph) {
     merged++;
   }
   if (merged == 0) return {};
-  PassResult out;
-  out.changed = true;
-  out.graph = std::move(copy.to());
-  out.detail = std::to_string(merged) + " nodes merged";
-  return out;
+  return copy.finish(std::to_string(merged) + " nodes merged");
 }
 
 }  // namespace fusebox::inductor

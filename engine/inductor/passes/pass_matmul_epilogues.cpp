@@ -102,11 +102,7 @@ PassResult fuseMatmulEpilogues(const Graph& graph) {
       copy.keep(n);
     }
   }
-  PassResult out;
-  out.changed = true;
-  out.graph = std::move(copy.to());
-  out.detail = std::to_string(pairs.products.size()) + " activations in products' epilogues";
-  return out;
+  return copy.finish(std::to_string(pairs.products.size()) + " activations in products' epilogues");
 }
 
 }  // namespace fusebox::inductor

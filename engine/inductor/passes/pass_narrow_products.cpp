@@ -54,12 +54,7 @@ class Narrowing {
     int count = 0;
     for (const Node& n : graph_.nodes()) count += narrow(n);
     if (!count) return {};
-    PassResult out;
-    out.changed = true;
-    out.graph = std::move(copy_.to());
-    if (moved) *moved = copy_.takeMap();
-    out.detail = std::to_string(count) + " products of 16-bit numbers";
-    return out;
+    return copy_.finish(std::to_string(count) + " products of 16-bit numbers", moved);
   }
 
  private:
@@ -72,14 +67,14 @@ class Narrowing {
       return false;
     }
     graph::ArgumentList args{rebuilt(*left, n), rebuilt(*right, n), graph::Argument(DType::Float32)};
-    ValueRef made = add((n.op == kExactProduct ? "aten::bmm" : n.op) + ".dtype", std::move(args), n.outputs, n, n);
+    ValueRef made = add((n.op == graph::kExactProduct ? "aten::bmm" : n.op) + ".dtype", std::move(args), n.outputs, n, n);
     if (factor != 1) made = add("aten::mul.Scalar", {graph::Argument(made), graph::Argument(factor)}, n.outputs, n, n);
     copy_.replace(n, {made});
     return true;
   }
 
   static bool isWide(const Node& n) {
-    if (n.kind != NodeKind::Call || (n.op != "aten::mm" && n.op != "aten::bmm" && n.op != kExactProduct)) return false;
+    if (n.kind != NodeKind::Call || (n.op != "aten::mm" && n.op != "aten::bmm" && n.op != graph::kExactProduct)) return false;
     const TensorMeta& out = n.outputs[0].tensor;
     return out.device.kind == graph::DeviceKind::Cuda && out.dtype == DType::Float32;
   }

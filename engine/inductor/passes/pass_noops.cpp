@@ -117,11 +117,7 @@ PassResult removeNoops(const Graph& graph) {
     removed++;
   }
   if (removed == 0) return {};
-  PassResult out;
-  out.changed = true;
-  out.graph = std::move(copy.to());
-  out.detail = std::to_string(removed) + " nodes removed";
-  return out;
+  return copy.finish(std::to_string(removed) + " nodes removed");
 }
 
 }  // namespace fusebox::inductor

@@ -76,11 +76,7 @@ class Padding {
       ++count_;
     }
     if (count_ == 0) return {};
-    PassResult out;
-    out.changed = true;
-    out.graph = std::move(copy_.to());
-    out.detail = std::to_string(count_) + " matrix products padded";
-    return out;
+    return copy_.finish(std::to_string(count_) + " matrix products padded");
   }
 
  private:

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/inductor/passes/rewriter.h"
 
@@ -114,12 +115,7 @@ class Sums {
       else copy_.keep(n);
     }
     if (!count) return {};
-    PassResult out;
-    out.changed = true;
-    out.graph = std::move(copy_.to());
-    if (moved) *moved = copy_.takeMap();
-    out.detail = std::to_string(count) + " sums of products as matrix products";
-    return out;
+    return copy_.finish(std::to_string(count) + " sums of products as matrix products", moved);
   }
 
  private:
@@ -155,7 +151,7 @@ class Sums {
     m.sizes = {left.size(0), left.size(1), right.size(2)};
     m.strides = graph::contiguousStrides(m.sizes);
     m.storageOffset = 0;
-    T sum = r.call(m.dtype == DType::Float32 ? kExactProduct : "aten::bmm", {left.v, right.v}, m);
+    T sum = r.call(m.dtype == DType::Float32 ? graph::kExactProduct : "aten::bmm", {left.v, right.v}, m);
     // Dimensions of one element that remain go last, whence the permutation takes them to their places.
     const bool keepDim = n.outputs[0].tensor.sizes.size() == whole.sizes.size();
     Dims ones;

@@ -31,11 +31,6 @@ PassResult removeDeadCode(const graph::Graph& graph);
 /// The graph that removeDeadCode() leaves, which is the one that comes in where nothing is dead.
 graph::Graph withoutDeadCode(const graph::Graph& graph);
 
-/// bmm in float32 proper, whatever precision the program allows to products (runtime/own_operators.h).
-inline constexpr const char* kExactProduct = "fusebox::exact_bmm";
-/// Uniform numbers in [0, 1) of a seed, a stream and a size, which a graph may compute wherever it wants them.
-inline constexpr const char* kUniform = "fusebox::uniform";
-
 /// Returns a view of (or just) its first argument.
 bool isView(const graph::Node& node);
 /// For each node, whether a graph result may share its memory: it is a result, or a view of it is.
@@ -58,6 +53,11 @@ class GraphCopy {
   void keep(const graph::Node& node) {
     if (!isBegun() && node.id == same_) ++same_;
     else to(), copy(node);
+  }
+  /// The copy as what a pass made. `moved` receives where each value of the old graph is; null: nobody asks.
+  PassResult finish(std::string detail, std::vector<std::vector<graph::ValueRef>>* moved = nullptr) {
+    if (moved) *moved = takeMap();
+    return {std::move(to()), true, std::move(detail)};
   }
   /// Where each value of the old graph is; the copy is finished then.
   std::vector<std::vector<graph::ValueRef>> takeMap() { return to(), std::move(map_); }

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <limits>
 
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/ir/lazy_tensor.h"
+#include "engine/inductor/ir/random_seed.h"
 #include "engine/inductor/passes/attention_finder.h"
 #include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/passes/rewriter.h"
@@ -33,11 +33,7 @@ class Redrawing {
       else copy_.keep(n);
     }
     if (!streams_) return {};
-    PassResult out;
-    out.changed = true;
-    moved = copy_.takeMap();
-    out.graph = std::move(copy_.to());
-    return out;
+    return copy_.finish({}, &moved);
   }
 
  private:
@@ -49,7 +45,7 @@ class Redrawing {
     numbers.dtype = DType::Float32;
     numbers.storageOffset = 0;
     const graph::ArgumentList sizes(numbers.sizes.begin(), numbers.sizes.end());
-    const T drawn = r.call(kUniform, {seed(r, numbers.device), streams_++, sizes}, numbers);
+    const T drawn = r.call(graph::kUniform, {seed(r, numbers.device), streams_++, sizes}, numbers);
     const T mask = r.pointwise("aten::lt.Scalar", {drawn.v, kept}, DType::Bool);
     r.output(0, r.upcast(r.in(0)) * mask * (1 / kept));
     r.output(1, mask);
@@ -60,12 +56,7 @@ class Redrawing {
   ValueRef seed(Rewriter& r, const graph::Device& device) {
     for (const auto& [where, value] : seeds_)
       if (where == device) return value;
-    TensorMeta m;
-    m.sizes = {SymExpr(1)};
-    m.strides = {SymExpr(1)};
-    m.dtype = DType::Int64;
-    m.device = device;
-    const T made = r.call("aten::randint", {std::numeric_limits<int64_t>::max(), graph::ArgumentList{int64_t{1}}, DType::Int64, {}, device, {}}, m);
+    const T made = r.call(kSeedDraw, seedArguments(device), seedMeta(device));
     return seeds_.emplace_back(device, made.v).second;
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxValues = 512;             ///< values of one kernel; longer bodies spill registers and compile slowly
 constexpr int64_t kMaxRowBytes = 1 << 19;      ///< a row that later sections read again should still be in the cache
-constexpr int64_t kTurningStep = 16;          ///< elements
+constexpr int64_t kTurningStep = 16;           ///< elements between neighbours, of which one access then brings hardly two
 constexpr int64_t kMaxColumnBytes = 1 << 20;   ///< columns are walked with large steps: only for what fits the cache as a whole
 constexpr int64_t kMinBroadcastPoints = 8;     ///< rows that a broadcast producer must have
 constexpr int64_t kMinBroadcastRow = 32;       ///< points of each
@@ -317,7 +317,7 @@ class Merger {
 
   void checkColumns(const Side& side) const {
     if (!side.pointwise || side.sectionAxes.empty() || side.sectionAxes[0].empty() || (a_.pointwise && b_.pointwise)) return;
-    if (!gathers(&side == &a_ ? b_ : a_)) checkTurning(side);
+    if (side.node.kernel.device.kind == graph::DeviceKind::Cuda && !gathers(&side == &a_ ? b_ : a_)) checkTurning(side);
     for (const Access& access : side.node.accesses) {
       if (!access.isStore || context_.diesInside(access.buffer, a_.node, b_.node)) continue;
       if (context_.bytes(access.buffer) <= kMaxColumnBytes) continue;
@@ -338,19 +338,23 @@ class Merger {
 
   /// What turns a large tensor is done in tiles by itself on a GPU: beside a reduction it would be gathered from all over memory, or scattered.
   void checkTurning(const Side& side) const {
-    if (side.node.kernel.device.kind != graph::DeviceKind::Cuda) return;
     std::vector<Axis> axes = side.outer;
     axes.insert(axes.end(), side.sectionAxes[0].begin(), side.sectionAxes[0].end());
-    const auto step = [&](const Access& access, const Axis& axis) { return substitute(access.index, side.map).strideOf(axis.symbol).value_or(0); };
-    const auto turns = [&](const Access& load, const Access& store) {
-      const auto along = [&](const Access& unit, const Access& far) {
-        return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return step(unit, axis) == 1 && step(far, axis) >= kTurningStep; });
-      };
-      return along(load, store) && along(store, load);
+    std::vector<std::vector<int64_t>> loads, stores;  // steps along the axes
+    for (const Access& access : side.node.accesses) {
+      if (!access.isStore && context_.bytes(access.buffer) <= kMaxColumnBytes) continue;
+      const SymExpr index = substitute(access.index, side.map);
+      std::vector<int64_t>& steps = (access.isStore ? stores : loads).emplace_back();
+      for (const Axis& axis : axes) steps.push_back(index.strideOf(axis.symbol).value_or(0));
+    }
+    const auto along = [&](const std::vector<int64_t>& unit, const std::vector<int64_t>& far) {
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (unit[i] == 1 && far[i] >= kTurningStep) return true;
+      return false;
     };
-    for (const Access& load : side.node.accesses)
-      for (const Access& store : side.node.accesses)
-        if (!load.isStore && store.isStore && context_.bytes(load.buffer) > kMaxColumnBytes && turns(load, store)) throw MergeRefusal{"would turn a large tensor outside of tiles"};
+    for (const auto& load : loads)
+      for (const auto& store : stores)
+        if (along(load, store) && along(store, load)) throw MergeRefusal{"would turn a large tensor outside of tiles"};
   }
 
   /// Where a load of `id` at `index` may take place: in the section that stores it (same point), or only after it.
