@@ -39,8 +39,8 @@ void fields(A& a, In<A, PtxLaunch>& v) {
 }
 template <class A>
 void fields(A& a, In<A, PtxKernel>& v) {
-  auto& [text, llvmIr, architecture, launches, isBatch, workBytes, bytesMoved, compileNs] = v;  // IR is made again where it is asked for
-  a(text, architecture, launches, isBatch, workBytes, bytesMoved, compileNs);
+  auto& [text, llvmIr, architecture, launches, isBatch, workBytes, least, most, bytesMoved, compileNs] = v;  // IR is made again where it is asked for
+  a(text, architecture, launches, isBatch, workBytes, least, most, bytesMoved, compileNs);
 }
 
 }  // namespace fusebox::codegen::gpu
@@ -54,8 +54,8 @@ void fields(A& a, graph::In<A, GpuKernelImage::Form>& v) {
 }
 template <class A>
 void fields(A& a, graph::In<A, GpuKernelImage>& v) {
-  auto& [canonical, target, shape, isTuned, compileNs, aligned, unaligned] = v;
-  a(canonical, target, shape, isTuned, compileNs, aligned, unaligned);
+  auto& [canonical, target, shape, isTuned, compileNs, aligned, unaligned, wide] = v;
+  a(canonical, target, shape, isTuned, compileNs, aligned, unaligned, wide);
 }
 
 }  // namespace fusebox::runtime::gpu

@@ -90,7 +90,9 @@ class Bench {
   }
 
   double time(GpuKernel& kernel) {
-    const auto shape = kernel.shapeFor(nullptr);
+    const auto made = kernel.shapeFor(nullptr);
+    if (!made) throw std::runtime_error(made.error().text());
+    const GpuKernel::Shape& shape = *made;
     c10::DataPtr work;
     if (shape.workBytes > 0) work = c10::GetAllocator(c10::kCUDA)->allocate(static_cast<size_t>(shape.workBytes));
     launch(kernel, shape, work.get());

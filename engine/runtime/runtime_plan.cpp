@@ -60,7 +60,9 @@ int64_t grainOf(const codegen::cpu::CompiledKernel& kernel) {
 
 void LaunchPlan::resolve(const int64_t* values) {
   if (gpuKernel) {
-    shape = gpuKernel->shapeFor(values);
+    auto made = gpuKernel->shapeFor(values);
+    TORCH_CHECK(made.has_value(), "fusebox: no code for tensors of these sizes: ", made.error().text());
+    shape = std::move(*made);
     return;
   }
   units = kernel->units(values);

@@ -78,12 +78,9 @@ class DeviceBuffers {
 std::string launch(gpu::GpuKernel& kernel, Buffers& buffers, const std::vector<int64_t>& sizes, size_t shift) {
   DeviceBuffers device(buffers, shift);
   const std::vector<void*> pointers = device.pointers();
-  auto shape = kernel.shapeFor(sizes.data());
-  if (!gpu::GpuKernel::isAligned(pointers)) {
-    auto other = kernel.unalignedShapeFor(sizes.data());
-    if (!other) return other.error().text();
-    shape = *other;
-  }
+  auto made = gpu::GpuKernel::isAligned(pointers) ? kernel.shapeFor(sizes.data()) : kernel.unalignedShapeFor(sizes.data());
+  if (!made) return made.error().text();
+  const gpu::GpuKernel::Shape& shape = *made;
   gpu::CudaAddress work = 0;
   if (shape.workBytes > 0) check(driver().cuMemAlloc(&work, static_cast<size_t>(shape.workBytes)), "cuMemAlloc");
   auto launched = kernel.launch(0, nullptr, pointers, sizes, shape, reinterpret_cast<void*>(work));

@@ -18,6 +18,7 @@
 #include "engine/codegen/gpu/device_math.h"
 #include "engine/codegen/gpu/flash/gradient_emitter.h"
 #include "engine/codegen/gpu/kernel_emitter.h"
+#include "engine/codegen/gpu/narrow.h"
 #include "engine/codegen/gpu/target_machine.h"
 #include "engine/support/clock.h"
 
@@ -127,7 +128,7 @@ int64_t SizeFunction::operator()(const int64_t* sizes) const {
       .value_or(0);
 }
 
-Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
+Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape, bool isWide) {
   const int64_t start = nowNs();
   inductor::numberLines(kernel);
   if (auto ok = cpu::checkKernel(kernel); !ok) return tl::unexpected(ok.error());
@@ -139,6 +140,12 @@ Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, b
     if (made) made->compileNs = nowNs() - start;
     return made;
   }
+  PtxKernel made;
+  if (auto narrow = aligned && !isWide ? narrowed(kernel) : std::nullopt) {
+    kernel = std::move(narrow->kernel);
+    made.least = std::move(narrow->least);
+    made.most = std::move(narrow->most);
+  }
   const Plan plan = makePlan(kernel, target, aligned, shape);
   const bool simple = plan.phases.size() == 1 && plan.after.empty() && !plan.phases[0].walks && plan.phases[0].map.cluster == 1 && plan.workBytes == inductor::SymExpr(0);
   if (kernel.isBatch && !simple) return fail(ErrorCode::Internal, "a batched kernel of several launches", kernel.name);
@@ -147,7 +154,6 @@ Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, b
   llvm::Module module(kernel.name, context);
   module.setDataLayout((*machine)->createDataLayout());
   module.setTargetTriple((*machine)->getTargetTriple().str());
-  PtxKernel made;
   made.isBatch = kernel.isBatch;
   std::vector<std::pair<std::string, int>> clusters;  // entries whose blocks belong together, how many
   auto emitted = cpu::guardAgainstFatalErrors([&] {

@@ -38,6 +38,7 @@ struct PtxKernel {
   std::vector<PtxLaunch> launches;  ///< one after another on one stream
   bool isBatch = false;             ///< one launch, whose only argument is a BatchTable
   SizeFunction workBytes;  ///< working memory for these launches, 256-byte aligned, contents undefined; empty: none
+  std::vector<int64_t> least, most;  ///< sizes that the code is for (narrow.h); empty: any
   int64_t bytesMoved = 0;  ///< rough estimate for one launch
   int64_t compileNs = 0;
 };
@@ -52,9 +53,10 @@ double deviceUlp(inductor::Op op, inductor::DType type);
 
 /// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only
 /// at a multiple of its elements' size. `keepIr`: the LLVM IR is kept, and `.loc 1 N 0` stands before what carries out line N of
-/// inductor::Kernel::str(). Errors: Unsupported (an operation or type without code), Internal (a malformed
+/// inductor::Kernel::str(). `isWide`: for sizes of any number, at the cost of counting in 64 bits where sizes are symbolic; unaligned code always
+/// is. Errors: Unsupported (an operation or type without code), Internal (a malformed
 /// kernel).
 Result<PtxKernel> compilePtx(inductor::Kernel kernel, const GpuTarget& target, bool aligned, bool keepIr,
-                             const LaunchShape& shape = {});
+                             const LaunchShape& shape = {}, bool isWide = false);
 
 }  // namespace fusebox::codegen::gpu

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
+#include <tuple>
 
 #include "engine/codegen/gpu/batch_table.h"
 #include "engine/runtime/gpu/cuda_linker.h"
@@ -83,7 +85,7 @@ Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& ke
   const int64_t start = nowNs();
   std::shared_ptr<GpuKernel> made(new GpuKernel(kernel, target));
   made->launchShape_ = shape;
-  if (auto done = made->generate(made->aligned_, true, keepsIr); !done) return tl::unexpected(done.error());
+  if (auto done = made->generate(made->aligned_, true, false, keepsIr); !done) return tl::unexpected(done.error());
   made->compileNs_ = nowNs() - start;
   return made;
 }
@@ -91,7 +93,7 @@ Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& ke
 Result<std::shared_ptr<GpuKernel>> GpuKernel::restore(const inductor::Kernel& kernel, GpuKernelImage image) {
   if (image.canonical != inductor::canonicalText(kernel))
     return fail(ErrorCode::Corrupt, "kept GPU code is another kernel's", kernel.name);
-  for (const GpuKernelImage::Form* form : {&image.aligned, image.unaligned ? &*image.unaligned : nullptr}) {
+  for (const GpuKernelImage::Form* form : {&image.aligned, image.unaligned ? &*image.unaligned : nullptr, image.wide ? &*image.wide : nullptr}) {
     if (!form) continue;
     const auto& launches = form->ptx.launches;
     const bool isWhole = !launches.empty() && std::all_of(launches.begin(), launches.end(), [](const auto& l) { return bool(l.blocks); });
@@ -103,11 +105,13 @@ Result<std::shared_ptr<GpuKernel>> GpuKernel::restore(const inductor::Kernel& ke
   made->compileNs_ = image.compileNs;
   made->aligned_.ptx = std::move(image.aligned.ptx);
   made->aligned_.cubin = std::move(image.aligned.cubin);
-  if (image.unaligned) {
-    made->unaligned_ = std::make_unique<Form>();
-    made->unaligned_->ptx = std::move(image.unaligned->ptx);
-    made->unaligned_->cubin = std::move(image.unaligned->cubin);
-  }
+  const auto restored = [](std::optional<GpuKernelImage::Form>& kept) {
+    auto form = kept ? std::make_unique<Form>() : nullptr;
+    if (form) std::tie(form->ptx, form->cubin) = std::pair(std::move(kept->ptx), std::move(kept->cubin));
+    return form;
+  };
+  made->unaligned_ = restored(image.unaligned);
+  made->wide_ = restored(image.wide);
   return made;
 }
 
@@ -117,9 +121,10 @@ GpuKernelImage GpuKernel::image() {
     copy.ptx.llvmIr.clear();
     return copy;
   };
-  GpuKernelImage made{inductor::canonicalText(kernel_), target_, launchShape_, isTuned(), compileNs_, kept(aligned_), {}};
+  GpuKernelImage made{inductor::canonicalText(kernel_), target_, launchShape_, isTuned(), compileNs_, kept(aligned_), {}, {}};
   std::lock_guard lock(mutex_);
   if (unaligned_) made.unaligned = kept(*unaligned_);
+  if (wide_) made.wide = kept(*wide_);
   return made;
 }
 
@@ -128,8 +133,8 @@ Result<void> GpuKernel::loadNow(int device) {
   return {};
 }
 
-Result<void> GpuKernel::generate(Form& form, bool aligned, bool keepsIr) {
-  auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr, launchShape_);
+Result<void> GpuKernel::generate(Form& form, bool aligned, bool isWide, bool keepsIr) {
+  auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr, launchShape_, isWide);
   if (!ptx) return tl::unexpected(ptx.error());
   form.ptx = std::move(*ptx);
   auto linker = CudaLinker::get();
@@ -140,22 +145,31 @@ Result<void> GpuKernel::generate(Form& form, bool aligned, bool keepsIr) {
   return {};
 }
 
-GpuKernel::Shape GpuKernel::shapeFor(const int64_t* sizes) const { return shapeOf(aligned_.ptx, sizes); }
-
-Result<GpuKernel::Form*> GpuKernel::unaligned() {
+/// The code for such buffers and sizes, made where nobody has asked for it before.
+Result<GpuKernel::Form*> GpuKernel::form(bool isAligned, const int64_t* sizes) {
+  const auto &least = aligned_.ptx.least, &most = aligned_.ptx.most;
+  const bool isUsual = std::equal(most.begin(), most.end(), sizes, std::greater_equal<>()) && std::equal(least.begin(), least.end(), sizes, std::less_equal<>());
+  if (isAligned && isUsual) [[likely]] return &aligned_;
   std::lock_guard lock(mutex_);
-  if (!unaligned_) {
+  std::unique_ptr<Form>& kept = isAligned ? wide_ : unaligned_;
+  if (!kept) {
     auto form = std::make_unique<Form>();
-    if (auto done = generate(*form, false, false); !done) return tl::unexpected(done.error());
-    unaligned_ = std::move(form);
+    if (auto done = generate(*form, isAligned, true, false); !done) return tl::unexpected(done.error());
+    kept = std::move(form);
   }
-  return unaligned_.get();
+  return kept.get();
+}
+
+Result<GpuKernel::Shape> GpuKernel::shapeFor(const int64_t* sizes) {
+  auto code = form(true, sizes);
+  if (!code) return tl::unexpected(code.error());
+  return shapeOf((*code)->ptx, sizes);
 }
 
 Result<GpuKernel::Shape> GpuKernel::unalignedShapeFor(const int64_t* sizes) {
-  auto form = unaligned();
-  if (!form) return tl::unexpected(form.error());
-  return shapeOf((*form)->ptx, sizes);
+  auto code = form(false, sizes);
+  if (!code) return tl::unexpected(code.error());
+  return shapeOf((*code)->ptx, sizes);
 }
 
 Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
@@ -194,11 +208,9 @@ bool GpuKernel::isAligned(std::span<void* const> pointers) {
 
 Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* const> pointers,
                                std::span<const int64_t> sizes, const Shape& shape, void* work) {
-  if (isAligned(pointers)) [[likely]]
-    return launchForm(aligned_, device, stream, pointers, sizes, shape, work);
-  auto form = unaligned();
-  if (!form) return tl::unexpected(form.error());
-  return launchForm(**form, device, stream, pointers, sizes, shape, work);
+  auto code = form(isAligned(pointers), sizes.data());
+  if (!code) return tl::unexpected(code.error());
+  return launchForm(**code, device, stream, pointers, sizes, shape, work);
 }
 
 Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
@@ -235,15 +247,11 @@ Result<void> GpuKernel::launchBatch(int device, CudaStream stream, std::span<con
   if (entries.empty()) return {};
   const codegen::gpu::BatchTable layout(entries[0].buffers.size(), entries[0].sizes.size());
   const bool isAlignedAll = std::all_of(entries.begin(), entries.end(), [](const BatchEntry& entry) { return isAligned(entry.buffers); });
-  Form* form = &aligned_;
-  if (!isAlignedAll) {
-    auto made = unaligned();
-    if (!made) return tl::unexpected(made.error());
-    form = *made;
-  }
+  auto code = form(isAlignedAll, entries[0].sizes.data());
+  if (!code) return tl::unexpected(code.error());
   const auto capacity = static_cast<size_t>(layout.capacity);
   for (size_t at = 0; at < entries.size(); at += capacity)
-    if (auto done = launchTable(*form, device, stream, entries.subspan(at, std::min(capacity, entries.size() - at))); !done) return done;
+    if (auto done = launchTable(**code, device, stream, entries.subspan(at, std::min(capacity, entries.size() - at))); !done) return done;
   return {};
 }
 

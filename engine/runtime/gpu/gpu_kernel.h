@@ -26,12 +26,12 @@ struct GpuKernelImage {
   bool isTuned = false;
   int64_t compileNs = 0;
   Form aligned;
-  std::optional<Form> unaligned;  ///< where launches have asked for it
+  std::optional<Form> unaligned, wide;  ///< where launches have asked for them
 };
 
 /// A kernel's code for devices of one kind, loaded on each device that it is launched on. The code relies on buffers
-/// that begin at multiples of 16 bytes, as the allocator gives them; for launches on others a second form is made when
-/// it is first wanted. Thread-safe.
+/// that begin at multiples of 16 bytes, as the allocator gives them, and on sizes that 32 bits count where they are symbolic; for launches on
+/// others another form is made when it is first wanted. Thread-safe.
 class GpuKernel {
  public:
   /// Generates the code. Nothing is loaded yet.
@@ -61,7 +61,8 @@ class GpuKernel {
     std::vector<int64_t> blocks;  ///< of each launch
     int64_t workBytes = 0;
   };
-  Shape shapeFor(const int64_t* sizes) const;
+  /// For aligned buffers. Errors are those of generating code for such sizes.
+  Result<Shape> shapeFor(const int64_t* sizes);
 
   /// Launches on `stream` of `device`, whose context is current. `pointers`: the buffers, Scratch ones left out;
   /// `work`: working memory of shape.workBytes. Returns without waiting for the device. `shape` must come from this
@@ -93,8 +94,8 @@ class GpuKernel {
     std::array<std::atomic<const Loaded*>, kMaxDevices> loaded{};
   };
   GpuKernel(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target) : kernel_(kernel), target_(target) {}
-  Result<void> generate(Form& form, bool aligned, bool keepsIr);
-  Result<Form*> unaligned();
+  Result<void> generate(Form& form, bool aligned, bool isWide, bool keepsIr);
+  Result<Form*> form(bool isAligned, const int64_t* sizes);
   Result<const Loaded*> load(Form& form, int device);
   Result<void> launchTable(Form& form, int device, CudaStream stream, std::span<const BatchEntry> entries);
   Result<const Loaded*> loadedOn(Form& form, int device);
@@ -106,9 +107,9 @@ class GpuKernel {
   codegen::gpu::LaunchShape launchShape_;
   std::atomic<bool> tuned_{false};
   Form aligned_;
-  std::unique_ptr<Form> unaligned_;
+  std::unique_ptr<Form> unaligned_, wide_;
   std::vector<std::unique_ptr<Loaded>> owned_;
-  std::mutex mutex_;  ///< of unaligned_, owned_ and loading
+  std::mutex mutex_;  ///< of unaligned_, wide_, owned_ and loading
   int64_t compileNs_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "engine/codegen/gpu/plan.h"
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/codegen/gpu/target.h"
+#include "engine/graph/symbol_values.h"
 #include "tests/engine/codegen/gpu_kernels.h"
 #include "tests/engine/codegen/kernel_writer.h"
 #include "engine/inductor/ir/lowered_graph.h"
@@ -197,6 +198,31 @@ class GpuPtxTest : public QObject {
     QVERIFY(points.ragged.on && points.phases[0].map.vector == 4);
     for (const char* name : {"softmax_rows_of_777", "product_rows_of_777"})  // lengths that calls bring
       QVERIFY2(count(compiled(named(name).kernel).text, "ld.global.nc.v4.") > 0, name);
+  }
+
+  /// Sizes that calls bring are counted in 32 bits as far as these reach; beyond, other code counts in 64.
+  void sizesThatFit32Bits() {
+    const Kernel& kernel = named("softmax_rows_of_777").kernel;
+    const gpu::PtxKernel usual = compiled(kernel);
+    QVERIFY(usual.most.size() == 1 && usual.most[0] > 1000 && usual.most[0] * 6 <= int64_t{1} << 30 && usual.least == std::vector<int64_t>{2});
+    QVERIFY(compiled(kernel, false).most.empty());
+    // A size is at least what leaves something of it where it is divided.
+    KernelBuilder b("halves");
+    const fusebox::inductor::Symbol n = fusebox::inductor::Symbol::make("s0", 2, 1 << 20);
+    fusebox::graph::setHint(n, 100);
+    b.kernel.sizeSymbols.push_back(n);
+    const fusebox::inductor::SymExpr half = floorDiv(fusebox::inductor::SymExpr(n), 8);
+    const auto x = b.input(DType::Float32, half * half), z = b.output(DType::Float32, half * half);
+    const auto i = b.outer(half * half);
+    b.section();
+    b.store(z, i, b.load(x, floorDiv(i, half) + mod(i, half) * half));
+    const auto longDivisions = [](const std::string& text) {
+      return count(text, "div.s64") + count(text, "div.u64") + count(text, "rem.s64") + count(text, "rem.u64");
+    };
+    const gpu::PtxKernel halves = compiled(b.kernel);
+    QVERIFY(halves.least == std::vector<int64_t>{8} && longDivisions(halves.text) == 0);
+    auto wide = gpu::compilePtx(b.kernel, gpu::GpuTarget{}, true, false, {}, true);
+    QVERIFY(wide && wide->least.empty() && wide->most.empty() && longDivisions(wide->text) > 0);
   }
 
   /// Rows that one block cannot keep are kept by a cluster of blocks, where the device has clusters; threads begin where a line does.
