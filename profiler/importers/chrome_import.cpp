@@ -127,6 +127,7 @@ void ChromeImport::span(Row& row, std::string_view category, std::string_view na
   if (call && arguments.correlation)
     links_.deviceCall(*arguments.correlation, event, row.thread, start, duration, meaning->driver);
   if (!call && arguments.externalId) links_.operatorSpan(*arguments.externalId, name);
+  if (!call && arguments.sequence) links_.sequence(event, *arguments.sequence, arguments.forwardThread.value_or(0) != 0);
 }
 
 void ChromeImport::complete(const ChromeEvent& e) {

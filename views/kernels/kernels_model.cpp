@@ -28,7 +28,7 @@ constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, tota
 constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
 constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
-  max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
+  max_ns, bytes, flops, compile_ns, compile_id, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
 // What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
 constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM t_fusion_group g
@@ -286,6 +286,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     detail.runs = runs.count;
     detail.runsNote = runs.note;
     detail.isForeign = !reader.info("imported_format").empty() || reader.info("engine").starts_with("stock");
+    detail.placeIsFunction = s.isNull("compile_id") && detail.line > 0 && !reader.info("imported_format").empty();
     detail.isTuning = detail.kind == "eager" && detail.op == kTuning;
   });
   if (outcome && detail.id == 0) {

@@ -367,7 +367,9 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     const double flops = static_cast<double>(detail.flops) * static_cast<double>(timed);
     page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
                                     ? tr("%1 GFLOP/s").arg(flops / static_cast<double>(detail.totalNs), 0, 'f', 1) : QString());
-    page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
+    const QString place = str(shortPlace(detail.file, detail.line));
+    page.pair(tr("line"), detail.placeIsFunction ? tr("%1, where the function begins that launched it first").arg(place) : place,
+              Location::sourceLine(detail.file, detail.line));
     if (!detail.nodes.empty()) page.pair(tr("graph"), tr("show its nodes"), Location::of(ObjectKind::Node, detail.nodes.back().location.id));
     page.pair(tr("reason"), str(detail.reason));
     writeSymbols(page, detail.symbols);

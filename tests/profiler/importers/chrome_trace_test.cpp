@@ -68,6 +68,37 @@ class ChromeTraceTest : public QObject {
                  "GPU 0 stream 7 ");
   }
 
+  /// The stacks say in which function of the user's a kernel was first launched; those of backward passes by the operator whose gradient they are.
+  void kernelsHaveThePlaceOfTheirStack() {
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT file, line, count(*) > 20 FROM kernels WHERE kind IN ('generated', 'extern') AND op IS NOT 'memcpy' GROUP BY file, line", "profile_step.py,16,1");
+    const std::string head = "{'ph':'X','pid':1,'tid':1,", other = "{'ph':'X','pid':1,'tid':2,", device = "{'ph':'X','cat':'kernel','pid':0,'tid':7,";
+    QVERIFY(in_.open(in_.write("stacks.json", quoted("[" + head + "'cat':'python_function','name':'/home/me/train.py(50): <module>','ts':0,'dur':1000}," +
+        head + "'cat':'python_function','name':'torch/nn/modules/module.py(1783): _call_impl','ts':5,'dur':300}," +
+        head + "'cat':'python_function','name':'model.py(12): forward','ts':10,'dur':200}," +
+        head + "'cat':'python_function','name':'contextlib.py(78): inner','ts':15,'dur':190}," +
+        head + "'cat':'cpu_op','name':'aten::mm','ts':20,'dur':50,'args':{'Sequence number':7,'Fwd thread id':0}}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':30,'dur':5,'args':{'correlation':1}}," +
+        head + "'cat':'python_function','name':'/x/torchinductor/4n/c4nupohkg5flbfyginxrtyeohgxd6l2r6rspfojscd54ab5uapyd.py(5): call','ts':100,'dur':50}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':110,'dur':5,'args':{'correlation':2}}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':400,'dur':5,'args':{'correlation':3}}," +
+        other + "'cat':'cpu_op','name':'autograd::engine::evaluate_function: MmBackward0','ts':500,'dur':90,'args':{'Sequence number':7,'Fwd thread id':1}}," +
+        other + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':510,'dur':5,'args':{'correlation':4}}," +
+        other + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':700,'dur':5,'args':{'correlation':5}}," +
+        device + "'name':'gemm','ts':40,'dur':5,'args':{'correlation':1}}," + device + "'name':'triton_poi','ts':120,'dur':5,'args':{'correlation':2}}," +
+        device + "'name':'adam','ts':410,'dur':5,'args':{'correlation':3}}," + device + "'name':'gemm_backward','ts':520,'dur':5,'args':{'correlation':4}}," +
+        device + "'name':'lonely','ts':710,'dur':5,'args':{'correlation':5}}]"))));
+    COMPARE_ROWS(in_, "SELECT name, file, line FROM kernels ORDER BY kernel_id", "gemm,model.py,12;triton_poi,model.py,12;adam,/home/me/train.py,50;gemm_backward,model.py,12;lonely,,");
+  }
+
+  void usersFilesAreTold() {
+    for (const char* file : {"train.py", "/home/me/torch/train.py", "transformers/models/gpt2/modeling_gpt2.py", "/x/lib/python3.12/site-packages/timm/layers/mlp.py"})
+      QVERIFY2(importing::isUsersFile(file), file);
+    for (const char* file : {"torch/nn/functional.py", "/x/lib/python3.12/site-packages/torch/nn/functional.py", "/usr/lib/python3.11/contextlib.py", "<string>",
+                             "cache_profile/4n/c4nupohkg5flbfyginxrtyeohgxd6l2r6rspfojscd54ab5uapyd.py", "concurrent/futures/thread.py"})
+      QVERIFY2(!importing::isUsersFile(file), file);
+  }
+
   /// Launch geometry, registers, shared memory and occupancy, as the events of the file have them.
   void kernelsHaveTheirLaunchShapes() {
     QVERIFY(in_.open(Imported::data("compiled_plain.json.gz")));
