@@ -149,7 +149,7 @@ void ChromeImport::deviceWork(const ChromeEvent& e, const CategoryMeaning& meani
       arguments.correlation, arguments.bytes, session_.time(*e.timeNs), std::max<int64_t>(0, e.durationNs.value_or(0))};
   span.registers = arguments.registers;
   span.sharedBytes = arguments.sharedBytes;
-  span.occupancyPercent = arguments.occupancyPercent;
+  if (arguments.occupancyPercent) span.occupancy = static_cast<double>(*arguments.occupancyPercent) / 100;
   span.grid = sizesOf(arguments.grid);
   span.block = sizesOf(arguments.block);
   int64_t kernel = 0;

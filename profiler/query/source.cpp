@@ -26,7 +26,7 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
                   "CROSS JOIN t_node n ON n.id = f.node_id WHERE n.file IS NOT NULL GROUP BY n.file), "
                   "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_graph g CROSS JOIN t_node n ON n.graph_id = g.id "
                   "WHERE g.stage = 'captured' GROUP BY n.file), "
-                  "broken AS (SELECT file, count(*) AS breaks FROM t_graph_break GROUP BY file) "
+                  "broken AS (SELECT file, count(*) AS breaks FROM (SELECT DISTINCT file, line, kind, reason FROM t_graph_break) GROUP BY file) "
                   "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
                   "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
                   "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",

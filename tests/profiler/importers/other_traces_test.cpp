@@ -2,8 +2,10 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/session/sqlite.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -49,6 +51,32 @@ class OtherTracesTest : public QObject {
     // Nothing that was unpacked stays.
     for (const auto& entry : std::filesystem::recursive_directory_iterator(in_.path("cache")))
       QVERIFY2(entry.path().extension() != ".part", entry.path().c_str());
+  }
+
+  /// Launch geometry, registers, shared and local memory as the export's own table has them; the warps that they let a multiprocessor hold.
+  void nsightKernelsHaveTheirLaunchShapes() {
+    const std::string path = in_.inflated("nsight_node.sqlite.gz", "node.sqlite");
+    QVERIFY(in_.open(path));
+    std::multiset<std::string> expected, found;
+    auto foreign = session::Database::openForReading(path, true);
+    QVERIFY(foreign);
+    auto rows = foreign->prepare("SELECT gridX, gridY, gridZ, blockX, blockY, blockZ, registersPerThread, staticSharedMemory + dynamicSharedMemory, localMemoryPerThread FROM CUPTI_ACTIVITY_KIND_KERNEL");
+    QVERIFY(rows);
+    const auto sizes = [](const std::string& x, const std::string& y, const std::string& z) { return y == "1" && z == "1" ? x : x + " x " + y + " x " + z; };
+    for (auto row = rows->step(); row && *row; row = rows->step()) {
+      std::string line = sizes(rows->string(0), rows->string(1), rows->string(2)) + "|" + sizes(rows->string(3), rows->string(4), rows->string(5));
+      for (int c : {6, 7, 8}) line += "|" + rows->string(c);
+      expected.insert(line);
+    }
+    QVERIFY(in_.reader().each("SELECT grid, block, registers, shared_bytes, local_bytes, occupancy FROM gpu_events WHERE kind = 'kernel'", {}, [&](const session::Statement& s) {
+      found.insert(s.string(0) + "|" + s.string(1) + "|" + s.string(2) + "|" + s.string(3) + "|" + s.string(4));
+      QVERIFY(s.real(5) > 0 && s.real(5) <= 1);
+    }));
+    QVERIFY(!expected.empty());
+    QVERIFY(found == expected);
+    // 80 registers of 64 threads: a warp takes 2560 of a quarter's 16384, 6 fit; 24 of 64 warps, in blocks of two.
+    COMPARE_ROWS(in_, "SELECT DISTINCT e.occupancy, k.occupancy_limit FROM gpu_events e JOIN kernels k ON k.kernel_id = e.kernel_id WHERE e.registers = 80", "0.375,registers");
+    COMPARE_ROWS(in_, "SELECT name, multiprocessors, capability, peak_bytes_per_s FROM gpu_devices", "NVIDIA H200,132,90,4814304000000");
   }
 
   void nsightKernelsKnowTheirCall() {
