@@ -97,7 +97,8 @@ void DebugPanel::buildVariables() {
   stack_ = addTable(
       "stack", tr("Filter stack"),
       {{tr("Slot"), tr("0 is the bottom of the frame's value stack"), true}, {tr("Value")}, {tr("Source"), sourceTip}},
-      tr("The stack is empty"), hint);
+      tr("The stack is empty"),
+      tr("Values lie on it in the middle of an expression. At the beginning of a line, and before the capture of a frame has begun, there are none."));
   for (DataTable* table : {locals_, stack_}) table->model()->setMonospaceColumns({1, 2});
   auto *localsFrame = framed(locals_, "locals.known"), *stackFrame = framed(stack_, "stack.known");
   variablesTab_ = tabs_->addTab(sideBySide(localsFrame, stackFrame, 60, 40), tr("Variables"));

@@ -1,6 +1,5 @@
 // Debugging a script: the panel, its actions, and what the source shows of a stop.
 #include <QApplication>
-#include <QDir>
 #include <QTimer>
 
 #include "app/debug/debug_text.h"
@@ -134,7 +133,7 @@ void MainWindow::debugScript(RunRequest request, const nlohmann::json& first) {
                    tr("Choose the engine \"fusebox\", or run the script without the debugger."));
     return;
   }
-  debugger_->setScript(request.script.isEmpty() ? std::string() : QDir(request.folder()).absoluteFilePath(request.script).toStdString());
+  debugger_->setScript(request.scriptPath().toStdString());
   auto environment = debugger_->prepare(first);
   if (!environment) {
     messages_->say(MessageBar::Severity::Error, tr("The debugger cannot be started"),

@@ -5,6 +5,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/bounded.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/shapes.h"
 
 namespace fusebox::query {
@@ -120,7 +121,7 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
     RecompileChain c;
     c.frame = s.integer("frame_id");
     c.parent = s.integer("parent_frame_id");
-    c.name = s.string("qualname");
+    c.name = rootFunction(s.text("qualname"));
     c.file = s.string("file");
     c.line = s.integer("line");
     c.resumeOffset = s.integer("resume_offset");

@@ -9,6 +9,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/operators.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
 
@@ -151,7 +152,7 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   return read;
 }
 
-std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool knowsKernels) {
+std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool knowsKernels, bool knowsOperators) {
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
@@ -192,12 +193,15 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
       return sayCount(FUSEBOX_TEXT("Slowness", "Python ran once between pieces of functions that broke"),
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);
     default:
+      // Operators outside of compiled functions are in such a file, with the kernels and operators of the processor.
+      if (knowsOperators) return say(FUSEBOX_TEXT("Slowness", "Python and what else runs between the operators that were recorded"));
       return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions"));
   }
 }
 
 Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs, bool knowsKernels) {
   std::vector<TimeRow> rows;
+  const bool knowsOperators = hasOperators(reader);
   for (size_t k = 0; k < sums.split.ns.size(); ++k) {
     const auto kind = static_cast<TimeKind>(k);
     if (sums.split.ns[k] <= 0) continue;
@@ -213,7 +217,7 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     for (TimePart& part : row.parts) {
       if (auto described = describe(reader, kind, part); !described) return tl::unexpected(described.error());
     }
-    row.sentence = sentenceOf(row, stepNs, steps, knowsKernels);
+    row.sentence = sentenceOf(row, stepNs, steps, knowsKernels, knowsOperators);
     rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const TimeRow& a, const TimeRow& b) { return a.ns > b.ns; });

@@ -162,6 +162,7 @@ double shareOfRoof(const Roof& roof, double bytes, double flops, double ns) {
 
 Result<Roofline> loadRoofline(const session::Reader& reader) {
   Roofline line;
+  line.isForeign = !reader.info("imported_format").empty();
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   std::string device;

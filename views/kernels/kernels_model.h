@@ -75,6 +75,7 @@ struct RooflinePoint {
 struct Roofline {
   Roof roof;
   std::vector<RooflinePoint> points;
+  bool isForeign = false;  ///< what kernels move and compute is not told by a profiler's trace
   size_t without = 0;    ///< kernels with times whose operations or bytes are not counted
 };
 /// Kernels of the device that took most of the time, of those whose launches the device timed.

@@ -222,6 +222,8 @@ void KernelsView::loadRooflinePlot() {
       [this](Result<Roofline>& line) {
         if (!line) return rooflinePage_->showReason(tr("The roofline cannot be read"), str(line.error().text()));
         if (line->points.empty() && line->without == 0) {
+          if (line->isForeign)
+            return rooflinePage_->showReason(tr("No roofline"), tr("The file does not say how many bytes its kernels move and how much they compute."));
           return rooflinePage_->showReason(tr("No kernel was timed by a device"),
                                            tr("Recordings of programs that use an NVIDIA GPU show here how near each kernel comes to what the device allows."));
         }

@@ -24,6 +24,10 @@ constexpr const char* kKernels = R"(WITH mine AS MATERIALIZED (SELECT DISTINCT g
   SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER () FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
   WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT ?2)";
 
+// Those of a profiler's trace, of no graph.
+constexpr const char* kPlacedKernels = R"(SELECT kernel_id, line, name, kind, launches, total_ns, count(*) OVER () FROM kernels
+  WHERE file = ?1 AND line IS NOT NULL AND launches > 0 AND compile_id IS NULL ORDER BY line, total_ns DESC LIMIT ?2)";
+
 struct PlaceQuery {
   ObjectKind kind;
   const char* sql;
@@ -153,7 +157,9 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
     int allAt = -1;  // the column that says how many there are; -1: all are read
     int64_t most = 0;
   };
-  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {kKernels, kernelEvent, 6, 5000}}) {
+  const std::string format = reader.info("imported_format");
+  const bool isProfile = format.starts_with("Kineto") || format.starts_with("Chrome");
+  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {isProfile ? kPlacedKernels : kKernels, kernelEvent, 6, 5000}}) {
     int64_t shown = 0, all = 0;
     std::vector<session::Cell> parameters{path};
     if (allAt >= 0) parameters.emplace_back(std::min(most, atMost));

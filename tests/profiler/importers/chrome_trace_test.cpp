@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "profiler/importers/chrome_event.h"
+#include "profiler/importers/stack_sources.h"
 #include "profiler/importers/trace_names.h"
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/query/operators.h"
+#include "profiler/query/source.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -89,6 +91,30 @@ class ChromeTraceTest : public QObject {
         device + "'name':'adam','ts':410,'dur':5,'args':{'correlation':3}}," + device + "'name':'gemm_backward','ts':520,'dur':5,'args':{'correlation':4}}," +
         device + "'name':'lonely','ts':710,'dur':5,'args':{'correlation':5}}]"))));
     COMPARE_ROWS(in_, "SELECT name, file, line FROM kernels ORDER BY kernel_id", "gemm,model.py,12;triton_poi,model.py,12;adam,/home/me/train.py,50;gemm_backward,model.py,12;lonely,,");
+  }
+
+  /// The user's files of the stacks are listed; one that lies beside the trace is shown if its functions begin where the stacks say.
+  void filesOfStacksAreShown() {
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT file, text IS NULL FROM source_files", "profile_step.py,1");
+    const std::string text = "import torch\n\n@torch.no_grad()\ndef forward(x):\n    return x @ x\n";
+    const std::string head = "{'ph':'X','pid':1,'tid':1,'cat':'python_function',";
+    const auto trace = [&](const std::string& line) {
+      return quoted("{'schemaVersion':1,'traceEvents':[" + head + "'name':'model.py(9): <module>','ts':0,'dur':90}," + head + "'name':'model.py(" + line + "): forward','ts':10,'dur':50}," +
+                    "{'ph':'X','pid':1,'tid':1,'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':30,'dur':5,'args':{'correlation':1}},"
+                    "{'ph':'X','cat':'kernel','pid':0,'tid':7,'name':'gemm','ts':40,'dur':5,'args':{'correlation':1}}]}");
+    };
+    (void)in_.write("model.py", text + "\n\n\nforward(torch.ones(2, 2))\n");
+    QVERIFY(in_.open(in_.write("here.json", trace("3"))));
+    COMPARE_ROWS(in_, "SELECT file, length(text) > 60 FROM source_files", "model.py,1");
+    const auto notes = query::lineNotes(in_.reader(), "model.py");
+    QVERIFY(notes && notes->at(3).timeNs == 5000 && notes->at(3).launches == 1 && notes->at(3).kernels == 1);
+    const auto files = query::sourceFiles(in_.reader());
+    QVERIFY(files && files->size() == 1 && files->front().timeNs == 5000);
+    QVERIFY(in_.open(in_.write("changed.json", trace("5"))));  // line 5 defines nothing
+    COMPARE_ROWS(in_, "SELECT file, text IS NULL FROM source_files", "model.py,1");
+    for (const auto& [line, name] : {std::pair{3, "forward"}, {4, "forward"}, {1, "<module>"}}) QVERIFY(importing::beginsAt(text, line, name));
+    for (const auto& [line, name] : {std::pair{1, "forward"}, {4, "forwards"}, {4, "for"}, {40, "<module>"}, {0, "<module>"}}) QVERIFY(!importing::beginsAt(text, line, name));
   }
 
   void usersFilesAreTold() {
