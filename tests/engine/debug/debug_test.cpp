@@ -241,6 +241,14 @@ class DebugTest : public QObject {
     for (const auto& word : debugging::commandWords()) QVERIFY(debugging::findCommand(word.name) == &word);
   }
 
+  /// A stop at a break says what the program called.
+  void stopsSpeakOfTheProgram() {
+    const nlohmann::json stop{{"kind", "graph_break"}, {"title", "graph break: the number that aten::_local_scalar_dense reads from a tensor is needed"}, {"stop", 3}, {"reason", "step"}};
+    QCOMPARE(debugging::stopTitle(stop), std::string("graph break: the number that Tensor.item() reads from a tensor is needed"));
+    QVERIFY(debugging::stopText(stop).find("Tensor.item()") != std::string::npos);
+    QCOMPARE(debugging::stopTitle({{"kind", "pass"}, {"title", "before pass decompose"}}), std::string("before pass decompose"));
+  }
+
   /// A breakpoint on a function that the script does not define is doubted as soon as it is set.
   void functionsAreLookedForInTheScript() {
     const std::string text = "import torch\nclass Model:\n    def forward(self, x):\n        return x\n\nasync  def  later ():\n  pass\n# def commented(): pass\ndefault = 3\n";
