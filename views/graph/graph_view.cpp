@@ -22,7 +22,6 @@ namespace fusebox::views {
 
 GraphView::GraphView(const ViewContext& context)
     : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)) {
-  setFocusProxy(canvas_);
   buildToolbars();
   details_ = new DetailsPanel(QStringLiteral("graph.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("graph"));

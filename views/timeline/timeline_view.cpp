@@ -36,7 +36,6 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
     auto* key = new QShortcut(keys, this, nullptr, nullptr, Qt::WidgetWithChildrenShortcut);
     connect(key, &QShortcut::activated, this, [this, direction = direction] { search(direction); });
   }
-  setFocusProxy(canvas_);
   act(QStringLiteral("zoomIn"), tr("Zoom in (W)"), QStringLiteral("zoomin"), [this] { canvas_->zoomBy(1.5); });
   act(QStringLiteral("zoomOut"), tr("Zoom out (S)"), QStringLiteral("zoomout"), [this] { canvas_->zoomBy(1 / 1.5); });
   act(QStringLiteral("fit"), tr("Show everything (F)"), QStringLiteral("fit"), [this] { canvas_->fit(); });
