@@ -35,6 +35,7 @@ struct KernelDetail {
   int64_t launches = 0, totalNs = 0, minNs = 0, maxNs = 0, bytes = 0, flops = 0, compileNs = 0;
   int64_t group = 0, graph = 0;
   int64_t runs = 0;                ///< launches, or those with what replays of CUDA graphs ran
+  bool knowsLaunches = true;       ///< the source of the session tells of launches at all
   std::string runsNote;            ///< where these are not the launches
   bool isTuning = false;           ///< Fusebox launched it to choose launch shapes
   int64_t timedLaunches = 0;       ///< whose time the device measured; 0: the times are the host's

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/query/steps.h"
 #include "profiler/session/sqlite.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -77,6 +78,18 @@ class OtherTracesTest : public QObject {
     // 80 registers of 64 threads: a warp takes 2560 of a quarter's 16384, 6 fit; 24 of 64 warps, in blocks of two.
     COMPARE_ROWS(in_, "SELECT DISTINCT e.occupancy, k.occupancy_limit FROM gpu_events e JOIN kernels k ON k.kernel_id = e.kernel_id WHERE e.registers = 80", "0.375,registers");
     COMPARE_ROWS(in_, "SELECT name, multiprocessors, capability, peak_bytes_per_s FROM gpu_devices", "NVIDIA H200,132,90,4814304000000");
+  }
+
+  /// Ranges that the program counts are its steps: "step 0" to "step 2" of the file, as sqlite3 has them.
+  void nsightStepsAreThoseOfTheProgram() {
+    QVERIFY(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")));
+    const auto steps = query::findSteps(in_.reader());
+    QVERIFY(steps);
+    QCOMPARE(steps->how, std::string("marked by the program (step 0 … step 2)"));
+    std::vector<int64_t> expected;
+    QVERIFY(in_.reader().each("SELECT dur_ns FROM cpu_events WHERE kind = 'nvtx' AND name LIKE 'step %' ORDER BY start_ns", {}, [&](const session::Statement& s) { expected.push_back(s.integer(0)); }));
+    QCOMPARE(steps->steps.size(), size_t{3});
+    for (size_t i = 0; i < 3; ++i) QCOMPARE(steps->steps[i].ns(), expected.at(i));
   }
 
   void nsightKernelsKnowTheirCall() {
