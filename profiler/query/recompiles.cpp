@@ -1,6 +1,8 @@
 #include "profiler/query/recompiles.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/support/text.h"
@@ -130,7 +132,14 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
     chains.push_back(std::move(c));
   });
   ByFrame frames;
-  for (RecompileChain& c : chains) frames[c.frame] = &c;
+  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<RecompileChain*>> resumed;  // by name and place
+  for (RecompileChain& c : chains) {
+    frames[c.frame] = &c;
+    if (c.parent != 0) resumed[{c.name, c.file, c.line}].push_back(&c);
+  }
+  for (auto& [place, parts] : resumed) {
+    for (size_t i = 0; parts.size() > 1 && i < parts.size(); ++i) parts[i]->part = static_cast<int>(i) + 1;
+  }
   if (read) read = readEntries(reader, frames);
   if (read) read = readMisses(reader, frames);
   if (!read) return tl::unexpected(read.error());
@@ -152,6 +161,7 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
 }
 
 std::string chainName(const RecompileChain& c) {
+  if (c.parent != 0 && c.line > 0 && c.part > 0) return say(FUSEBOX_TEXT("Recompiles", "{}, from line {}, part {}"), c.name, c.line, c.part);
   return c.parent != 0 && c.line > 0 ? say(FUSEBOX_TEXT("Recompiles", "{}, from line {}"), c.name, c.line) : c.name;
 }
 

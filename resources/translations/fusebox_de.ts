@@ -1714,6 +1714,10 @@
         <source>{}, from line {}</source>
         <translation>{}, ab Zeile {}</translation>
     </message>
+    <message>
+        <source>{}, from line {}, part {}</source>
+        <translation>{}, ab Zeile {}, Teil {}</translation>
+    </message>
 </context>
 <context>
     <name>Shapes</name>
@@ -2091,6 +2095,10 @@
     <message>
         <source>Python and what else runs between the operators that were recorded</source>
         <translation>Python und was sonst zwischen den aufgezeichneten Operatoren läuft</translation>
+    </message>
+    <message>
+        <source>marked by the program ({} … {})</source>
+        <translation>vom Programm markiert ({} … {})</translation>
     </message>
 </context>
 <context>

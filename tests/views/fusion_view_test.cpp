@@ -8,6 +8,7 @@
 #include <QtTest>
 #include <set>
 
+#include "profiler/query/recompiles.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 #include "tests/views/shown_view.h"
@@ -103,6 +104,8 @@ class FusionViewTest : public QObject, private test::ShownView {
         w.post(rows::Frame{.id = frame, .parent_id = frame == 2 ? session::Cell{int64_t{1}} : session::Cell{}, .name = text("step"), .qualname = text("M.step"), .file = text("a.py"),
             .line = frame * 10, .resume_offset = frame == 2 ? session::Cell{int64_t{40}} : session::Cell{}, .status = text("compiled"), .first_seen_ns = frame});
       }
+      w.post(rows::Frame{.id = int64_t{3}, .parent_id = int64_t{1}, .name = text("step"), .qualname = text("M.step"), .file = text("a.py"), .line = int64_t{20}, .resume_offset = int64_t{52},
+          .status = text("compiled"), .first_seen_ns = int64_t{9}});
       int64_t id = 0;
       for (int64_t frame = 1; frame <= 2; ++frame) {
         for (int entry = 0; entry < 2; ++entry) {
@@ -126,6 +129,12 @@ class FusionViewTest : public QObject, private test::ShownView {
     for (const auto& choice : *choices) labels.insert(choice.label);
     QCOMPARE(labels.size(), size_t{8});
     QVERIFY(labels.contains("step  a.py:10, entry 0") && labels.contains("step (backward)  a.py:20, from line 20, entry 1"));
+    // Two breaks on one line have two parts behind them.
+    const auto chains = query::recompileChains(**reader, true);
+    QVERIFY(chains && chains->size() == 3);
+    for (const auto& chain : *chains) names.insert(query::chainName(chain));
+    QVERIFY(names.contains("M.step") && names.contains("M.step, from line 20, part 1") && names.contains("M.step, from line 20, part 2"));
+    names.clear();
     const auto memory = query::memoryOf(**reader);
     QVERIFY(memory);
     for (const auto& graph : memory->graphs) names.insert(memoryGraphName(graph));

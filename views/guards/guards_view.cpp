@@ -25,8 +25,9 @@ enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
 /// Code that resumes after a break says where.
 QString titleOf(const query::RecompileChain& chain) {
-  query::RecompileChain named = chain;
-  named.name.resize(std::min(named.name.size(), kLongestName));
+  query::RecompileChain named{.parent = chain.parent, .line = chain.line};  // without its entries, which may be thousands
+  named.part = chain.part;
+  named.name = chain.name.substr(0, kLongestName);
   return str(query::chainName(named));
 }
 
