@@ -38,7 +38,7 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
                   "broken AS (SELECT file, count(*) AS breaks FROM (SELECT DISTINCT file, line, kind, reason FROM t_graph_break) GROUP BY file) "
                   "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
                   "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
-                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",
+                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.text IS NULL, s.id",
                   fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id"), hasPlacedKernels(reader) ? kPlacedTimes : ""),
       {}, [&](const Statement& row) {
         out.push_back({row.string(0), row.integer(1), row.integer(2), row.integer(3)});

@@ -351,6 +351,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
+  if (s.runMs <= 0 && !s.importedFormat.empty()) runTime_.value->setText(QStringLiteral("–"));  // nothing compiled is in it
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),
       number(s.cacheMisses, tr("miss"), tr("misses")));
 }
