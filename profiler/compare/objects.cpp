@@ -222,6 +222,8 @@ void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeO
   for (const auto& source : sources) {
     const auto left = x.find(source), right = y.find(source);
     const Symbol *s = left == x.end() ? nullptr : left->second, *t = right == y.end() ? nullptr : right->second;
+    // What an engine does not speak of is a constant of its entry; not every one says that it could have been symbolic.
+    if (!o.sameEngine && (!s || !t) && (s ? s : t)->isConstant) continue;
     o.add(parent, Subject::Symbol, source, side(s), side(t), s && t && s->text != t->text);
   }
 }

@@ -356,6 +356,13 @@ class CompareTest : public QObject {
             find(compare({.recompiles = 2, .engine = "stock"}, {.recompiles = 1, .failed = "TENSOR_MATCH L['y']", .failedLine = 1}), Subject::Recompile, Kind::Removed));
   }
 
+  /// Not every engine says of a constant that it could have been symbolic; one that is symbolic on one side only is a difference.
+  void constantsOfOneEngineAreNoDifference() {
+    QVERIFY(!find(compare({.engine = "stock"}, {.constant = 8}), Subject::Symbol, Kind::Added));
+    QVERIFY(find(compare({}, {.constant = 8}), Subject::Symbol, Kind::Added));
+    QVERIFY(find(compare({.engine = "stock"}, {.symbolUpper = 64}), Subject::Symbol, Kind::Added));
+  }
+
   void recompilesWithoutAnythingBeforeThemPointAtTheInputs() {
     const Comparison c = compare({}, {.recompiles = 2});
     const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/query/slowness.h"
 #include "profiler/query/steps.h"
 #include "profiler/session/sqlite.h"
 #include "tests/profiler/importers/imported.h"
@@ -90,6 +91,12 @@ class OtherTracesTest : public QObject {
     QVERIFY(in_.reader().each("SELECT dur_ns FROM cpu_events WHERE kind = 'nvtx' AND name LIKE 'step %' ORDER BY start_ns", {}, [&](const session::Statement& s) { expected.push_back(s.integer(0)); }));
     QCOMPARE(steps->steps.size(), size_t{3});
     for (size_t i = 0; i < 3; ++i) QCOMPARE(steps->steps[i].ns(), expected.at(i));
+    // The first is the warm-up, a hundred times as long: it is not in the split of a typical one.
+    const auto why = query::whySlow(in_.reader());
+    QVERIFY(why);
+    QCOMPARE(why->steps, int64_t{3});
+    QCOMPARE(why->looked, int64_t{2});
+    QCOMPARE(why->medianNs, static_cast<double>(expected[1]));
   }
 
   void nsightKernelsKnowTheirCall() {
