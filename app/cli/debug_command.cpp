@@ -30,7 +30,9 @@ int debugAtConsole(const DebugOptions& options) {
   if (auto started = process.start(run->command, run->environment, options.run.json); !started)
     return complain(started.error());
   replaced.begun();
-  DebugConsole console(client, process, options.run.json);
+  const auto& words = options.run.script;
+  const bool isScript = !words.empty() && !words.front().starts_with('-');
+  DebugConsole console(client, process, options.run.json, isScript ? words.front() : std::string());
   const ScriptEnd end = console.run();
   if (!run->session.empty()) fmt::print(stderr, "fusebox: recorded {}\n", run->session);
   return end.exitCode;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "app/debug/debug_text.h"
+#include "app/debug/script_functions.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::cli {
@@ -33,8 +34,8 @@ bool isStep(const std::string& command) {
 
 }  // namespace
 
-DebugConsole::DebugConsole(debugging::DebugClient& client, DebuggedProcess& process, bool asJson)
-    : client_(client), process_(process), asJson_(asJson), isTerminal_(isatty(STDIN_FILENO) == 1) {
+DebugConsole::DebugConsole(debugging::DebugClient& client, DebuggedProcess& process, bool asJson, std::string script)
+    : client_(client), process_(process), asJson_(asJson), isTerminal_(isatty(STDIN_FILENO) == 1), script_(std::move(script)) {
   struct sigaction onInterrupt{};
   onInterrupt.sa_handler = noteInterrupt;
   sigaction(SIGINT, &onInterrupt, nullptr);
@@ -106,6 +107,7 @@ void DebugConsole::noteBreakpoints(const std::string& command, const Json& answe
   if (id == 0 || !answer.contains("hits")) return;
   const bool waits = command != "delete" && debugging::flagField(answer, "enabled") &&
                      numberField(answer, "hits") == 0 && !reached_.contains(id);
+  if (const std::string doubt = waits ? debugging::functionDoubt(answer, script_) : std::string(); !doubt.empty() && doubted_.insert(id).second) client_.onNotice(doubt);
   if (waits)
     unreached_[id] = debugging::breakpointText(answer);
   else

@@ -15,7 +15,8 @@ namespace fusebox::cli {
 /// stops again or ends, or at Ctrl-C, which asks for a pause; Ctrl-C once more is the program's own. With `asJson` every stop, answer and end is one line of JSON on stdout.
 class DebugConsole {
  public:
-  DebugConsole(debugging::DebugClient& client, DebuggedProcess& process, bool asJson);
+  /// `script`: the path of what is run; empty for a module.
+  DebugConsole(debugging::DebugClient& client, DebuggedProcess& process, bool asJson, std::string script);
 
   /// Reads commands until the program has ended; returns how.
   ScriptEnd run();
@@ -58,6 +59,8 @@ class DebugConsole {
   std::string input_, lastStep_;
   std::map<int64_t, std::string> unreached_;  ///< breakpoints, as one writes them
   std::set<int64_t> reached_;
+  std::set<int64_t> doubted_;  ///< of which it was said that the script has no such function
+  std::string script_;
 };
 
 }  // namespace fusebox::cli

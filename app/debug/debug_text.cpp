@@ -8,6 +8,7 @@
 
 #include "engine/support/condition.h"
 #include "profiler/compare/align.h"
+#include "profiler/query/function_names.h"
 
 namespace fusebox::debugging {
 namespace {
@@ -244,10 +245,15 @@ std::string codeText(const json& rows, int* currentLine) {
   return text;
 }
 
+std::string stopTitle(const json& stop) {
+  const std::string title = textField(stop, "title");
+  return textField(stop, "kind") == "graph_break" ? query::breakReason(title) : title;
+}
+
 std::string stopText(const json& stop) {
   const int64_t breakpoint = numberField(stop, "breakpoint");
   const std::string why = breakpoint ? fmt::format("breakpoint {}", breakpoint) : textField(stop, "reason");
-  std::string text = fmt::format("stop {} ({}): {}\n", numberField(stop, "stop"), why, textField(stop, "title"));
+  std::string text = fmt::format("stop {} ({}): {}\n", numberField(stop, "stop"), why, stopTitle(stop));
   if (const std::string file = textField(stop, "file"); !file.empty()) {
     const std::string function = textField(stop, "function");
     const int64_t line = numberField(stop, "line");

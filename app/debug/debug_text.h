@@ -16,6 +16,8 @@ using control::numberField;
 using control::textField;
 
 /// "stop 3 (breakpoint 1): graph break: …" and the place below it.
+/// Where it stands, in one line and in the words of the program: `Tensor.item()` for aten::_local_scalar_dense.
+std::string stopTitle(const nlohmann::json& stop);
 std::string stopText(const nlohmann::json& stop);
 /// The answer to command `name` (command_words.h).
 std::string answerText(const std::string& name, const nlohmann::json& result);

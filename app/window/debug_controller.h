@@ -35,6 +35,10 @@ class DebugController : public QObject {
   /// The program's process has ended.
   void programEnded();
 
+  /// The script that runs or ran last; empty for a module.
+  void setScript(std::string path) { script_ = std::move(path); }
+  const std::string& script() const { return script_; }
+
   State state() const;
   /// The message of the current stop; null unless stopped.
   const Json& stop() const { return client_.stop(); }
@@ -88,6 +92,7 @@ class DebugController : public QObject {
   std::vector<Breakpoint> breakpoints_;
   std::vector<FusionRule> rules_;
   int64_t nextTag_ = 1;
+  std::string script_;
 };
 
 }  // namespace fusebox::window

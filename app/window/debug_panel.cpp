@@ -178,7 +178,7 @@ void DebugPanel::stateChanged() {
   if (state == DebugController::State::Waiting) text = tr("Waiting for the program to load the engine…");
   if (state == DebugController::State::Running) text = tr("Running");
   if (state == DebugController::State::Stopped) {
-    text = str(textField(stop, "title"));
+    text = str(debugging::stopTitle(stop));
     if (const std::string trouble = textField(stop, "condition_trouble"); !trouble.empty())
       text = tr("(whether the condition holds cannot be told: %1)  ").arg(str(trouble)) + text;
     if (const std::string file = textField(stop, "file"); !file.empty())

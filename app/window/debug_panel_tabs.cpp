@@ -8,6 +8,7 @@
 
 #include "app/debug/command_words.h"
 #include "app/debug/debug_text.h"
+#include "app/debug/script_functions.h"
 #include "app/window/debug_panel.h"
 #include "app/window/debug_rows.h"
 #include "app/window/diff_pane.h"
@@ -96,7 +97,8 @@ void DebugPanel::buildVariables() {
   stack_ = addTable(
       "stack", tr("Filter stack"),
       {{tr("Slot"), tr("0 is the bottom of the frame's value stack"), true}, {tr("Value")}, {tr("Source"), sourceTip}},
-      tr("The stack is empty"), hint);
+      tr("The stack is empty"),
+      tr("Values lie on it in the middle of an expression. At the beginning of a line, and before the capture of a frame has begun, there are none."));
   for (DataTable* table : {locals_, stack_}) table->model()->setMonospaceColumns({1, 2});
   auto *localsFrame = framed(locals_, "locals.known"), *stackFrame = framed(stack_, "stack.known");
   variablesTab_ = tabs_->addTab(sideBySide(localsFrame, stackFrame, 60, 40), tr("Variables"));
@@ -309,6 +311,9 @@ void DebugPanel::addTypedBreakpoint() {
   const auto parsed = debugging::parseCommand("break " + breakpointText_->text().trimmed().toStdString());
   breakpointProblem_->setVisible(!parsed);
   if (!parsed) return breakpointProblem_->setText(str(parsed.error().message));
+  const QString doubt = str(debugging::functionDoubt(parsed->request, controller_->script()));
+  breakpointProblem_->setText(doubt);
+  breakpointProblem_->setVisible(!doubt.isEmpty());
   controller_->addBreakpoint(parsed->request);
   breakpointText_->clear();
 }
@@ -319,6 +324,7 @@ void DebugPanel::showBreakpoints() {
     views::TableRow made;
     const bool on = b.description.value("enabled", true);
     QStringList state{on ? tr("on") : tr("off")};
+    if (const std::string doubt = b.hits == 0 ? debugging::functionDoubt(b.description, controller_->script()) : std::string(); !doubt.empty()) state << str(doubt);
     if (b.hostId > 0) state << (b.hits > 0 ? tr("hit %n time(s)", nullptr, static_cast<int>(b.hits)) : tr("not hit yet"));
     if (const std::string file = textField(b.description, "file"); !file.empty()) {
       made.location = views::Location::sourceLine(file, static_cast<int>(numberField(b.description, "line")));
@@ -407,6 +413,7 @@ void DebugPanel::carryOutTyped() {
   if (parsed->name == "kill" || parsed->name == "quit") return controller_->kill();
   if (parsed->name == "break" && !parsed->request.is_null()) {
     say(tr("breakpoint: %1\n").arg(str(debugging::breakpointText(parsed->request))));
+    if (const std::string doubt = debugging::functionDoubt(parsed->request, controller_->script()); !doubt.empty()) say(str(doubt) + QLatin1Char('\n'));
     return controller_->addBreakpoint(parsed->request);
   }
   if (parsed->request.is_null()) return;

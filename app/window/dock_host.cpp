@@ -113,8 +113,18 @@ void DockHost::tidyTitles() {
       bar->setAccessibleName(tr("Views"));
       bar->setElideMode(Qt::ElideNone);  // names in full, and arrows where there is no room
       bar->setUsesScrollButtons(true);
+      // A click on a tab is a wish to work with what it shows: its keys act at once.
+      connect(bar, &QTabBar::tabBarClicked, this, &DockHost::focusClicked, Qt::ConnectionType(Qt::QueuedConnection | Qt::UniqueConnection));
     }
   });
+}
+
+void DockHost::focusClicked() {
+  const auto* bar = qobject_cast<QTabBar*>(sender());
+  const QString title = bar && bar->currentIndex() >= 0 ? bar->tabText(bar->currentIndex()) : QString();
+  for (views::View* view : views_) {
+    if (view->isVisible() && dock(view->id())->windowTitle() == title && !view->visibleRegion().isEmpty()) return raiseView(view->id());
+  }
 }
 
 void DockHost::applyLayout(Layout layout) {

@@ -39,6 +39,7 @@ class DockHost : public QMainWindow {
   QDockWidget* dock(const QString& id) const { return docks_.value(id); }
   void tidyTitles();
   void focusMoved(QWidget* now);
+  void focusClicked();
 
   QList<views::View*> views_;
   QHash<QString, QDockWidget*> docks_;  ///< of the views

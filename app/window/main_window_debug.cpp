@@ -133,6 +133,7 @@ void MainWindow::debugScript(RunRequest request, const nlohmann::json& first) {
                    tr("Choose the engine \"fusebox\", or run the script without the debugger."));
     return;
   }
+  debugger_->setScript(request.scriptPath().toStdString());
   auto environment = debugger_->prepare(first);
   if (!environment) {
     messages_->say(MessageBar::Severity::Error, tr("The debugger cannot be started"),

@@ -4,6 +4,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QRegularExpression>
+#include <algorithm>
 #include <csignal>
 
 namespace fusebox::window {
@@ -35,6 +36,13 @@ QString signalText(int number) {
 }  // namespace
 
 QString RunRequest::name() const { return module.isEmpty() ? QFileInfo(script).fileName() : module; }
+
+QString RunRequest::scriptPath() const {
+  if (!module.isEmpty()) return {};
+  if (rawCommand.isEmpty()) return script.isEmpty() ? QString() : QFileInfo(script).absoluteFilePath();
+  const auto named = std::find_if(rawCommand.begin(), rawCommand.end(), [](const QString& word) { return word.endsWith(QLatin1String(".py")); });
+  return named == rawCommand.end() ? QString() : QDir(directory.isEmpty() ? QDir::currentPath() : directory).absoluteFilePath(*named);
+}
 
 QString RunRequest::folder() const {
   if (!directory.isEmpty()) return directory;

@@ -21,6 +21,8 @@ struct RunRequest {
 
   /// What is run, in one word: a script's file name or the module's.
   QString name() const;
+  /// The script's whole path; empty for a module.
+  QString scriptPath() const;
   /// Where it runs.
   QString folder() const;
   /// `-m module` or the script's whole path, then the arguments.

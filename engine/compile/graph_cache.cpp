@@ -205,16 +205,25 @@ std::string GraphCache::nearest(const cache::CacheKey& key) {
   std::string noFolder;
   const cache::CacheFolder* entries = folder(false, noFolder);
   if (!entries) return {};
+  std::unique_lock lock(mutex_);
+  if (!compared_.contains(entries)) {  // a folder of many thousands takes a while to list: that is no part of each compilation
+    lock.unlock();
+    std::vector<cache::CacheKey> keys;
+    auto items = entries->list();
+    if (items.size() > kComparedEntries) items.resize(kComparedEntries);
+    for (const auto& item : items) {
+      auto head = entries->readHead(item.id);
+      if (!head) continue;
+      auto header = cache::readHeader(*head);
+      if (header && header->kind == "graph") keys.push_back(std::move(header->key));
+    }
+    lock.lock();
+    compared_.try_emplace(entries, std::move(keys));
+  }
   std::vector<cache::KeyDifference> best;
   bool isFirst = true;
-  size_t compared = 0;
-  for (const auto& item : entries->list()) {
-    if (++compared > kComparedEntries) break;
-    auto head = entries->readHead(item.id);
-    if (!head) continue;
-    auto header = cache::readHeader(*head);
-    if (!header || header->kind != "graph") continue;
-    auto found = cache::differences(key, header->key);
+  for (const cache::CacheKey& other : compared_[entries]) {
+    auto found = cache::differences(key, other);
     if (isFirst || found.size() < best.size()) best = std::move(found);
     isFirst = false;
   }
@@ -308,6 +317,12 @@ void GraphCache::put(const cache::EntryHeader& header, std::string_view payload,
   {
     std::lock_guard lock(mutex_);
     isTime = stores_++ % kStoresBetweenPrunes == 0;
+    const auto known = compared_.find(entries);
+    if (known != compared_.end() && header.kind == "graph") {
+      std::erase_if(known->second, [&](const cache::CacheKey& k) { return k.id() == id; });
+      known->second.push_back(header.key);
+      if (known->second.size() > 2 * kComparedEntries) known->second.erase(known->second.begin());
+    }
   }
   if (isTime) entries->prune(cache::cacheLimit());
 }

@@ -54,7 +54,8 @@ class GraphCache {
                             std::string& why);
   /// Removes an entry whose code this process cannot use, and tells `why`, which says so then.
   void drop(const cache::CacheKey& key, std::string& why);
-  /// In what the most similar entry differs; empty where there is none to compare with.
+  /// In what the most similar entry differs, of the latest that were there when it was first asked and of those written since; empty
+  /// where there is none to compare with.
   std::string nearest(const cache::CacheKey& key);
 
   struct Pending {
@@ -98,6 +99,7 @@ class GraphCache {
   std::deque<std::function<void()>> pending_;
   std::map<std::string, bool> told_;
   std::vector<std::string> used_;
+  std::map<const cache::CacheFolder*, std::vector<cache::CacheKey>> compared_;  ///< of graphs that nearest() looks at, read once
   std::unique_ptr<cache::RemoteCache> remote_;
   bool remoteAsked_ = false;
   int64_t stores_ = 0;

@@ -171,7 +171,9 @@ void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const Co
                 .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
   };
   const auto same = [&](const Recompile& x, const Recompile& y) { return o.sameEngine ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
-  for (const Match& m : pairUp(a.recompiles, b.recompiles, same)) {
+  // Engines check their guards in orders of their own: for one call that did not fit, each names the guard that it came to first.
+  const auto another = [&](const Recompile& x, const Recompile& y) { return !o.sameEngine && x.outcome == y.outcome; };
+  for (const Match& m : pairUp(a.recompiles, b.recompiles, same, another)) {
     const Recompile *x = m.a < 0 ? nullptr : &a.recompiles[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.recompiles[static_cast<size_t>(m.b)];
     o.add(parent, Subject::Recompile, (x ? x : y)->guard, side(x), side(y), x && y && x->count != y->count);
   }
@@ -220,6 +222,8 @@ void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeO
   for (const auto& source : sources) {
     const auto left = x.find(source), right = y.find(source);
     const Symbol *s = left == x.end() ? nullptr : left->second, *t = right == y.end() ? nullptr : right->second;
+    // What an engine does not speak of is a constant of its entry; not every one says that it could have been symbolic.
+    if (!o.sameEngine && (!s || !t) && (s ? s : t)->isConstant) continue;
     o.add(parent, Subject::Symbol, source, side(s), side(t), s && t && s->text != t->text);
   }
 }

@@ -118,7 +118,7 @@ Result<void> readSymbols(Loading& l) {
     for (const auto& s : entry.symbols)
       if (!s.source.empty()) out.push_back({s.source, say(FUSEBOX_TEXT("Compare", "symbolic, {}"), s.range()), {s.file, s.line}});
     for (const auto& s : entry.specialisations)
-      if (!s.source.empty()) out.push_back({s.source, say(FUSEBOX_TEXT("Compare", "specialised to {}"), s.value), {s.file, s.line}});
+      if (!s.source.empty()) out.push_back({s.source, say(FUSEBOX_TEXT("Compare", "specialised to {}"), s.value), {s.file, s.line}, true});
   }
   return {};
 }

@@ -61,6 +61,7 @@ struct Guard {
 struct Symbol {
   std::string source, text;  ///< text: "symbolic, at least 2", "specialised to 5"
   Place place;
+  bool isConstant = false;
 };
 
 struct Compile {

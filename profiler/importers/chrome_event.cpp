@@ -160,6 +160,10 @@ void ChromeEventParser::parseArguments(std::string_view json, ChromeArguments& o
       out.correlation = whole(field.value());
     else if (key == "External id" || key == "external id")
       out.externalId = whole(field.value());
+    else if (key == "Sequence number")
+      out.sequence = whole(field.value());
+    else if (key == "Fwd thread id")
+      out.forwardThread = whole(field.value());
     else if (key == "stream")
       out.stream = whole(field.value());
     else if (key == "device")

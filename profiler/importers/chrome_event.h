@@ -20,6 +20,7 @@ struct ChromeEvent {
 /// What Kineto says about an event in its arguments.
 struct ChromeArguments {
   std::optional<int64_t> correlation, externalId, stream, device, bytes;
+  std::optional<int64_t> sequence, forwardThread;  ///< of operators: joins one with its gradient, which names the thread of the former
   std::optional<int64_t> registers, sharedBytes, occupancyPercent;  ///< of kernels
   std::string_view grid, block;                                     ///< as written: "[32, 1, 1]"
   std::string_view name;  ///< of metadata events

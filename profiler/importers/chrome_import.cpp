@@ -127,6 +127,7 @@ void ChromeImport::span(Row& row, std::string_view category, std::string_view na
   if (call && arguments.correlation)
     links_.deviceCall(*arguments.correlation, event, row.thread, start, duration, meaning->driver);
   if (!call && arguments.externalId) links_.operatorSpan(*arguments.externalId, name);
+  if (!call && arguments.sequence) links_.sequence(event, *arguments.sequence, arguments.forwardThread.value_or(0) != 0);
 }
 
 void ChromeImport::complete(const ChromeEvent& e) {
@@ -148,7 +149,7 @@ void ChromeImport::deviceWork(const ChromeEvent& e, const CategoryMeaning& meani
       arguments.correlation, arguments.bytes, session_.time(*e.timeNs), std::max<int64_t>(0, e.durationNs.value_or(0))};
   span.registers = arguments.registers;
   span.sharedBytes = arguments.sharedBytes;
-  span.occupancyPercent = arguments.occupancyPercent;
+  if (arguments.occupancyPercent) span.occupancy = static_cast<double>(*arguments.occupancyPercent) / 100;
   span.grid = sizesOf(arguments.grid);
   span.block = sizesOf(arguments.block);
   int64_t kernel = 0;

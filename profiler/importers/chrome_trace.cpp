@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "profiler/importers/chrome_import.h"
 #include "profiler/importers/json_slices.h"
+#include "profiler/importers/stack_sources.h"
 
 namespace fusebox::importing {
 namespace {
@@ -67,6 +70,7 @@ Result<void> importChromeTrace(const std::string& path, SessionBuilder& session,
                 "the trace holds no readable event" + (slices.ending().empty() ? "" : ": " + slices.ending()), path);
   import.finish();
   if (auto linked = (*links)->finish(); !linked) return linked;
+  if (auto sources = addStackSources(session, std::filesystem::path(path).parent_path().string()); !sources) return sources;
   return session.good();
 }
 

@@ -6,8 +6,10 @@
 #include <array>
 #include <charconv>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
+#include "profiler/importers/json_pieces.h"
 #include "profiler/importers/trace_json.h"
 
 namespace fusebox::importing {
@@ -143,21 +145,43 @@ class GraphReader {
  public:
   GraphReader(ExportedGraphs& out, int depth) : out_(out), depth_(depth) {}
 
-  FxGraph read(const Json& graph, const std::string& name, const Json* signature) {
+  FxGraph read(std::string_view graph, const std::string& name, std::string_view signature) {
     graph_.name = name;
-    tensors_ = member(graph, "tensor_values");
-    numbers_ = member(graph, "sym_int_values");
+    bool complete = false;
+    const auto parts = jsonMembers(graph, complete);
+    if (!complete) fault(JsonFault::Damaged);
+    const auto part = [&](std::string_view key) {
+      const auto found = parts.find(key);
+      return found == parts.end() ? std::string_view() : found->second;
+    };
+    pieces(part("tensor_values"), [&](std::string_view value, const Json& meta) { annotations_.emplace(value, annotationOf(meta)); });
+    pieces(part("sym_int_values"), [&](std::string_view value, const Json&) { numbers_.emplace(value); });
     readRoles(signature);
-    for (const Json& input : listOf(graph, "inputs")) placeholder(input);
-    for (const Json& node : listOf(graph, "nodes")) {
-      if (graph_.nodes.size() >= kMostNodes) break;
-      call(node);
-    }
-    output(listOf(graph, "outputs"));
+    pieces(part("inputs"), [&](std::string_view, const Json& input) { placeholder(input); });
+    pieces(part("nodes"), [&](std::string_view, const Json& node) {
+      if (graph_.nodes.size() < kMostNodes) call(node);
+    });
+    output(part("outputs"));
     return std::move(graph_);
   }
 
  private:
+  void fault(JsonFault found) {
+    if (out_.fault == JsonFault::None) out_.fault = found;
+  }
+
+  /// Each member or element of a text, read by itself.
+  template <class Take>
+  void pieces(std::string_view text, Take&& take) {
+    JsonPieces piece(text);
+    while (piece.next()) {
+      JsonFault found = JsonFault::None;
+      const Json value = parseBounded(piece.value(), &found);
+      if (found != JsonFault::None) fault(found);
+      take(piece.key(), value);
+    }
+  }
+
   static const Json& listOf(const Json& object, const char* key) {
     static const Json kNone = Json::array();
     const Json* found = object.is_object() ? member(object, key) : nullptr;
@@ -165,22 +189,25 @@ class GraphReader {
   }
 
   /// What inputs are: parameters and buffers by their names in the module.
-  void readRoles(const Json* signature) {
-    if (!signature || !signature->is_object()) return;
-    for (const Json& spec : listOf(*signature, "input_specs")) {
-      if (!spec.is_object() || spec.empty()) continue;
+  void readRoles(std::string_view signature) {
+    bool complete = false;
+    const auto parts = jsonMembers(signature, complete);
+    const auto specs = parts.find("input_specs");
+    if (specs == parts.end()) return;
+    pieces(specs->second, [&](std::string_view, const Json& spec) {
+      if (!spec.is_object() || spec.empty()) return;
       const auto [kind, facts] = firstOf(spec);
-      if (!facts.is_object()) continue;
+      if (!facts.is_object()) return;
       const Json* arg = member(facts, "arg");
       const std::string name = arg && arg->is_object() ? stringOf(*arg, "name") : std::string();
       for (const char* key : {"parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"})
         if (const std::string role = stringOf(facts, key); !name.empty() && !role.empty()) roles_[name] = {kind, role};
-    }
+    });
   }
 
   std::string annotationFor(const std::string& name) const {
-    const Json* meta = tensors_ && tensors_->is_object() ? member(*tensors_, name.c_str()) : nullptr;
-    return meta ? annotationOf(*meta) : std::string();
+    const auto found = annotations_.find(name);
+    return found == annotations_.end() ? std::string() : found->second;
   }
 
   size_t add(const std::string& name, const char* kind) {
@@ -255,7 +282,7 @@ class GraphReader {
     if (results.empty()) return;
     if (const std::string annotation = annotationFor(results[0]); !annotation.empty())
       parseAnnotation(annotation, node);
-    else if (numbers_ && numbers_->is_object() && numbers_->contains(results[0]))
+    else if (numbers_.contains(results[0]))
       node.dtype = "int";
     if (results.size() < 2) return;
     Json all = Json::array();
@@ -348,16 +375,16 @@ class GraphReader {
     if (!value.is_object() || depth_ >= kMaxDepth || out_.inner.size() > 10'000) return "graph";
     const std::string name = stringOf(value, "name");
     if (const Json* graph = member(value, "graph"); graph && graph->is_object()) {
-      FxGraph made = GraphReader(out_, depth_ + 1).read(*graph, name, nullptr);
+      FxGraph made = GraphReader(out_, depth_ + 1).read(graph->dump(-1, ' ', false, Json::error_handler_t::replace), name, {});
       out_.inner.emplace_back(name, std::move(made));
     }
     return "graph " + name;
   }
 
-  void output(const Json& outputs) {
+  void output(std::string_view outputs) {
     FxNode made;
     int64_t position = 0;
-    for (const Json& item : outputs) made.args += (made.args.empty() ? "" : ", ") + argument(item, made, position++, 0);
+    pieces(outputs, [&](std::string_view, const Json& item) { made.args += (made.args.empty() ? "" : ", ") + argument(item, made, position++, 0); });
     const size_t index = add("output", "output");
     made.name = graph_.nodes[index].name;
     made.kind = "output";
@@ -367,8 +394,8 @@ class GraphReader {
   ExportedGraphs& out_;
   const int depth_;
   FxGraph graph_;
-  const Json* tensors_ = nullptr;
-  const Json* numbers_ = nullptr;
+  std::unordered_map<std::string, std::string> annotations_;  ///< of tensors by name
+  std::unordered_set<std::string> numbers_;
   std::unordered_map<std::string, std::pair<std::string, std::string>> roles_;
   std::unordered_map<std::string, size_t> known_;
   std::unordered_map<std::string, std::pair<size_t, int64_t>> values_;  ///< node and output by name
@@ -376,14 +403,17 @@ class GraphReader {
 
 }  // namespace
 
-ExportedGraphs readExportedGraphs(const Json& graphModule, const std::string& name) {
+ExportedGraphs readExportedGraphs(std::string_view graphModule, const std::string& name) {
   ExportedGraphs out;
-  const Json* graph = graphModule.is_object() ? member(graphModule, "graph") : nullptr;
-  if (!graph || !graph->is_object()) {
+  bool complete = false;
+  const auto parts = jsonMembers(graphModule, complete);
+  if (!complete) out.fault = JsonFault::Damaged;
+  const auto graph = parts.find("graph"), signature = parts.find("signature");
+  if (graph == parts.end() || !graph->second.starts_with('{')) {
     ++out.damaged;
     return out;
   }
-  FxGraph main = GraphReader(out, 0).read(*graph, name, member(graphModule, "signature"));
+  FxGraph main = GraphReader(out, 0).read(graph->second, name, signature == parts.end() ? std::string_view() : signature->second);
   out.main = std::move(main);
   return out;
 }

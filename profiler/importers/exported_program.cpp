@@ -7,6 +7,7 @@
 #include "engine/support/bounded_json.h"
 #include "profiler/importers/exported_graph.h"
 #include "profiler/importers/graph_rows.h"
+#include "profiler/importers/json_pieces.h"
 #include "profiler/importers/saved_program.h"
 #include "profiler/importers/trace_json.h"
 #include "profiler/importers/zip_archive.h"
@@ -34,11 +35,10 @@ std::string modelName(const std::string& entry) {
 }
 
 /// "0 <= s0 <= 9", one a line.
-std::string rangesText(const Json& model) {
+std::string rangesText(const Json& ranges) {
   std::string out;
-  const Json* ranges = member(model, "range_constraints");
-  if (!ranges || !ranges->is_object()) return out;
-  for (const auto& [name, range] : ranges->items()) {
+  if (!ranges.is_object()) return out;
+  for (const auto& [name, range] : ranges.items()) {
     if (!range.is_object()) continue;
     const auto bound = [&](const char* key) {
       const Json* value = member(range, key);
@@ -52,22 +52,27 @@ std::string rangesText(const Json& model) {
 Result<void> importModel(const ZipArchive& archive, const ZipArchive::Entry& entry, SessionBuilder& session) {
   auto text = archive.read(entry, kMostModelBytes);
   if (!text) return tl::unexpected(text.error());
-  JsonFault fault{};
-  const Json model = parseBounded(*text, &fault);
-  if (fault == JsonFault::TooDeep) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
-  if (fault == JsonFault::TooLarge) return fail(ErrorCode::Corrupt, entry.name + " consists of too many values");
-  std::string().swap(*text);
-  if (!model.is_object()) return fail(ErrorCode::Corrupt, entry.name + " is damaged: it is no JSON object");
+  bool complete = false;
+  const auto parts = jsonMembers(*text, complete);
+  if (!complete) return fail(ErrorCode::Corrupt, entry.name + " is damaged: it is no JSON object");
+  const auto part = [&](std::string_view key) {
+    const auto found = parts.find(key);
+    return found == parts.end() ? std::string_view("null") : found->second;
+  };
   const std::string name = modelName(entry.name);
-  if (const std::string torch = stringOf(model, "torch_version"); !torch.empty()) session.info("torch", torch);
-  const Json* module = member(model, "graph_module");
-  ExportedGraphs graphs = readExportedGraphs(module ? *module : Json::object(), name);
+  if (const Json torch = parseBounded(part("torch_version")); torch.is_string()) session.info("torch", torch.get<std::string>());
+  ExportedGraphs graphs = readExportedGraphs(part("graph_module"), name);
+  const Json ranges = parseBounded(part("range_constraints"));
+  std::string().swap(*text);
+  if (graphs.fault == JsonFault::TooDeep) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
+  if (graphs.fault == JsonFault::TooLarge) return fail(ErrorCode::Corrupt, entry.name + " consists of too many values");
+  if (graphs.fault == JsonFault::Damaged) return fail(ErrorCode::Corrupt, entry.name + " is damaged: a part of it is no JSON");
   if (graphs.main.nodes.size() < 2) return fail(ErrorCode::Corrupt, entry.name + " holds no graph");
   session.loss("exported_values", graphs.damaged,
                "values or nodes of an exported program that lack the form of its schema");
   const int64_t compile = putProgram(session, name, "torch.export");
   const StoredGraph main =
-      storeGraph(session, compile, "captured", "inference", std::move(graphs.main), rangesText(model), session.time(0));
+      storeGraph(session, compile, "captured", "inference", std::move(graphs.main), rangesText(ranges), session.time(0));
   for (auto& [innerName, graph] : graphs.inner)
     storeGraph(session, compile, "captured", "inference", std::move(graph), {}, session.time(0), main.id);
   return {};

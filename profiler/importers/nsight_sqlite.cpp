@@ -4,12 +4,15 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "profiler/cupti/gpu_device.h"
+#include "profiler/cupti/occupancy.h"
 #include "profiler/importers/inflated_file.h"
 #include "profiler/importers/trace_links.h"
 #include "profiler/importers/trace_names.h"
@@ -110,7 +113,8 @@ class NsightImport {
   int64_t stream(const Row& row);
   int64_t correlation(const Row& row, int64_t pid);
   void device(const Row& row, std::string_view kind, const std::string& name, std::string_view kernelKind,
-              std::string_view op);
+              std::string_view op, bool isLaunch = false);
+  void addShape(const Row& row, DeviceSpan& span) const;
   int64_t span(const Row& row, std::string_view kind);
 
   Database& foreign_;
@@ -123,6 +127,7 @@ class NsightImport {
   std::unordered_map<int64_t, std::string> strings_;
   std::map<int64_t, std::string> copyKinds_, syncTypes_, severities_;
   std::map<int64_t, int64_t> pids_;
+  std::map<int64_t, cupti::GpuDevice> gpus_;
 };
 
 // Calls before what they start, so that nothing depends on the order; the rest as a reader would want it.
@@ -267,22 +272,55 @@ int64_t NsightImport::correlation(const Row& row, int64_t pid) {
                    kSpreadPids;
 }
 
+/// "32", "2 x 6 x 1": as a session writes the sizes of grids and blocks.
+std::string sizesText(const std::array<int32_t, 3>& sizes) {
+  return sizes[1] == 1 && sizes[2] == 1 ? std::to_string(sizes[0]) : fmt::format("{} x {} x {}", sizes[0], sizes[1], sizes[2]);
+}
+
+/// Launch geometry, and what a kernel needs of a multiprocessor. How many of its warps that lets it hold follows from both.
+void NsightImport::addShape(const Row& row, DeviceSpan& span) const {
+  cupti::LaunchShape shape;
+  const auto number = [&](const char* column) {
+    const auto value = row.integer(column);
+    return static_cast<int32_t>(std::clamp<int64_t>(value.value_or(0), 0, INT32_MAX));
+  };
+  if (!row.integer("gridX") || !row.integer("blockX")) return;
+  shape.grid = {number("gridX"), number("gridY"), number("gridZ")};
+  shape.block = {number("blockX"), number("blockY"), number("blockZ")};
+  shape.registers = number("registersPerThread");
+  shape.staticShared = number("staticSharedMemory");
+  shape.dynamicShared = number("dynamicSharedMemory");
+  span.grid = sizesText(shape.grid);
+  span.block = sizesText(shape.block);
+  span.registers = row.integer("registersPerThread");
+  span.sharedBytes = row.integer("staticSharedMemory");
+  span.dynamicSharedBytes = row.integer("dynamicSharedMemory");
+  span.localBytes = row.integer("localMemoryPerThread");
+  const auto gpu = gpus_.find(row.integer("deviceId").value_or(0));
+  if (gpu == gpus_.end()) return;
+  const cupti::Occupancy occupancy = cupti::occupancyOf(shape, gpu->second);
+  if (occupancy.share <= 0) return;
+  span.occupancy = occupancy.share;
+  span.occupancyLimit = occupancy.limit;
+}
+
 void NsightImport::device(const Row& row, std::string_view kind, const std::string& name, std::string_view kernelKind,
-                          std::string_view op) {
+                          std::string_view op, bool isLaunch) {
   const auto at = times(row);
   if (!at) return;
   const int64_t id = correlation(row, row.integer("globalPid").value_or(0) >> 24 & 0xffffff);
   const auto device = row.integer("deviceId");
   const int64_t kernel =
       kernelKind.empty() ? 0 : session_.kernel(name, kernelKind, op, fmt::format("cuda:{}", device.value_or(0)));
-  session_.deviceSpan(stream(row), kernel,
-                      {kind, name, device, row.integer("streamId"), id >= 0 ? std::optional(id) : std::nullopt,
-                       row.integer("bytes"), at->start, at->duration});
+  DeviceSpan span{kind, name, device, row.integer("streamId"), id >= 0 ? std::optional(id) : std::nullopt,
+                  row.integer("bytes"), at->start, at->duration};
+  if (isLaunch) addShape(row, span);
+  session_.deviceSpan(stream(row), kernel, span);
 }
 
 void NsightImport::kernel(const Row& row) {
   const std::string name = text(row.integer("demangledName") ? row.integer("demangledName") : row.integer("shortName"));
-  device(row, "kernel", name, kernelKind(name), "");
+  device(row, "kernel", name, kernelKind(name), "", true);
 }
 
 void NsightImport::copy(const Row& row) {
@@ -346,6 +384,21 @@ void NsightImport::diagnostic(const Row& row) {
 
 void NsightImport::gpu(const Row& row) {
   if (!session_.hasInfo("device")) session_.info("device", row.string("name"));
+  const auto id = row.integer("cuDevice") ? row.integer("cuDevice") : row.integer("id");
+  if (!id || *id < 0 || *id > 1024 || gpus_.contains(*id)) return;
+  const auto number = [&](const char* column) { return std::clamp<int64_t>(row.integer(column).value_or(0), 0, int64_t{1} << 50); };
+  cupti::GpuDevice gpu{.device = static_cast<int>(*id), .name = row.string("name"),
+                       .capability = static_cast<int>(std::min<int64_t>(number("computeMajor"), 1000) * 10 + std::min<int64_t>(number("computeMinor"), 9)),
+                       .multiprocessors = static_cast<int>(std::min<int64_t>(number("smCount"), 1 << 16)),
+                       .threadsPerMultiprocessor = std::min<int64_t>(number("maxWarpsPerSm"), 1 << 16) * std::min<int64_t>(number("threadsPerWarp"), 1 << 10), .registersPerMultiprocessor = number("maxRegistersPerSm"),
+                       .sharedPerMultiprocessor = number("maxShmemPerSm"), .memoryBytes = number("totalMemory"), .l2Bytes = number("l2CacheSize"),
+                       .clockKhz = std::min<int64_t>(number("clockRate") / 1000, 100'000'000)};
+  const auto known = [](int64_t value) { return value > 0 ? Cell{value} : Cell{}; };
+  session_.put(rows::GpuDevice{.device = *id, .name = gpu.name, .capability = known(gpu.capability), .multiprocessors = known(gpu.multiprocessors),
+      .threads_per_multiprocessor = known(gpu.threadsPerMultiprocessor), .registers_per_multiprocessor = known(gpu.registersPerMultiprocessor),
+      .shared_per_multiprocessor = known(gpu.sharedPerMultiprocessor), .memory_bytes = known(gpu.memoryBytes), .l2_bytes = known(gpu.l2Bytes),
+      .clock_khz = known(gpu.clockKhz), .peak_bytes_per_s = known(number("memoryBandwidth")), .peak_flops = known(gpu.peakFlops())});
+  gpus_.emplace(*id, std::move(gpu));
 }
 
 void NsightImport::startTime(const Row& row) {

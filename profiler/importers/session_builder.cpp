@@ -118,7 +118,7 @@ int64_t SessionBuilder::shapeOf(const DeviceSpan& s) {
   constexpr size_t kMostShapes = 200'000;
   if (s.grid.empty() && s.block.empty() && !s.registers) return 0;
   const auto number = [](const std::optional<int64_t>& value) { return value.value_or(-1); };
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", s.grid, s.block, number(s.registers), number(s.sharedBytes), number(s.occupancyPercent), number(s.device), s.name);
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", s.grid, s.block, number(s.registers), number(s.sharedBytes), number(s.dynamicSharedBytes), number(s.localBytes), s.occupancy.value_or(-1), number(s.device), s.name);
   if (const auto known = shapes_.find(key); known != shapes_.end()) return known->second;
   if (shapes_.size() >= kMostShapes) {
     loss("launch_shapes", 1, "more launch shapes than a session holds");
@@ -134,8 +134,8 @@ int64_t SessionBuilder::shapeOf(const DeviceSpan& s) {
   const int64_t id = newId(RowKind::GpuShape);
   put(rows::GpuShape{.id = id, .name = std::string(s.name), .device = cell(s.device), .grid = text(s.grid), .block = text(s.block),
       .threads = threads > 0 ? Cell{threads} : Cell{}, .registers = cell(s.registers), .static_shared = cell(s.sharedBytes),
-      .dynamic_shared = s.sharedBytes ? Cell{int64_t{0}} : Cell{},
-      .occupancy = s.occupancyPercent ? Cell{static_cast<double>(std::clamp<int64_t>(*s.occupancyPercent, 0, 100)) / 100} : Cell{}});
+      .dynamic_shared = s.dynamicSharedBytes ? cell(s.dynamicSharedBytes) : s.sharedBytes ? Cell{int64_t{0}} : Cell{}, .local_bytes = cell(s.localBytes),
+      .occupancy = s.occupancy ? Cell{std::clamp(*s.occupancy, 0.0, 1.0)} : Cell{}, .occupancy_limit = text(std::string(s.occupancyLimit))});
   shapes_.emplace(std::move(key), id);
   return id;
 }

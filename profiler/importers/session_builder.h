@@ -29,8 +29,11 @@ struct DeviceSpan {
   std::string_view name;
   std::optional<int64_t> device, stream, correlation, bytes;
   int64_t startNs = 0, durNs = 0;
-  std::optional<int64_t> registers, sharedBytes, occupancyPercent;  ///< of a kernel
+  std::optional<int64_t> registers, sharedBytes;  ///< of a kernel; shared: all of it, or what is given when it is built
+  std::optional<int64_t> dynamicSharedBytes, localBytes;            ///< shared memory that is given at the launch; of a thread
   std::string grid = {}, block = {};                                ///< "32", "2 x 6 x 1"; empty where not told
+  std::optional<double> occupancy;                                  ///< warps of those that a multiprocessor can hold, 0 .. 1
+  std::string_view occupancyLimit = {};                             ///< what allows no more warps
 };
 
 /// Fills a new session file with what an importer reads: ids, threads, kernels by name, launches with their sums and

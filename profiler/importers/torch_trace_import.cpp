@@ -197,11 +197,14 @@ void TorchTraceImport::finish() {
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
     writeShapes(compile);
+    for (const auto& [file, line, code] : compile.userLines) {
+      if (userFiles_.contains(file)) session_.sourceLine(file, line, code);
+    }
     for (const auto& stage : compile.stages) putStage(compile, stage, std::nullopt, {});
     session_.put(rows::Compile{.id = compile.id, .frame_id = compile.frame, .attempt = compile.attempt,
         .kind = std::string(resumed.contains(compile.frame) ? "resume" : "frame"), .backend = text(compile.inductor ? "inductor" : ""),
         .start_ns = compile.startNs, .end_ns = compile.ended ? Cell{compile.endNs} : Cell{}, .status = text(compile.status),
-        .error = text(compile.error), .cache = text(compile.cache), .cache_key = text(compile.cacheKey), .failure_id = idOrNull(compile.failure),
+        .error = text(compile.error.empty() || compile.userCode.empty() ? compile.error : compile.error + "\n\nfrom user code:\n" + compile.userCode), .cache = text(compile.cache), .cache_key = text(compile.cacheKey), .failure_id = idOrNull(compile.failure),
         .thread = compile.thread});
   }
   for (const auto& [key, frame] : frames_) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +56,8 @@ class TorchTraceImport {
     std::string frameKey;
     int64_t id = 0, frame = 0, thread = 0, attempt = 0, startNs = 0, endNs = 0, failure = 0;
     std::string status, error, cache, cacheKey;
+    std::string userCode;   ///< of an error: the lines of the program that led there, as PyTorch prints them
+    std::vector<std::tuple<std::string, int64_t, std::string>> userLines;  ///< the same: file, line, code
     bool ended = false, inductor = false;  ///< inductor: a record of that backend was seen
     std::vector<Guard> guards;
     std::vector<OpenStage> stages;
@@ -99,6 +102,7 @@ class TorchTraceImport {
   int64_t onGuardTree(const TraceRecord& r, Compile* c);
   int64_t onGuardList(const TraceRecord& r, Compile* c);
   int64_t onBreak(const TraceRecord& r, Compile* c);
+  void readUserCode(std::string_view text, Compile& c);
   int64_t onError(const TraceRecord& r, Compile* c);
   int64_t onRecompile(const TraceRecord& r, Compile* c);
   int64_t onCache(const TraceRecord& r, Compile* c);

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "profiler/importers/graph_break_text.h"
 #include "profiler/importers/text_lines.h"
@@ -272,8 +274,37 @@ int64_t TorchTraceImport::onBreak(const TraceRecord& r, Compile* c) {
   return 0;
 }
 
+/// `  File "a.py", line 7, in f` with the line of code below it, down to an empty line.
+void TorchTraceImport::readUserCode(std::string_view text, Compile& c) {
+  constexpr size_t kMostLines = 100;
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ";
+  std::string_view line;
+  std::string file;
+  int64_t number = 0;
+  for (size_t n = 0; n < kMostLines && nextLine(text, line); ++n) {
+    const size_t from = line.find_first_not_of(" \t");
+    if (from == std::string_view::npos) return;
+    c.userCode += std::string(line) + "\n";
+    const std::string_view words = line.substr(from);
+    const size_t end = words.find(kLine);
+    if (words.starts_with(kFile) && end != std::string_view::npos) {
+      file = words.substr(kFile.size(), end - kFile.size());
+      number = 0;
+      const std::string_view digits = words.substr(end + kLine.size());
+      std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    } else if (number > 0) {
+      c.userLines.emplace_back(file, std::exchange(number, 0), words);
+    }
+  }
+}
+
 int64_t TorchTraceImport::onError(const TraceRecord& r, Compile* c) {
-  if (!c || !c->error.empty()) return 0;
+  if (!c) return 0;
+  if (constexpr std::string_view kUser = "from user code:\n"; c->userCode.empty()) {
+    const size_t at = r.payload.find(kUser);
+    if (at != std::string_view::npos) readUserCode(std::string_view(r.payload).substr(at + kUser.size()), *c);
+  }
+  if (!c->error.empty()) return 0;
   // The last line that is not indented starts with the exception's class.
   std::string_view all = r.payload, line;
   while (nextLine(all, line)) {

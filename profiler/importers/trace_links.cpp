@@ -1,11 +1,14 @@
 #include "profiler/importers/trace_links.h"
 
+#include "profiler/importers/kernel_places.h"
+
 namespace fusebox::importing {
 namespace {
 
 constexpr const char* kTables = R"sql(
 CREATE TEMP TABLE device_call(correlation INTEGER PRIMARY KEY, event INTEGER, thread INTEGER, start_ns INTEGER, dur_ns INTEGER);
 CREATE TEMP TABLE operator_name(external_id INTEGER PRIMARY KEY, name TEXT);
+CREATE TEMP TABLE operator_sequence(event INTEGER PRIMARY KEY, number INTEGER, backward INTEGER);
 CREATE TEMP TABLE kernel_operator(kernel INTEGER PRIMARY KEY, external_id INTEGER);
 CREATE TEMP TABLE arrow_end(key TEXT, kind TEXT, name TEXT, start INTEGER, thread INTEGER, time_ns INTEGER);
 )sql";
@@ -23,8 +26,10 @@ INSERT INTO t_flow(kind, name, from_thread, from_ns, to_thread, to_ns)
   ON b.key = a.key AND b.start = 0 WHERE a.start = 1 LIMIT 50000000;
 UPDATE t_kernel SET op = (SELECT o.name FROM kernel_operator k JOIN operator_name o ON o.external_id = k.external_id
   WHERE k.kernel = t_kernel.id) WHERE kind = 'extern' AND op IS NULL;
-DROP TABLE device_call; DROP TABLE operator_name; DROP TABLE kernel_operator; DROP TABLE arrow_end;
+CREATE INDEX temp.operator_by_sequence ON operator_sequence(number, backward);
 )sql";
+constexpr const char* kDrop =
+    "DROP TABLE device_call; DROP TABLE operator_name; DROP TABLE operator_sequence; DROP TABLE kernel_operator; DROP TABLE arrow_end;";
 
 }  // namespace
 
@@ -39,6 +44,7 @@ Result<std::unique_ptr<TraceLinks>> TraceLinks::create(SessionBuilder& session) 
   for (const auto& [statement, sql] : {Entry{&links->call_, "INSERT OR REPLACE INTO device_call VALUES(?,?,?,?,?)"},
                                        Entry{&links->driverCall_, "INSERT OR IGNORE INTO device_call VALUES(?,?,?,?,?)"},
                                        Entry{&links->operator_, "INSERT OR REPLACE INTO operator_name VALUES(?,?)"},
+                                       Entry{&links->sequence_, "INSERT OR REPLACE INTO operator_sequence VALUES(?,?,?)"},
                                        Entry{&links->kernel_, "INSERT OR IGNORE INTO kernel_operator VALUES(?,?)"},
                                        Entry{&links->arrow_, "INSERT INTO arrow_end VALUES(?,?,?,?,?,?)"}}) {
     auto prepared = database.prepare(sql);
@@ -56,6 +62,8 @@ void TraceLinks::operatorSpan(int64_t externalId, std::string_view name) {
   (void)operator_.bindAll(externalId, name).run();
 }
 
+void TraceLinks::sequence(int64_t cpuEvent, int64_t number, bool backward) { (void)sequence_.bindAll(cpuEvent, number, backward).run(); }
+
 void TraceLinks::kernelOf(int64_t kernel, int64_t externalId) { (void)kernel_.bindAll(kernel, externalId).run(); }
 
 void TraceLinks::arrow(std::string_view key, std::string_view kind, std::string_view name, bool start, int64_t thread,
@@ -68,8 +76,10 @@ Result<void> TraceLinks::finish() {
   if (session_.isShown()) {  // who cancels what follows keeps what was read
     if (auto kept = session_.database().execute("COMMIT; BEGIN"); !kept) return kept;
   }
-  for (session::Statement* s : {&call_, &driverCall_, &operator_, &kernel_, &arrow_}) *s = session::Statement();
-  return session_.database().execute(kFinish);
+  for (session::Statement* s : {&call_, &driverCall_, &operator_, &sequence_, &kernel_, &arrow_}) *s = session::Statement();
+  if (auto joined = session_.database().execute(kFinish); !joined) return joined;
+  if (auto placed = placeKernels(session_.database()); !placed) return placed;
+  return session_.database().execute(kDrop);
 }
 
 }  // namespace fusebox::importing

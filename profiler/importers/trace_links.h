@@ -20,19 +20,21 @@ class TraceLinks {
   void deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, int64_t durNs, bool driver);
   /// An operator of the framework, by the id that its kernels carry.
   void operatorSpan(int64_t externalId, std::string_view name);
+  /// An operator that autograd numbered; its gradient (`backward`) has the same number.
+  void sequence(int64_t cpuEvent, int64_t number, bool backward);
   /// A kernel seen with the id of its operator.
   void kernelOf(int64_t kernel, int64_t externalId);
   /// One end of an arrow (`key` joins the ends).
   void arrow(std::string_view key, std::string_view kind, std::string_view name, bool start, int64_t thread,
              int64_t timeNs);
 
-  /// Writes flows and the operators of kernels.
+  /// Writes flows, and the operators and places of kernels.
   Result<void> finish();
 
  private:
   explicit TraceLinks(SessionBuilder& session) : session_(session) {}
   SessionBuilder& session_;
-  session::Statement call_, driverCall_, operator_, kernel_, arrow_;
+  session::Statement call_, driverCall_, operator_, sequence_, kernel_, arrow_;
 };
 
 }  // namespace fusebox::importing

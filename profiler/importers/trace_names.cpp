@@ -29,4 +29,29 @@ std::optional<PythonFunction> pythonFunction(std::string_view name) {
   return f;
 }
 
+bool isUsersFile(std::string_view file) {
+  constexpr std::string_view kPackages[] = {"torch/", "torchgen/", "triton/", "concurrent/futures/", "multiprocessing/", "asyncio/"};
+  constexpr std::string_view kWrappers[] = {"contextlib.py", "functools.py", "threading.py", "typing.py", "runpy.py"};
+  if (file.empty() || file.front() == '<') return false;
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
+    if (const size_t at = file.find(folder); at != std::string_view::npos) file.remove_prefix(at + folder.size());
+  }
+  if (const size_t at = file.find("/lib/python3"); at != std::string_view::npos) {
+    const size_t end = file.find('/', at + 12);
+    if (end != std::string_view::npos) file.remove_prefix(end + 1);
+  }
+  for (const auto package : kPackages) {
+    if (file.starts_with(package)) return false;
+  }
+  for (const auto wrapper : kWrappers) {
+    if (file == wrapper) return false;
+  }
+  // Inductor writes its code to files that are named by 'c' and a hash in base 32, in folders of the two letters after that.
+  const size_t slash = file.rfind('/');
+  const std::string_view name = slash == std::string_view::npos ? file : file.substr(slash + 1);
+  const bool hashed = name.size() == 55 && name.front() == 'c' && name.ends_with(".py") &&
+                      name.substr(0, 52).find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string_view::npos;
+  return !hashed;
+}
+
 }  // namespace fusebox::importing

@@ -20,4 +20,8 @@ struct PythonFunction {
 };
 std::optional<PythonFunction> pythonFunction(std::string_view name);
 
+/// Whether a file of a recorded stack is a user's, or a library's that the user calls: of neither PyTorch and Triton, nor code that they
+/// generated, nor those wrappers of Python's own library that call others. Profilers cut the folders of `sys.path` off.
+bool isUsersFile(std::string_view file);
+
 }  // namespace fusebox::importing

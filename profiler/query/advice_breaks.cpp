@@ -240,8 +240,8 @@ void adviseSubclass(const Place&, Out& out) {
 void adviseIterator(const Place&, Out& out) {
   out.push_back({say(FUSEBOX_TEXT("Advice", "Pass a list")),
                  say(FUSEBOX_TEXT("Advice",
-                                  "The iterator was made outside of the compiled function, where how far it has come "
-                                  "is hidden. list(iterator) before the call can be followed.")),
+                                  "The iterator was made before this part of the function: outside of it, or before an earlier break (mend that one "
+                                  "first). How far it has come is hidden. A list can be followed: list(iterator) before the call, or [x for x in y].")),
                  {}});
 }
 

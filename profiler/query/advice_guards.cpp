@@ -32,6 +32,18 @@ using Out = std::vector<Advice>;
 void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
   const std::string source = sourceOf(p);
   const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
+  const auto isApart = [](const std::string& size) { return size == "0" || size == "1"; };
+  const auto apart = std::find_if(change.numbers.begin(), change.numbers.end(), [&](const auto& n) { return isApart(n.first) || isApart(n.second); });
+  if (apart != change.numbers.end()) {
+    const int dim = change.dims[static_cast<size_t>(apart - change.numbers.begin())];
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Expect an entry of its own for size {}"), isApart(apart->first) ? apart->first : apart->second),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element "
+                                    "broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2."),
+                       dim, source, apart->first, apart->second),
+                   {}});
+    return;
+  }
   Advice mark{say(FUSEBOX_TEXT("Advice", "Mark the dimension dynamic")),
               say(FUSEBOX_TEXT("Advice",
                                "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "

@@ -23,10 +23,12 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// `  File "model.py", line 49, in forward`: the last one is where the error happened.
+/// `  File "model.py", line 49, in forward`: the last one of the function's file is where the error happened. Those below it are of what
+/// it called, or of the compiler.
 void readPlace(std::string_view text, Uncompiled& out) {
   constexpr std::string_view kFile = "File \"", kLine = "\", line ";
-  const size_t at = text.rfind(kFile);
+  const size_t own = out.file.empty() ? std::string_view::npos : text.rfind(std::string(kFile) + out.file + "\"");
+  const size_t at = own != std::string_view::npos ? own : text.rfind(kFile);
   if (at == std::string_view::npos) return;
   const std::string_view rest = text.substr(at + kFile.size());
   const size_t end = rest.find(kLine);

@@ -54,12 +54,12 @@ struct Event {
   int64_t id = 0, startNs = 0, endNs = 0, device = 0, lane = 0, thread = 0, calledNs = -1, callDurNs = 0, line = 0;
   std::string name, file;
 };
-constexpr const char* kEvent = R"(SELECT event_id, start_ns, end_ns, device, lane, thread, coalesce(called_ns, -1), call_dur_ns,
+constexpr const char* kEvent = R"(SELECT event_id, start_ns, end_ns, device, lane, thread, coalesce(called_ns, -1) AS called_ns, call_dur_ns,
   name, file, line FROM gpu_events )";
 
 Event eventOf(const Statement& s) {
-  return {s.integer(0), boundedTime(s.integer(1)), boundedTime(s.integer(2)), s.integer(3), s.integer(4), s.integer(5), boundedTime(s.integer(6)),
-          boundedTime(s.integer(7)), s.integer(10), s.string(8), s.string(9)};
+  return {s.integer("event_id"), boundedTime(s.integer("start_ns")), boundedTime(s.integer("end_ns")), s.integer("device"), s.integer("lane"), s.integer("thread"), boundedTime(s.integer("called_ns")),
+          boundedTime(s.integer("call_dur_ns")), s.integer("line"), s.string("name"), s.string("file")};
 }
 
 int64_t overlap(int64_t a, int64_t b, int64_t from, int64_t to) { return std::max<int64_t>(0, std::min(b, to) - std::max(a, from)); }

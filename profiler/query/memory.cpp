@@ -141,7 +141,10 @@ Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
   auto entries = entryNumbers(reader);
   if (!entries) return tl::unexpected(entries.error());
   for (MemoryGraph& g : out) {
-    if (const auto made = entries->find(g.compile); made != entries->end() && !made->second.isOnly) g.entry = made->second.entry;
+    const auto made = entries->find(g.compile);
+    if (made == entries->end()) continue;
+    if (!made->second.isOnly) g.entry = made->second.entry;
+    if (made->second.isRest) g.resumesAt = std::max<int64_t>(0, g.line);
   }
   return out;
 }

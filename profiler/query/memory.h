@@ -33,6 +33,7 @@ struct MemoryGraph {
   int64_t graph = 0, compile = 0, line = 0;
   std::string name, file;       ///< of the function
   bool backward = false;
+  int64_t resumesAt = 0;        ///< line from which on it computes the function, after a break; 0: from its beginning
   int64_t entry = -1;           ///< of the function's compiled entries; -1 where it has one only
   GraphPart part;               ///< of the function's graph, where data decide sizes in it
   int64_t steps = 0;            ///< fusion groups

@@ -19,13 +19,13 @@ std::string bytes(int64_t count) {
 
 /// `longest`: of the function's name; what tells the graphs of one function apart is not cut.
 std::string nameOf(const MemoryGraph& g, size_t longest = std::string::npos) {
-  const std::string which = (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string()) +
+  const std::string which = (g.resumesAt > 0 ? fmt::format(", from line {}", g.resumesAt) : std::string()) + (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string()) +
                             (g.part.isWhole() ? std::string() : fmt::format(", part {} of {}", g.part.part, g.part.of));
   return g.name.substr(0, longest == std::string::npos ? longest : longest - std::min(longest, which.size())) + which;
 }
 
 json graphJson(const MemoryGraph& g) {
-  return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"entry", g.entry >= 0 ? json(g.entry) : json()}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
+  return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"resumes_at", g.resumesAt > 0 ? json(g.resumesAt) : json()}, {"entry", g.entry >= 0 ? json(g.entry) : json()}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
           {"peak_step", g.peakStep}, {"pool_bytes", g.poolBytes}, {"planned_bytes", g.plannedBytes}, {"result_bytes", g.resultBytes}, {"input_bytes", g.inputBytes},
           {"saved_bytes", g.savedBytes}};
 }

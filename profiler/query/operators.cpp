@@ -1,8 +1,10 @@
 #include "profiler/query/operators.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/support/bounded_json.h"
 #include "profiler/query/bounded.h"
@@ -23,6 +25,11 @@ constexpr size_t kMostShapes = 1000;
 struct Open {
   size_t row = 0;
   int64_t endNs = 0, childNs = 0, durNs = 0;
+  std::string shape = {};
+  int64_t children = 0;
+  /// An only child of the same operator is the same call on its way (sum to sum.dim), which PyTorch counts once: held back until another
+  /// child shows that it is none.
+  std::optional<std::pair<int64_t, std::string>> same = {};  ///< its time and sizes
 };
 
 std::string shapesIn(std::string_view detail) {
@@ -47,9 +54,20 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
   std::unordered_map<std::string, size_t> known;
   std::vector<Open> open;
   int64_t thread = -1;
+  const auto count = [&](size_t at, int64_t duration, std::string shape) {
+    OperatorTotals& row = rows[at];
+    row.leastNs = row.calls == 0 ? duration : std::min(row.leastNs, duration);
+    row.mostNs = std::max(row.mostNs, duration);
+    ++row.calls;
+    row.totalNs += duration;
+    if (!shape.empty() && shapes[at].size() < kMostShapes) shapes[at].insert(std::move(shape));
+  };
   const auto close = [&] {
-    rows[open.back().row].selfNs += std::max<int64_t>(0, open.back().durNs - open.back().childNs);
+    Open done = std::move(open.back());
     open.pop_back();
+    rows[done.row].selfNs += std::max<int64_t>(0, done.durNs - done.childNs);
+    if (!open.empty() && open.back().row == done.row && open.back().children == 1) open.back().same = {done.durNs, std::move(done.shape)};
+    else count(done.row, done.durNs, std::move(done.shape));
   };
   auto read = reader.each(kEvents, {}, [&](const Statement& s) {
     const std::string name = s.string("name"), kind = s.string("kind");
@@ -59,21 +77,19 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
       thread = s.integer("thread");
     }
     while (!open.empty() && open.back().endNs <= start) close();
-    if (!open.empty()) open.back().childNs += std::min(end, open.back().endNs) - start;
+    if (!open.empty()) {
+      Open& parent = open.back();
+      parent.childNs += std::min(end, parent.endNs) - start;
+      ++parent.children;
+      if (auto sibling = std::exchange(parent.same, std::nullopt)) count(parent.row, sibling->first, std::move(sibling->second));
+    }
     const auto [at, isNew] = known.try_emplace(kind + '\n' + name, rows.size());
     if (isNew) {
       rows.push_back({name, kind});
-      rows.back().leastNs = duration;
       shapes.emplace_back();
     }
-    OperatorTotals& row = rows[at->second];
-    ++row.calls;
-    row.totalNs += duration;
-    row.leastNs = std::min(row.leastNs, duration);
-    row.mostNs = std::max(row.mostNs, duration);
-    if (kind == "cpu_op" && shapes[at->second].size() < kMostShapes)
-      if (std::string shape = shapesIn(s.text("detail")); !shape.empty()) shapes[at->second].insert(std::move(shape));
-    open.push_back({at->second, end, 0, duration});
+    const bool isCounted = kind == "cpu_op" && shapes[at->second].size() < kMostShapes;
+    open.push_back({at->second, end, 0, duration, isCounted ? shapesIn(s.text("detail")) : std::string()});
   });
   if (!read) return tl::unexpected(read.error());
   while (!open.empty()) close();

@@ -1,10 +1,13 @@
 #include "profiler/query/recompiles.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/support/text.h"
 #include "profiler/query/bounded.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/shapes.h"
 
 namespace fusebox::query {
@@ -25,8 +28,8 @@ constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM ca
 constexpr const char* kGuardCounts = "SELECT compile_id, count(*) FROM t_guard GROUP BY compile_id";
 constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";
 const std::string kMisses =
-    std::string("SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
-    "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack), f.stack FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
+    std::string("SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0) AS recompile, f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
+    "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack) AS assumption, f.stack AS call FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
     "LEFT JOIN t_guard g ON g.id = f.guard_id WHERE f.id IN (") + kDecisiveFailures + ") ORDER BY f.id";
 
 using ByFrame = std::unordered_map<int64_t, RecompileChain*>;
@@ -79,24 +82,24 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
 
 Result<void> readMisses(const Reader& reader, const ByFrame& frames) {
   return reader.each(kMisses.c_str(), {}, [&](const Statement& s) {
-    const auto chain = frames.find(s.integer(1));
+    const auto chain = frames.find(s.integer("frame_id"));
     if (chain == frames.end()) return;
     GuardMiss m;
-    m.failure = s.integer(0);
-    m.frame = s.integer(1);
-    m.entry = s.integer(2);
-    m.recompile = s.integer(3);
-    m.guard = s.integer(4);
-    m.kind = s.string(5);
-    m.source = s.string(6);
-    m.text = s.string(7);
-    m.expected = s.string(8);
-    m.found = s.string(9);
-    m.outcome = s.string(10);
-    m.file = s.string(11);
-    m.line = s.integer(12);
-    m.assumption = parseStack(s.text(13));
-    m.call = parseStack(s.text(14));
+    m.failure = s.integer("id");
+    m.frame = s.integer("frame_id");
+    m.entry = s.integer("compile_id");
+    m.recompile = s.integer("recompile");
+    m.guard = s.integer("guard_id");
+    m.kind = s.string("kind");
+    m.source = s.string("source");
+    m.text = s.string("guard");
+    m.expected = s.string("expected");
+    m.found = s.string("found");
+    m.outcome = s.string("outcome");
+    m.file = s.string("file");
+    m.line = s.integer("line");
+    m.assumption = parseStack(s.text("assumption"));
+    m.call = parseStack(s.text("call"));
     // A guard of no row still says its kind in its text: "READABLE L['x']".
     if (m.kind.empty() && !m.text.starts_with("tensor '")) {
       const size_t space = m.text.find(' ');
@@ -120,7 +123,7 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
     RecompileChain c;
     c.frame = s.integer("frame_id");
     c.parent = s.integer("parent_frame_id");
-    c.name = s.string("qualname");
+    c.name = rootFunction(s.text("qualname"));
     c.file = s.string("file");
     c.line = s.integer("line");
     c.resumeOffset = s.integer("resume_offset");
@@ -129,7 +132,14 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
     chains.push_back(std::move(c));
   });
   ByFrame frames;
-  for (RecompileChain& c : chains) frames[c.frame] = &c;
+  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<RecompileChain*>> resumed;  // by name and place
+  for (RecompileChain& c : chains) {
+    frames[c.frame] = &c;
+    if (c.parent != 0) resumed[{c.name, c.file, c.line}].push_back(&c);
+  }
+  for (auto& [place, parts] : resumed) {
+    for (size_t i = 0; parts.size() > 1 && i < parts.size(); ++i) parts[i]->part = static_cast<int>(i) + 1;
+  }
   if (read) read = readEntries(reader, frames);
   if (read) read = readMisses(reader, frames);
   if (!read) return tl::unexpected(read.error());
@@ -151,6 +161,7 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
 }
 
 std::string chainName(const RecompileChain& c) {
+  if (c.parent != 0 && c.line > 0 && c.part > 0) return say(FUSEBOX_TEXT("Recompiles", "{}, from line {}, part {}"), c.name, c.line, c.part);
   return c.parent != 0 && c.line > 0 ? say(FUSEBOX_TEXT("Recompiles", "{}, from line {}"), c.name, c.line) : c.name;
 }
 

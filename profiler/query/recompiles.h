@@ -40,6 +40,7 @@ struct GuardMiss {
 /// made.
 struct RecompileChain {
   int64_t frame = 0, parent = 0, line = 0, resumeOffset = 0;
+  int part = 0;                   ///< of several that resume the function at this line, counted from 1; 0: it is the only one
   std::string name, file, status, reason;
   std::vector<ChainEntry> entries;
   std::vector<GuardMiss> misses;  ///< in order of time; those that are a cause of an entry or of the limit
@@ -50,7 +51,8 @@ struct RecompileChain {
 
 /// Chains with more than one entry or a guard that failed; the most expensive recompilation first. With `all` every
 /// frame.
-/// Its function, and for what resumes after a break from where on: "step, from line 34".
+/// Its function, and for what resumes after a break from where on: "step, from line 34" (", part 2", where
+/// several resume there).
 std::string chainName(const RecompileChain& chain);
 Result<std::vector<RecompileChain>> recompileChains(const session::Reader& reader, bool all = false);
 /// What to do about a guard that failed.

@@ -31,7 +31,7 @@ std::vector<std::string> parseNames(std::string_view text) {
   return out;
 }
 
-std::optional<int64_t> integerOrNone(const Statement& s, int column) {
+std::optional<int64_t> integerOrNone(const Statement& s, const char* column) {
   return s.isNull(column) ? std::nullopt : std::optional(s.integer(column));
 }
 
@@ -39,11 +39,11 @@ Result<void> readSymbols(const Reader& reader, ByCompile& out, const std::string
   return reader.each("SELECT symbol_id, compile_id, name, kind, source, hint, lower, upper, policy, reason, before, after, file, line, "
                           "stack FROM symbols" + where + " ORDER BY position, symbol_id", {}, [&](const Statement& s) {
     ShapeSymbol one;
-    one.id = s.integer(0), one.compile = s.integer(1);
-    one.name = s.string(2), one.kind = s.string(3), one.source = s.string(4), one.hint = s.string(5);
-    one.lower = integerOrNone(s, 6), one.upper = integerOrNone(s, 7);
-    one.policy = s.string(8), one.reason = s.string(9), one.before = s.string(10), one.after = s.string(11);
-    one.file = s.string(12), one.line = s.integer(13), one.stack = parseStack(s.text(14));
+    one.id = s.integer("symbol_id"), one.compile = s.integer("compile_id");
+    one.name = s.string("name"), one.kind = s.string("kind"), one.source = s.string("source"), one.hint = s.string("hint");
+    one.lower = integerOrNone(s, "lower"), one.upper = integerOrNone(s, "upper");
+    one.policy = s.string("policy"), one.reason = s.string("reason"), one.before = s.string("before"), one.after = s.string("after");
+    one.file = s.string("file"), one.line = s.integer("line"), one.stack = parseStack(s.text("stack"));
     out[one.compile].symbols.push_back(std::move(one));
   });
 }
@@ -245,14 +245,14 @@ Result<ShapeEntry> shapeEntry(const Reader& reader, int64_t compile) {
   if (entry.relations.empty() && entry.specialisations.empty()) return entry;
   std::deque<GuardMiss> kept;
   std::vector<Miss> misses;
-  read = reader.each("SELECT f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, "
-                     "c.end_ns - c.start_ns FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id LEFT JOIN t_guard g ON "
+  read = reader.each("SELECT f.compile_id, coalesce(c.id, 0) AS recompile, f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, "
+                     "c.end_ns - c.start_ns AS cost_ns FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id LEFT JOIN t_guard g ON "
                      "g.id = f.guard_id WHERE f.compile_id = ? AND (c.id IS NOT NULL OR f.outcome = 'limit')",
                      {compile}, [&](const Statement& s) {
     GuardMiss& m = kept.emplace_back();
-    m.entry = s.integer(0), m.recompile = s.integer(1), m.guard = s.integer(2);
-    m.kind = s.string(3), m.source = s.string(4), m.text = s.string(5), m.expected = s.string(6), m.found = s.string(7), m.outcome = s.string(8);
-    misses.push_back({&m, changesOf(m), boundedAmount(s.integer(9))});
+    m.entry = s.integer("compile_id"), m.recompile = s.integer("recompile"), m.guard = s.integer("guard_id");
+    m.kind = s.string("kind"), m.source = s.string("source"), m.text = s.string("guard"), m.expected = s.string("expected"), m.found = s.string("found"), m.outcome = s.string("outcome");
+    misses.push_back({&m, changesOf(m), boundedAmount(s.integer("cost_ns"))});
   });
   if (!read) return tl::unexpected(read.error());
   addCosts(entry, misses);

@@ -9,6 +9,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/operators.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
 
@@ -19,6 +20,7 @@ using session::Reader;
 using session::Statement;
 
 constexpr size_t kMostLooked = 24;            // steps that are read in full
+constexpr double kFarFromMedian = 4;  ///< as a multiple of it
 constexpr int64_t kMostSpans = 2'000'000;     // of a whole run
 
 struct KindText {
@@ -151,7 +153,7 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   return read;
 }
 
-std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool knowsKernels) {
+std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool knowsKernels, bool knowsOperators) {
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
@@ -192,12 +194,15 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
       return sayCount(FUSEBOX_TEXT("Slowness", "Python ran once between pieces of functions that broke"),
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);
     default:
+      // Operators outside of compiled functions are in such a file, with the kernels and operators of the processor.
+      if (knowsOperators) return say(FUSEBOX_TEXT("Slowness", "Python and what else runs between the operators that were recorded"));
       return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions"));
   }
 }
 
 Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs, bool knowsKernels) {
   std::vector<TimeRow> rows;
+  const bool knowsOperators = hasOperators(reader);
   for (size_t k = 0; k < sums.split.ns.size(); ++k) {
     const auto kind = static_cast<TimeKind>(k);
     if (sums.split.ns[k] <= 0) continue;
@@ -213,7 +218,7 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     for (TimePart& part : row.parts) {
       if (auto described = describe(reader, kind, part); !described) return tl::unexpected(described.error());
     }
-    row.sentence = sentenceOf(row, stepNs, steps, knowsKernels);
+    row.sentence = sentenceOf(row, stepNs, steps, knowsKernels, knowsOperators);
     rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const TimeRow& a, const TimeRow& b) { return a.ns > b.ns; });
@@ -276,11 +281,13 @@ void keepTypical(const std::vector<TimeSpan>& compiles, std::vector<Step>& steps
   if (2 * others.size() >= steps.size()) steps = std::move(others);
 }
 
-/// Those whose length is nearest to the median, in order of time.
+/// Those whose length is nearest to the median, in order of time. One of several times its length, as a warm-up, is no typical one however
+/// few there are.
 std::vector<Step> chooseSteps(std::vector<Step> steps, double medianNs) {
   const auto off = [medianNs](const Step& step) { return std::fabs(static_cast<double>(step.ns()) - medianNs); };
   std::stable_sort(steps.begin(), steps.end(), [&](const Step& a, const Step& b) { return off(a) < off(b); });
   if (steps.size() > kMostLooked) steps.resize(kMostLooked);
+  while (steps.size() > 1 && off(steps.back()) > kFarFromMedian * medianNs) steps.pop_back();
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.startNs < b.startNs; });
   return steps;
 }

@@ -12,8 +12,17 @@ using session::Statement;
 constexpr const char* kGroupTime =
     "(SELECT coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = s.kernel_id), sum(s.total_ns)) FROM t_launch_stats s "
     "WHERE s.group_id = {0})";
+// Of a profiler's kernels, which are of no group.
+constexpr const char* kPlacedTimes =
+    " UNION ALL SELECT k.file, sum(s.total_ns) FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file IS NOT NULL GROUP BY k.file";
 // Run time of each node that carries a place: its group's time, shared equally among the group's nodes.
 constexpr const char* kGroupNodes = "(SELECT count(*) FROM t_fusion_member x WHERE x.group_id = {0})";
+
+/// Kernels of a profiler's trace are of no graph: their stacks say where they were launched. Other sessions may have a million kernels.
+bool hasPlacedKernels(const Reader& reader) {
+  const std::string format = reader.info("imported_format");
+  return format.starts_with("Kineto") || format.starts_with("Chrome");
+}
 
 }  // namespace
 
@@ -23,14 +32,14 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
   auto read = reader.each(
       fmt::format("WITH times AS MATERIALIZED (SELECT group_id, {} / max(1, {}) AS ns FROM (SELECT DISTINCT group_id FROM t_launch_stats) g), "
                   "by_file AS (SELECT n.file AS file, sum(t.ns) AS ns FROM times t CROSS JOIN t_fusion_member f ON f.group_id = t.group_id "
-                  "CROSS JOIN t_node n ON n.id = f.node_id WHERE n.file IS NOT NULL GROUP BY n.file), "
+                  "CROSS JOIN t_node n ON n.id = f.node_id WHERE n.file IS NOT NULL GROUP BY n.file{}), "
                   "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_graph g CROSS JOIN t_node n ON n.graph_id = g.id "
                   "WHERE g.stage = 'captured' GROUP BY n.file), "
-                  "broken AS (SELECT file, count(*) AS breaks FROM t_graph_break GROUP BY file) "
+                  "broken AS (SELECT file, count(*) AS breaks FROM (SELECT DISTINCT file, line, kind, reason FROM t_graph_break) GROUP BY file) "
                   "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
                   "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
-                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",
-                  fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id")),
+                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.text IS NULL, s.id",
+                  fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id"), hasPlacedKernels(reader) ? kPlacedTimes : ""),
       {}, [&](const Statement& row) {
         out.push_back({row.string(0), row.integer(1), row.integer(2), row.integer(3)});
       });
@@ -75,7 +84,12 @@ Result<std::map<int64_t, LineNotes>> lineNotes(const Reader& reader, const std::
       {"SELECT line, count(*) FROM t_guard_failure WHERE file = ? AND outcome IN ('recompile', 'limit') GROUP BY line",
        [](LineNotes& n, const Statement& row) { n.recompiles = row.integer(1); }},
   };
-  for (const Part& part : kParts) {
+  std::vector<Part> parts(std::begin(kParts), std::end(kParts));
+  if (hasPlacedKernels(reader)) {
+    parts.push_back({"SELECT k.line, sum(s.total_ns), count(DISTINCT k.id), sum(s.launches) FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file = ? GROUP BY k.line",
+                     [](LineNotes& n, const Statement& row) { n.timeNs += row.integer(1), n.kernels += row.integer(2), n.launches += row.integer(3); }});
+  }
+  for (const Part& part : parts) {
     auto read = reader.each(part.sql, {path}, [&](const Statement& row) {
       if (row.integer(0) > 0) part.note(out[row.integer(0)], row);
     });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
 
 #include "engine/support/text.h"
 #include "profiler/query/bounded.h"
@@ -30,25 +32,65 @@ struct Event {
   int64_t startNs, endNs, label;
 };
 
-Result<Steps> markedSteps(const Reader& reader) {
-  struct Mark {
-    const char* pattern;
-    bool whole;  ///< the span is the step; else steps lie between the starts of two
-    Text how;
-  };
-  static constexpr Mark kMarks[] = {{"ProfilerStep#*", true, FUSEBOX_TEXT("Slowness", "marked by the profiler (ProfilerStep)")},
-                                    {"Optimizer.step#*", false, FUSEBOX_TEXT("Slowness", "from one optimizer step to the next")}};
-  for (const Mark& mark : kMarks) {
-    std::vector<Step> spans;
-    auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB ? ORDER BY start_ns", {std::string(mark.pattern)},
-                            [&](const Statement& s) { spans.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1))}); });
-    if (!read) return tl::unexpected(read.error());
-    Steps out{.steps = {}, .how = say(mark.how)};
-    if (mark.whole) out.steps = spans;
-    for (size_t i = 0; !mark.whole && i + 1 < spans.size(); ++i) out.steps.push_back({spans[i].endNs, spans[i + 1].endNs});
-    if (!out.steps.empty()) return out;
+/// Spans that a program or its profiler counts: "step 0", "step 1", …, one after another on one thread.
+struct Marks {
+  std::string first, last;
+  std::vector<Step> steps;
+  int64_t number = -1, ns = 0;
+  bool isCount = true;  ///< each is the next number, and begins when the one before has ended
+};
+
+/// The number at the end of a name; nullopt where it has none, or one that no counter reaches.
+std::optional<int64_t> numberAtEnd(std::string_view name, std::string_view& stem) {
+  size_t digits = 0;
+  while (digits < name.size() && name[name.size() - digits - 1] >= '0' && name[name.size() - digits - 1] <= '9') ++digits;
+  stem = name.substr(0, name.size() - digits);
+  int64_t number = 0;
+  if (digits == 0 || digits > 15) return std::nullopt;
+  for (const char c : name.substr(stem.size())) number = number * 10 + (c - '0');
+  return number;
+}
+
+Result<Steps> countedSteps(const Reader& reader) {
+  constexpr std::string_view kProfiler = "ProfilerStep#";
+  constexpr size_t kFewest = 3, kMostStems = 10'000;
+  std::map<std::pair<std::string, int64_t>, Marks> marks;  // by what stands before the number, and thread
+  auto read = reader.each("SELECT name, start_ns, dur_ns, thread FROM t_cpu_event WHERE (kind IN ('user_annotation', 'nvtx') AND name GLOB '*[0-9]') "
+                          "OR name GLOB 'ProfilerStep#[0-9]*' ORDER BY start_ns LIMIT ?", {kMostEvents}, [&](const Statement& s) {
+    std::string_view stem;
+    const std::string_view name = s.text("name");
+    const auto number = numberAtEnd(name, stem);
+    if (!number || stem.empty()) return;
+    if (marks.size() >= kMostStems && !marks.contains({std::string(stem), s.integer("thread")})) return;
+    Marks& m = marks[{std::string(stem), s.integer("thread")}];
+    const Step step{boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns"))};
+    if (m.steps.empty()) m.first = name;
+    else if (*number != m.number + 1 || step.startNs < m.steps.back().endNs) m.isCount = false;
+    m.last = name;
+    m.number = *number;
+    m.ns += step.ns();
+    m.steps.push_back(step);
+  });
+  if (!read) return tl::unexpected(read.error());
+  const Marks* best = nullptr;
+  for (const auto& [key, m] : marks) {
+    if (key.first == kProfiler) return Steps{.steps = m.steps, .how = say(FUSEBOX_TEXT("Slowness", "marked by the profiler (ProfilerStep)"))};
+    if (m.isCount && m.steps.size() >= kFewest && (!best || m.ns > best->ns)) best = &m;
   }
-  return Steps{};
+  if (!best) return Steps{};
+  return Steps{.steps = best->steps, .how = say(FUSEBOX_TEXT("Slowness", "marked by the program ({} … {})"), best->first, best->last)};
+}
+
+Result<Steps> markedSteps(const Reader& reader) {
+  auto counted = countedSteps(reader);
+  if (!counted || !counted->steps.empty()) return counted;
+  std::vector<Step> spans;
+  auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB 'Optimizer.step#*' ORDER BY start_ns", {},
+                          [&](const Statement& s) { spans.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1))}); });
+  if (!read) return tl::unexpected(read.error());
+  Steps out{.steps = {}, .how = say(FUSEBOX_TEXT("Slowness", "from one optimizer step to the next"))};
+  for (size_t i = 0; i + 1 < spans.size(); ++i) out.steps.push_back({spans[i].endNs, spans[i + 1].endNs});
+  return out.steps.empty() ? Steps{} : out;
 }
 
 Result<std::vector<Event>> lastEvents(const Reader& reader, const char* sql) {

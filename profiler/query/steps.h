@@ -19,7 +19,7 @@ struct Steps {
   std::string how;          ///< what they were found by, for people
 };
 
-/// Finds a program's steps: marked ones (ProfilerStep, optimizer steps of imported traces), else the shortest pattern that calls of
+/// Finds a program's steps: marked ones (ProfilerStep, spans that the program counts as "step 3", optimizer steps of imported traces), else the shortest pattern that calls of
 /// compiled functions repeat at least three times, to the end of the recording or close to it; else the same of launches. A step
 /// begins after the longest pause of its pattern and reaches to the begin of the next one; the last has no end and is left out.
 Result<Steps> findSteps(const session::Reader& reader);

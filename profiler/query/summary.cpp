@@ -18,12 +18,13 @@ using session::Reader;
 using session::Statement;
 
 Result<void> readCounts(const Reader& reader, Summary& out) {
-  // Not of the view `kernels`, which would join a million of them to count those that ran.
+  // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
+  // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
       "SELECT (SELECT count(*) FROM t_frame), (SELECT count(*) FROM t_compile), (SELECT count(*) FROM t_graph WHERE stage = 'captured'), "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
-      "JOIN t_kernel ON t_kernel.id = r.kernel_id WHERE " + std::string(kOfProgram) + ") "
+      "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) "
       "FROM (SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated, coalesce(sum(kind = 'extern'), 0) AS extern FROM t_kernel) k",
       {}, [&](const Statement& row) {
         out.frames = row.integer(0);

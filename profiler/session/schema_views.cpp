@@ -5,6 +5,11 @@
 namespace fusebox::session {
 namespace {
 
+// What PyTorch calls "torch_dynamo_resume_in_step_at_15" is the rest of the user's `step`.
+#define FUSEBOX_FUNCTION_OF(name)                                                                                            \
+  "CASE WHEN " name " GLOB 'torch_dynamo_resume_in_?*_at_[0-9]*' THEN substr(rtrim(substr(" name ", 24), '0123456789'), 1, " \
+  "length(rtrim(substr(" name ", 24), '0123456789')) - 4) ELSE " name " END AS frame"
+
 // Joins are LEFT JOINs on primary keys, so that SQLite leaves them out where no column of theirs is asked for.
 constexpr std::array kViews{
     ViewDefinition{"session_info", "SELECT key, value FROM t_info"},
@@ -12,7 +17,7 @@ constexpr std::array kViews{
   resume_offset, status, reason, first_seen_ns,
   (SELECT count(*) FROM t_compile c WHERE c.frame_id = f.id) AS compiles FROM t_frame f)"},
     ViewDefinition{"compiles", R"(SELECT c.id AS compile_id, c.frame_id, c.parent_id AS parent_compile_id, c.attempt, c.kind,
-  coalesce(f.name, pf.name) AS frame, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
+  )" FUSEBOX_FUNCTION_OF("coalesce(f.name, pf.name)") R"(, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
   c.cache, c.cache_key, c.failure_id, c.thread, coalesce(c.file, f.file, pf.file) AS file,
   coalesce(c.line, f.line, pf.line) AS line
   FROM t_compile c LEFT JOIN t_frame f ON f.id = c.frame_id
@@ -20,14 +25,14 @@ constexpr std::array kViews{
     ViewDefinition{"stages", R"(SELECT s.id AS stage_id, s.compile_id, s.parent_id AS parent_stage_id, s.depth, s.phase, s.name,
   s.start_ns, s.end_ns, s.end_ns - s.start_ns AS dur_ns, s.thread, s.changed, s.nodes_before, s.nodes_after, s.error,
   s.detail, c.file, c.line FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
-    ViewDefinition{"graph_breaks", R"(SELECT b.id AS break_id, b.frame_id, b.compile_id, f.name AS frame, b.kind, b.reason,
+    ViewDefinition{"graph_breaks", R"(SELECT b.id AS break_id, b.frame_id, b.compile_id, )" FUSEBOX_FUNCTION_OF("f.name") R"(, b.kind, b.reason,
   b.hint, b.file, b.line, b.end_line, b.col, b.end_col, b.opcode, b.offset, b.stack, b.time_ns, b.bytecode
   FROM t_graph_break b LEFT JOIN t_frame f ON f.id = b.frame_id)"},
     ViewDefinition{"guards", R"(SELECT g.id AS guard_id, g.compile_id, c.frame_id, g.position, g.kind, g.source, g.expected,
   g.code, g.reason, (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = g.id) AS failures, g.file, g.line,
   (SELECT s.text FROM t_stack s WHERE s.id = g.stack) AS stack
   FROM t_guard g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
-    ViewDefinition{"guard_failures", R"(SELECT x.id AS failure_id, x.frame_id, f.name AS frame, x.compile_id, x.guard_id,
+    ViewDefinition{"guard_failures", R"(SELECT x.id AS failure_id, x.frame_id, )" FUSEBOX_FUNCTION_OF("f.name") R"(, x.compile_id, x.guard_id,
   x.guard, x.expected, x.found, x.outcome,
   CASE x.outcome WHEN 'recompile' THEN (SELECT c.id FROM t_compile c WHERE c.frame_id = x.frame_id AND c.start_ns >= x.time_ns
     AND c.failure_id IS NOT NULL ORDER BY c.start_ns LIMIT 1) END AS recompile_id, x.file, x.line, x.time_ns, x.stack

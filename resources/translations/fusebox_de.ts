@@ -156,10 +156,6 @@
         <translation>Eine Liste übergeben</translation>
     </message>
     <message>
-        <source>The iterator was made outside of the compiled function, where how far it has come is hidden. list(iterator) before the call can be followed.</source>
-        <translation>Der Iterator wurde außerhalb der kompilierten Funktion gemacht, wo verborgen ist, wie weit er gekommen ist. list(iterator) vor dem Aufruf kann verfolgt werden.</translation>
-    </message>
-    <message>
         <source>Build a list</source>
         <translation>Eine Liste bauen</translation>
     </message>
@@ -630,6 +626,18 @@
     <message>
         <source>The function runs as plain Python: right, and no faster than eager. Compile the functions that it calls, one by one, to find the line; the message names what could not be compiled.</source>
         <translation>Die Funktion läuft als reines Python: richtig, und nicht schneller als ohne Compiler. Die Funktionen, die sie aufruft, eine nach der anderen kompilieren, um die Zeile zu finden; die Meldung nennt, was nicht kompiliert werden konnte.</translation>
+    </message>
+    <message>
+        <source>The iterator was made before this part of the function: outside of it, or before an earlier break (mend that one first). How far it has come is hidden. A list can be followed: list(iterator) before the call, or [x for x in y].</source>
+        <translation>Der Iterator wurde vor diesem Teil der Funktion gemacht: außerhalb von ihr oder vor einem früheren Bruch (dann ist zuerst dieser zu beheben). Wie weit er gekommen ist, ist verborgen. Einer Liste kann gefolgt werden: list(iterator) vor dem Aufruf oder [x for x in y].</translation>
+    </message>
+    <message>
+        <source>Expect an entry of its own for size {}</source>
+        <translation>Mit einem eigenen Eintrag für Größe {} rechnen</translation>
+    </message>
+    <message>
+        <source>Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2.</source>
+        <translation>Dimension {} von {} war {}, jetzt {}. Größen 0 und 1 werden für sich kompiliert, was immer als dynamisch markiert ist: Was ein Element hat, wird ausgedehnt. Das ist ein Eintrag mehr; die Funktion mit beiden Größen aufrufen, bevor es schnell gehen muss, oder auf 2 auffüllen.</translation>
     </message>
 </context>
 <context>
@@ -1173,6 +1181,13 @@
     </message>
 </context>
 <context>
+    <name>DebugPanel</name>
+    <message>
+        <source>{} has no function {}: it stops only if another file has one</source>
+        <translation>{} hat keine Funktion {}: es wird nur gehalten, wenn eine andere Datei eine hat</translation>
+    </message>
+</context>
+<context>
     <name>Find</name>
     <message>
         <source>{} of compile {}</source>
@@ -1256,6 +1271,10 @@
     <message>
         <source>, part {} of {}</source>
         <translation>, Teil {} von {}</translation>
+    </message>
+    <message>
+        <source>{}, graph {}</source>
+        <translation>{}, Graph {}</translation>
     </message>
 </context>
 <context>
@@ -1599,6 +1618,10 @@
         <source>{}, part {} of {}</source>
         <translation>{}, Teil {} von {}</translation>
     </message>
+    <message>
+        <source>{}, from line {}</source>
+        <translation>{}, ab Zeile {}</translation>
+    </message>
 </context>
 <context>
     <name>Overview</name>
@@ -1690,6 +1713,10 @@
     <message>
         <source>{}, from line {}</source>
         <translation>{}, ab Zeile {}</translation>
+    </message>
+    <message>
+        <source>{}, from line {}, part {}</source>
+        <translation>{}, ab Zeile {}, Teil {}</translation>
     </message>
 </context>
 <context>
@@ -2064,6 +2091,14 @@
     <message>
         <source>{}; one such step was found</source>
         <translation>{}; ein solcher Schritt wurde gefunden</translation>
+    </message>
+    <message>
+        <source>Python and what else runs between the operators that were recorded</source>
+        <translation>Python und was sonst zwischen den aufgezeichneten Operatoren läuft</translation>
+    </message>
+    <message>
+        <source>marked by the program ({} … {})</source>
+        <translation>vom Programm markiert ({} … {})</translation>
     </message>
 </context>
 <context>
@@ -4913,6 +4948,18 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <source>Nothing was lowered to kernels, and none was launched, in this recording.</source>
         <translation>In dieser Aufzeichnung wurde nichts in Kernel übersetzt und keiner gestartet.</translation>
     </message>
+    <message>
+        <source>No roofline</source>
+        <translation>Keine Roofline</translation>
+    </message>
+    <message>
+        <source>The file does not say how many bytes its kernels move and how much they compute.</source>
+        <translation>Die Datei sagt nicht, wie viele Bytes ihre Kernel bewegen und wie viel sie rechnen.</translation>
+    </message>
+    <message>
+        <source>%1, where the function begins that launched it first</source>
+        <translation>%1, wo die Funktion beginnt, die ihn zuerst startete</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::LifetimesCanvas</name>
@@ -5264,10 +5311,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Breaks</source>
         <translation>Brüche</translation>
-    </message>
-    <message>
-        <source>Places where its graph breaks</source>
-        <translation>Stellen, an denen der Graph bricht</translation>
     </message>
     <message>
         <source>Compilations after a guard failed</source>
@@ -5728,6 +5771,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Graphs that were found compiled in the cache, and those that were not.</source>
         <translation>Graphen, die kompiliert im Cache lagen, und solche, die es nicht taten.</translation>
+    </message>
+    <message>
+        <source>Breaks of its graphs: places and reasons</source>
+        <translation>Brüche seiner Graphen: Stellen und Gründe</translation>
     </message>
 </context>
 <context>
@@ -7464,6 +7511,10 @@ längstes %5: %6</translation>
 </source>
         <translation>Haltepunkt: %1
 </translation>
+    </message>
+    <message>
+        <source>Values lie on it in the middle of an expression. At the beginning of a line, and before the capture of a frame has begun, there are none.</source>
+        <translation>Werte liegen mitten in einem Ausdruck darauf. Am Anfang einer Zeile und bevor die Aufnahme eines Frames begonnen hat, gibt es keine.</translation>
     </message>
 </context>
 <context>

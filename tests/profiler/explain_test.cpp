@@ -420,6 +420,11 @@ class ExplainTest : public QObject {
       QVERIFY(advice.at(0).diff.find("mark_dynamic(x, 0)") != std::string::npos);
       QVERIFY(advice.at(1).diff.find("dynamic=True") != std::string::npos);
     }
+    // What has one element is compiled apart: marking it dynamic would change nothing (and stock refuses it).
+    const auto one = adviseGuard(problem("stock", "TENSOR_MATCH", "L['x']", "Float[4, 8] strides [8, 1] cpu", "Float[4, 1] strides [1, 1] cpu"), sources);
+    QCOMPARE(one.size(), size_t{1});
+    QCOMPARE(one[0].title, std::string("Expect an entry of its own for size 1"));
+    QVERIFY2(one[0].text.find("Dimension 1 of L['x'] was 8, now 1.") == 0 && one[0].diff.empty(), one[0].text.c_str());
     // Where the guard names a symbol, no number differs.
     const auto other = adviseGuard(problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[s0, 4] strides [4, 1] cpu", "Float[8, 4] strides [4, 1] cuda:0"), sources);
     QVERIFY(other.at(0).text.find("was on cpu, now on cuda:0") != std::string::npos);
@@ -428,9 +433,9 @@ class ExplainTest : public QObject {
   void stockWordsAreUnderstood() {
     GuardProblem p;
     p.engine = "stock";
-    p.text = "tensor 'x' size mismatch at index 1. expected 8, actual 1";
+    p.text = "tensor 'x' size mismatch at index 1. expected 8, actual 4";
     p.expected = "8";
-    p.found = "1";
+    p.found = "4";
     Sources sources(*reader_);
     const auto advice = adviseGuard(p, sources);
     QVERIFY(advice[0].text.find("dimension 1 of") != std::string::npos);

@@ -6,13 +6,17 @@
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QtTest>
+#include <set>
 
+#include "profiler/query/recompiles.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 #include "tests/views/shown_view.h"
+#include "views/fusion/fusion_model.h"
 #include "views/fusion/fusion_view.h"
 #include "views/fusion/graph_compiler.h"
 #include "views/graph/graph_view.h"
+#include "views/memory/memory_model.h"
 #include "views/widgets/theme.h"
 #include "tests/patience.h"
 
@@ -86,6 +90,58 @@ class FusionViewTest : public QObject, private test::ShownView {
   QTemporaryDir folder_;
 
  private slots:
+  /// Of a function with a break and a recompile there are eight graphs: two parts, two entries, two directions. No two have one name.
+  void everyGraphHasANameOfItsOwn() {
+    namespace rows = session::rows;
+    QTemporaryDir folder;
+    const std::string path = folder.filePath("entries.fusebox").toStdString();
+    const auto text = [](const char* t) { return session::Cell{std::string(t)}; };
+    {
+      auto made = session::Writer::create(path);
+      QVERIFY(made);
+      session::Writer& w = **made;
+      for (int64_t frame = 1; frame <= 2; ++frame) {
+        w.post(rows::Frame{.id = frame, .parent_id = frame == 2 ? session::Cell{int64_t{1}} : session::Cell{}, .name = text("step"), .qualname = text("M.step"), .file = text("a.py"),
+            .line = frame * 10, .resume_offset = frame == 2 ? session::Cell{int64_t{40}} : session::Cell{}, .status = text("compiled"), .first_seen_ns = frame});
+      }
+      w.post(rows::Frame{.id = int64_t{3}, .parent_id = int64_t{1}, .name = text("step"), .qualname = text("M.step"), .file = text("a.py"), .line = int64_t{20}, .resume_offset = int64_t{52},
+          .status = text("compiled"), .first_seen_ns = int64_t{9}});
+      int64_t id = 0;
+      for (int64_t frame = 1; frame <= 2; ++frame) {
+        for (int entry = 0; entry < 2; ++entry) {
+          const int64_t forward = ++id;
+          for (const bool backward : {false, true}) {
+            const int64_t compile = backward ? ++id : forward;
+            w.post(rows::Compile{.id = compile, .frame_id = frame, .parent_id = backward ? session::Cell{forward} : session::Cell{}, .kind = text(backward ? "backward" : "frame"),
+                .start_ns = compile, .end_ns = compile + 1, .status = text("ok"), .thread = int64_t{1}, .file = text("a.py"), .line = frame * 10});
+            w.post(rows::Graph{.id = compile, .compile_id = compile, .stage = text("post_fusion"), .direction = text(backward ? "backward" : "forward"), .name = text("step"),
+                .node_count = int64_t{1}, .edge_count = int64_t{0}, .time_ns = int64_t{1}});
+            w.post(rows::Buffer{.id = compile, .compile_id = compile, .graph_id = compile, .name = text("buf0"), .kind = text("owned"), .bytes = int64_t{64}, .first_use = int64_t{0}, .last_use = int64_t{0}});
+          }
+        }
+      }
+    }
+    auto reader = session::Reader::open(path);
+    QVERIFY(reader);
+    const auto choices = loadFusionChoices(**reader);
+    QVERIFY(choices);
+    std::set<std::string> labels, names;
+    for (const auto& choice : *choices) labels.insert(choice.label);
+    QCOMPARE(labels.size(), size_t{8});
+    QVERIFY(labels.contains("step  a.py:10, entry 0") && labels.contains("step (backward)  a.py:20, from line 20, entry 1"));
+    // Two breaks on one line have two parts behind them.
+    const auto chains = query::recompileChains(**reader, true);
+    QVERIFY(chains && chains->size() == 3);
+    for (const auto& chain : *chains) names.insert(query::chainName(chain));
+    QVERIFY(names.contains("M.step") && names.contains("M.step, from line 20, part 1") && names.contains("M.step, from line 20, part 2"));
+    names.clear();
+    const auto memory = query::memoryOf(**reader);
+    QVERIFY(memory);
+    for (const auto& graph : memory->graphs) names.insert(memoryGraphName(graph));
+    QCOMPARE(names.size(), size_t{8});
+    QVERIFY(names.contains("M.step, entry 0") && names.contains("M.step, from line 20 (backward), entry 1"));
+  }
+
   void initTestCase() {
     Theme::instance().apply(Theme::Mode::Light);
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());

@@ -1,6 +1,7 @@
 // What the window shows of a session with more rows than a list takes: the same numbers, and a word on what is not listed.
 #include <QLineEdit>
 #include <QTableView>
+#include <QTreeWidget>
 #include <QtTest>
 #include <algorithm>
 
@@ -13,6 +14,7 @@
 #include "tests/views/shown_view.h"
 #include "views/artifacts/artifacts_view.h"
 #include "views/fusion/fusion_model.h"
+#include "views/guards/guards_view.h"
 #include "views/kernels/kernels_model.h"
 #include "views/overview/overview_model.h"
 #include "views/source/source_model.h"
@@ -67,6 +69,24 @@ class LargeViewsTest : public QObject, private test::ShownView {
     QCOMPARE(cut->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
     QCOMPARE(kernel->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
     QCOMPARE(cut->allNodes, static_cast<int64_t>(kernel->nodes.size()));
+  }
+
+  /// Of many frames the entries are made when somebody opens one, or comes to one from elsewhere.
+  void entriesOfManyFramesAreListedWhenTheyAreOpened() {
+    auto view = show<GuardsView>(path_);
+    auto* tree = view->findChild<QTreeWidget*>("guards.frames");
+    QTRY_VERIFY(tree->topLevelItemCount() > 200);
+    int filled = 0;
+    for (int i = 0; i < tree->topLevelItemCount(); ++i) filled += tree->topLevelItem(i)->childCount() > 0;
+    QCOMPARE(filled, 1);  // the first, whose first entry is shown
+    QVERIFY(tree->currentItem() && tree->currentItem()->parent() && view->findChild<QTableView*>("guards.table"));
+    QTreeWidgetItem* other = tree->topLevelItem(7);
+    other->setExpanded(true);
+    QVERIFY(other->childCount() > 0 && other->isExpanded());
+    int64_t compile = 0;
+    QVERIFY(reader_->each("SELECT max(compile_id) FROM compiles WHERE frame_id = (SELECT max(frame_id) FROM compiles)", {}, [&](const session::Statement& s) { compile = s.integer(0); }));
+    view->showLocation(Location::of(ObjectKind::Compile, compile));
+    QTRY_VERIFY(tree->currentItem()->parent() && tree->currentItem()->data(0, Qt::UserRole + 1).toLongLong() == compile);
   }
 
   void aSourceFileSaysWhatItLeavesOut() {
@@ -129,7 +149,7 @@ class LargeViewsTest : public QObject, private test::ShownView {
     QCOMPARE(static_cast<double>(s.stages.front().totalNs), number("SELECT max(t) FROM (SELECT sum(dur_ns) AS t FROM stages GROUP BY name)"));
     QCOMPARE(static_cast<double>(s.hottest.front().totalNs), number("SELECT max(total_ns) FROM kernels"));
     QCOMPARE(static_cast<double>(s.coverage.functions.size()), number("SELECT count(*) FROM frames"));
-    QCOMPARE(static_cast<double>(s.coverage.functions.front().breaks), number("SELECT count(DISTINCT file || line) FROM graph_breaks WHERE frame_id = 1"));
+    QCOMPARE(static_cast<double>(s.coverage.functions.front().breaks), number("SELECT count(DISTINCT kind || reason || file || line) FROM graph_breaks WHERE frame_id = 1"));
     QCOMPARE(static_cast<double>(overview->fusedGroups), number("SELECT sum(kind <> 'extern' AND node_count > 1) FROM fusion_groups"));
   }
 

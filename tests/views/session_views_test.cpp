@@ -359,6 +359,33 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QPlainTextEdit*>("breaks.after")->toPlainText().contains("Python executes"));
   }
 
+  /// A log of the compiler tells of no launch: that is no zero. A profile tells of launches and not of what they move.
+  void kernelsClaimNothingThatTheFileDoesNotTell() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    auto log = show<KernelsView>(QStringLiteral(IMPORTER_DATA "/train_step.log.gz"));
+    auto* table = log->findChild<QTableView*>("kernels.table");
+    QTRY_VERIFY(table->model()->rowCount() > 5);
+    for (const int column : {static_cast<int>(kKernelLaunches), static_cast<int>(kKernelTotal), static_cast<int>(kKernelMean), static_cast<int>(kKernelBytes)}) QVERIFY(table->isColumnHidden(column));
+    QVERIFY(!table->isColumnHidden(kKernelPlace));
+    table->selectRow(0);
+    auto* details = log->findChild<QTextBrowser*>("kernels.details");
+    QTRY_VERIFY(details->toPlainText().contains("device"));
+    QVERIFY2(!details->toPlainText().contains("launches"), qPrintable(details->toPlainText()));
+    auto profile = show<KernelsView>(QStringLiteral(IMPORTER_DATA "/gpu_compiled.json.gz"));
+    table = profile->findChild<QTableView*>("kernels.table");
+    QTRY_VERIFY(table->model()->rowCount() > 5);
+    QVERIFY(!table->isColumnHidden(kKernelLaunches) && !table->isColumnHidden(kKernelTotal));
+    table->selectRow(0);
+    details = profile->findChild<QTextBrowser*>("kernels.details");
+    QTRY_VERIFY2(details->toPlainText().contains("profile_step.py:16, where the function begins"), qPrintable(details->toPlainText()));
+    profile->findChild<QTabWidget*>("kernels.tabs")->setCurrentIndex(profile->findChild<QTabWidget*>("kernels.tabs")->count() - 1);
+    const auto says = [&](const QString& words) {
+      const auto labels = profile->findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
+    };
+    QTRY_VERIFY(says("does not say how many bytes its kernels move"));
+  }
+
   /// What failed is the first thing that the overview says, and stands among the breaks with its remedy.
   void failuresAreShown() {
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());

@@ -21,7 +21,7 @@ constexpr size_t kLongestText = 8'000'000;
 constexpr const char* kChosen = R"(SELECT a.id FROM t_artifact a LEFT JOIN t_compile c ON c.id = a.compile_id
   LEFT JOIN t_frame f ON f.id = c.frame_id WHERE 1)";
 constexpr const char* kList =
-    R"(SELECT a.artifact_id, c.frame, a.compile_id, a.kind, a.name, length(CAST(coalesce(a.text, g.text, '') AS BLOB)),
+    R"(SELECT a.artifact_id, c.frame, a.compile_id, a.kind, a.name, length(CAST(coalesce(a.text, g.text, '') AS BLOB)) AS bytes,
   a.time_ns, a.damaged, a.file, a.line, a.format, a.detail FROM json_each(?) j CROSS JOIN artifacts a ON a.artifact_id = j.value
   LEFT JOIN compiles c ON c.compile_id = a.compile_id LEFT JOIN graphs g ON g.graph_id = a.graph_id ORDER BY j.key)";
 
@@ -37,8 +37,8 @@ const char* orderOf(int column) {
 }
 
 constexpr const char* kOne =
-    R"(SELECT a.kind, a.name, a.format, coalesce(a.text, g.text, ''), a.detail, a.damaged, c.frame, a.compile_id,
-  coalesce(a.graph_id, 0), a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
+    R"(SELECT a.kind, a.name, a.format, coalesce(a.text, g.text, '') AS text, a.detail, a.damaged, c.frame, a.compile_id,
+  coalesce(a.graph_id, 0) AS graph_id, a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
   LEFT JOIN graphs g ON g.graph_id = a.graph_id WHERE a.artifact_id = ?)";
 
 /// A compilation as PyTorch's own logs and reports name it: [frame/compile], the autograd engine's number before it and, from the
@@ -58,10 +58,10 @@ std::string compileId(std::string_view detail) {
   return fmt::format("[{}{}/{}{}]", autograd ? fmt::format("!{}/", *autograd) : "", text(frame), text(compile), attempt > 0 ? fmt::format("_{}", attempt) : "");
 }
 
-std::string compileName(const Statement& s, int frame, int compile, int detail) {
-  if (s.isNull(compile)) return "–";
-  const std::string id = compileId(s.text(detail));
-  return id.empty() ? fmt::format("{} #{}", s.text(frame), s.text(compile)) : fmt::format("{} {}", id, s.text(frame));
+std::string compileName(const Statement& s) {
+  if (s.isNull("compile_id")) return "–";
+  const std::string id = compileId(s.text("detail"));
+  return id.empty() ? fmt::format("{} #{}", s.text("frame"), s.text("compile_id")) : fmt::format("{} {}", id, s.text("frame"));
 }
 
 /// One line of JSON is unreadable; what is no JSON stays as it is.
@@ -94,17 +94,17 @@ Result<ArtifactList> listArtifacts(const session::Reader& reader, const Artifact
   const int64_t start = reader.infoInteger("start_ns");
   const auto read = reader.each(kList, {ids + "]"}, [&](const Statement& s) {
     TableRow row;
-    row.location = {ObjectKind::Artifact, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
-    row.cells = {countCell(s.integer(0)),
-                 textCell(compileName(s, 1, 2, 11)),
-                 textCell(s.string(3)),
-                 textCell(s.string(4)),
-                 bytesCell(static_cast<double>(s.integer(5))),
-                 s.isNull(6) ? textCell("") : durationCell(static_cast<double>(s.integer(6) - start)),
-                 textCell(s.string(7))};
+    row.location = {ObjectKind::Artifact, s.integer("artifact_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+    row.cells = {countCell(s.integer("artifact_id")),
+                 textCell(compileName(s)),
+                 textCell(s.string("kind")),
+                 textCell(s.string("name")),
+                 bytesCell(static_cast<double>(s.integer("bytes"))),
+                 s.isNull("time_ns") ? textCell("") : durationCell(static_cast<double>(s.integer("time_ns") - start)),
+                 textCell(s.string("damaged"))};
     row.tooltip =
-        s.string(3) + (s.text(4).empty() ? "" : " " + s.string(4)) + (s.isNull(7) ? "" : "\n\n" + s.string(7));
-    if (!s.isNull(7)) row.tone = 3;
+        s.string("kind") + (s.text("name").empty() ? "" : " " + s.string("name")) + (s.isNull("damaged") ? "" : "\n\n" + s.string("damaged"));
+    if (!s.isNull("damaged")) row.tone = 3;
     rows.push_back(std::move(row));
   });
   if (!read) return tl::unexpected(read.error());
@@ -115,16 +115,16 @@ Result<ArtifactText> loadArtifact(const session::Reader& reader, int64_t id) {
   ArtifactText out;
   out.id = id;
   const auto read = reader.each(kOne, {id}, [&](const Statement& s) {
-    out.kind = s.string(0);
-    out.name = s.string(1);
-    out.format = s.string(2);
-    out.text = s.string(3);
-    out.detail = indented(s.string(4));
-    out.damaged = s.string(5);
-    out.compile = compileName(s, 6, 7, 4);
-    out.graph = s.integer(8);
-    out.file = s.string(9);
-    out.line = s.integer(10);
+    out.kind = s.string("kind");
+    out.name = s.string("name");
+    out.format = s.string("format");
+    out.text = s.string("text");
+    out.detail = indented(s.string("detail"));
+    out.damaged = s.string("damaged");
+    out.compile = compileName(s);
+    out.graph = s.integer("graph_id");
+    out.file = s.string("file");
+    out.line = s.integer("line");
   });
   if (!read) return tl::unexpected(read.error());
   if (out.format == "json") out.text = indented(std::move(out.text));

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "engine/support/text.h"
+#include "profiler/query/entries.h"
 #include "profiler/query/graph_part.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/saved_graphs.h"
@@ -15,8 +18,8 @@ namespace {
 using session::Statement;
 
 constexpr const char* kChoices =
-    R"(SELECT g.graph_id, g.compile_id, coalesce(c.frame, g.name, 'graph ' || g.graph_id), g.direction,
-  g.stage, c.attempt, g.file, g.line, EXISTS(SELECT 1 FROM fusion_groups f WHERE f.graph_id = g.graph_id), g.name
+    R"(SELECT g.graph_id, g.compile_id, coalesce(c.frame, g.name, 'graph ' || g.graph_id) AS label, g.direction,
+  g.stage, g.file, g.line, EXISTS(SELECT 1 FROM fusion_groups f WHERE f.graph_id = g.graph_id) AS is_scheduled, g.name
   FROM graphs g LEFT JOIN compiles c USING(compile_id) WHERE g.stage = 'post_fusion'
     OR (g.stage IN ('forward', 'backward', 'captured') AND NOT EXISTS(SELECT 1 FROM graphs h WHERE h.compile_id = g.compile_id
       AND (h.stage = 'post_fusion' OR (h.stage = 'forward' AND g.stage = 'captured'))) AND NOT (g.stage = 'backward' AND EXISTS(
@@ -55,58 +58,58 @@ Cell errorCell(double value) {
 TableRow decisionRow(const Statement& s, FusionContent& content) {
   TableRow row;
   row.location = {ObjectKind::None, static_cast<int64_t>(content.decisionPlaces.size()), {}, {}, 0};
-  content.decisionPlaces.push_back({ObjectKind::Node, s.integer(7), {}, s.string(8), static_cast<int>(s.integer(9))});
+  content.decisionPlaces.push_back({ObjectKind::Node, s.integer("a_node_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))});
   row.cells.resize(kDecisionColumns);
-  row.cells[kDecisionOutcome] = textCell(s.integer(0) ? "fused" : "refused");
-  row.cells[kDecisionKind] = textCell(s.string(1));
-  row.cells[kDecisionA] = textCell(s.string(2));
-  row.cells[kDecisionB] = textCell(s.string(3));
-  row.cells[kDecisionBytes] = bytesCell(s.real(4));
-  row.cells[kDecisionReason] = textCell(s.string(5));
-  row.tooltip = s.string(5) + (s.text(6).empty() ? "" : "\n" + s.string(6));
-  row.tone = s.integer(0) ? 1 : 0;
+  row.cells[kDecisionOutcome] = textCell(s.integer("fused") ? "fused" : "refused");
+  row.cells[kDecisionKind] = textCell(s.string("kind"));
+  row.cells[kDecisionA] = textCell(s.string("a"));
+  row.cells[kDecisionB] = textCell(s.string("b"));
+  row.cells[kDecisionBytes] = bytesCell(s.real("score_bytes"));
+  row.cells[kDecisionReason] = textCell(s.string("reason"));
+  row.tooltip = s.string("reason") + (s.text("detail").empty() ? "" : "\n" + s.string("detail"));
+  row.tone = s.integer("fused") ? 1 : 0;
   return row;
 }
 
 TableRow groupRow(const Statement& s) {
   TableRow row;
-  row.location = {ObjectKind::Group, s.integer(0), {}, s.string(9), static_cast<int>(s.integer(10))};
+  row.location = {ObjectKind::Group, s.integer("group_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
   row.cells.resize(kGroupColumns);
-  row.cells[kGroupName] = textCell(s.string(1));
-  row.cells[kGroupKind] = textCell(s.string(2));
-  row.cells[kGroupNodes] = countCell(s.integer(3));
-  row.cells[kGroupRead] = bytesCell(s.real(4));
-  row.cells[kGroupWrite] = bytesCell(s.real(5));
-  row.cells[kGroupSaved] = bytesCell(s.real(6));
-  row.cells[kGroupTime] = s.integer(7) > 0 ? durationCell(s.real(7)) : Cell{"", 0};
-  row.cells[kGroupReason] = textCell(s.string(8));
-  row.tooltip = s.string(8);
+  row.cells[kGroupName] = textCell(s.string("name"));
+  row.cells[kGroupKind] = textCell(s.string("kind"));
+  row.cells[kGroupNodes] = countCell(s.integer("node_count"));
+  row.cells[kGroupRead] = bytesCell(s.real("read_bytes"));
+  row.cells[kGroupWrite] = bytesCell(s.real("write_bytes"));
+  row.cells[kGroupSaved] = bytesCell(s.real("bytes_saved"));
+  row.cells[kGroupTime] = s.integer("total_ns") > 0 ? durationCell(s.real("total_ns")) : Cell{"", 0};
+  row.cells[kGroupReason] = textCell(s.string("reason"));
+  row.tooltip = s.string("reason");
   return row;
 }
 
 TableRow bufferRow(const Statement& s) {
   TableRow row;
-  row.location = {ObjectKind::Node, s.integer(7), {}, s.string(8), static_cast<int>(s.integer(9))};
+  row.location = {ObjectKind::Node, s.integer("node_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
   row.cells.resize(kBufferColumns);
-  row.cells[kBufferName] = textCell(s.string(0));
-  row.cells[kBufferKind] = textCell(s.string(1));
-  row.cells[kBufferType] = textCell(s.string(2));
-  row.cells[kBufferShape] = textCell(s.string(3));
-  row.cells[kBufferBytes] = bytesCell(s.real(4));
+  row.cells[kBufferName] = textCell(s.string("name"));
+  row.cells[kBufferKind] = textCell(s.string("kind"));
+  row.cells[kBufferType] = textCell(s.string("dtype"));
+  row.cells[kBufferShape] = textCell(s.string("shape"));
+  row.cells[kBufferBytes] = bytesCell(s.real("bytes"));
   row.cells[kBufferLife] =
-      s.isNull(5) ? Cell{"", -1} : Cell{fmt::format("{} – {}", s.integer(5), s.integer(6)), s.real(5)};
-  row.cells[kBufferPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
+      s.isNull("first_use") ? Cell{"", -1} : Cell{fmt::format("{} – {}", s.integer("first_use"), s.integer("last_use")), s.real("first_use")};
+  row.cells[kBufferPlace] = textCell(shortPlace(s.string("file"), s.integer("line")));
   return row;
 }
 
 ValueErrors valueErrors(const Statement& s) {
-  const auto number = [&s](int column) { return s.isNull(column) ? NAN : s.real(column); };
+  const auto number = [&s](const char* column) { return s.isNull(column) ? NAN : s.real(column); };
   ValueErrors v;
-  v.location = {ObjectKind::Node, s.integer(0), {}, s.string(13), static_cast<int>(s.integer(14))};
-  v.name = s.string(1), v.op = s.string(2), v.dtype = s.string(3), v.note = s.string(11);
-  v.compiled = number(4), v.eager = number(5), v.alone = number(6) / number(7), v.ulp = number(8);
-  v.mismatches = s.integer(9), v.output = s.integer(12);
-  v.isDivergent = s.integer(10) != 0;
+  v.location = {ObjectKind::Node, s.integer("node_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+  v.name = s.string("name"), v.op = s.string("op"), v.dtype = s.string("dtype"), v.note = s.string("note");
+  v.compiled = number("compiled_rel"), v.eager = number("eager_rel"), v.alone = number("local_abs") / number("magnitude"), v.ulp = number("difference_ulp");
+  v.mismatches = s.integer("mismatches"), v.output = s.integer("output");
+  v.isDivergent = s.integer("is_divergent") != 0;
   return v;
 }
 
@@ -139,15 +142,22 @@ TableRow numericsRow(const ValueErrors& v) {
 
 Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reader) {
   std::vector<FusionChoice> choices;
+  auto entries = query::entryNumbers(reader);
+  if (!entries) return tl::unexpected(entries.error());
+  std::set<std::string> labels;
   auto read = reader.each(kChoices, {}, [&](const Statement& s) {
-    FusionChoice choice{s.integer(0), s.integer(1), s.string(2), s.string(6), s.integer(8) != 0};
+    FusionChoice choice{s.integer("graph_id"), s.integer("compile_id"), s.string("label"), s.string("file"), s.integer("is_scheduled") != 0};
     // A graph without a frame has only its own name, which often is its direction or stage already.
     const auto says = [&](const std::string& word) { return choice.label.find(word) != std::string::npos; };
-    if (s.text(3) == "backward" && !says("backward")) choice.label += " (backward)";
-    if (s.text(4) != "post_fusion" && !says(s.string(4))) choice.label += " · " + s.string(4);
-    if (!s.isNull(6)) choice.label += "  " + shortPlace(s.string(6), s.integer(7));
-    if (s.integer(5) > 0) choice.label += fmt::format("  #{}", s.integer(5) + 1);
-    if (const query::GraphPart part = query::graphPart(s.text(9)); !part.isWhole()) choice.label += say(FUSEBOX_TEXT("Fusion", ", part {} of {}"), part.part, part.of);
+    if (s.text("direction") == "backward" && !says("backward")) choice.label += " (backward)";
+    if (s.text("stage") != "post_fusion" && !says(s.string("stage"))) choice.label += " · " + s.string("stage");
+    if (!s.isNull("file")) choice.label += "  " + shortPlace(s.string("file"), s.integer("line"));
+    if (const auto made = entries->find(choice.compile); made != entries->end()) {
+      if (made->second.isRest && s.integer("line") > 0) choice.label = say(FUSEBOX_TEXT("Recompiles", "{}, from line {}"), choice.label, s.integer("line"));
+      if (!made->second.isOnly) choice.label = say(FUSEBOX_TEXT("Memory", "{}, entry {}"), choice.label, made->second.entry);
+    }
+    if (const query::GraphPart part = query::graphPart(s.text("name")); !part.isWhole()) choice.label += say(FUSEBOX_TEXT("Fusion", ", part {} of {}"), part.part, part.of);
+    if (!labels.insert(choice.label).second) choice.label = say(FUSEBOX_TEXT("Fusion", "{}, graph {}"), choice.label, choice.graph);  // two are two
     choices.push_back(std::move(choice));
   });
   if (!read) return tl::unexpected(read.error());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/support/bounded_json.h"
 #include "engine/support/message_fields.h"
 #include "engine/support/text.h"
 #include "views/common/units.h"
@@ -150,7 +151,7 @@ std::vector<std::string> sizeWords(const std::string& text) {
 }
 
 Result<ReplayReport> readReplayReport(const std::string& json) {
-  const Json all = Json::parse(json, nullptr, false);
+  const Json all = parseBounded(json);
   const bool isSweep = all.is_object() && partOf(all, "sweep").is_array();
   if (!all.is_object() || (!isSweep && !partOf(all, "runs").is_array()))
     return fail(ErrorCode::Corrupt, "the engine's report cannot be read");
@@ -178,7 +179,7 @@ Result<ReplayReport> readReplayReport(const std::string& json) {
 }
 
 Result<NumericsReport> readNumericsReport(const std::string& json) {
-  const Json all = Json::parse(json, nullptr, false);
+  const Json all = parseBounded(json);
   if (!all.is_object() || !partOf(all, "rows").is_array())
     return fail(ErrorCode::Corrupt, "the engine's report cannot be read");
   NumericsReport report;

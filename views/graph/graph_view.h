@@ -35,6 +35,8 @@ class GraphView : public View {
   void load() override;
   void follow(const Location& location) override;
   void resizeEvent(QResizeEvent* event) override;
+  /// Its keys are those of the canvas.
+  void focusInEvent(QFocusEvent*) override { canvas_->setFocus(); }
 
  private:
   void sayNone(const query::Holdings& holdings);

@@ -5,6 +5,7 @@
 #include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <map>
 
 #include "profiler/session/reader.h"
@@ -20,13 +21,15 @@ namespace fusebox::views {
 namespace {
 
 constexpr size_t kLongestName = 300;
+constexpr size_t kManyFrames = 200;  ///< of more the entries are listed once somebody opens one
 
 enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
 /// Code that resumes after a break says where.
 QString titleOf(const query::RecompileChain& chain) {
-  query::RecompileChain named = chain;
-  named.name.resize(std::min(named.name.size(), kLongestName));
+  query::RecompileChain named{.parent = chain.parent, .line = chain.line};  // without its entries, which may be thousands
+  named.part = chain.part;
+  named.name = chain.name.substr(0, kLongestName);
   return str(query::chainName(named));
 }
 
@@ -119,6 +122,10 @@ QWidget* GuardsView::buildTables() {
 void GuardsView::connectAll() {
   connect(treeFilter_, &FilterBox::filterChanged, this, &GuardsView::filterTree);
   connect(treeFilter_, &FilterBox::leave, tree_, qOverload<>(&QWidget::setFocus));
+  connect(tree_, &QTreeWidget::itemExpanded, this, [this](QTreeWidgetItem* item) {
+    const int frame = tree_->indexOfTopLevelItem(item);
+    if (frame >= 0 && static_cast<size_t>(frame) < frames_.size()) fillEntries(item, frames_[static_cast<size_t>(frame)]);
+  });
   connect(tree_, &QTreeWidget::currentItemChanged, this, &GuardsView::entryChosen);
   connect(tree_, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) {
     const int64_t frame = item->data(0, kFrameRole).toLongLong();
@@ -215,37 +222,29 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
     top->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
     top->setToolTip(0, str(shortPlace(frame.file, frame.line)) + (frame.reason.empty() ? QString() : QStringLiteral("\n") + str(frame.reason)));
     int64_t guards = 0, failures = 0;
-    int number = 0;
     for (const auto& entry : frame.entries) {
-      auto* item = new QTreeWidgetItem(top);
-      item->setText(0, tr("entry %1").arg(number++));
-      item->setText(1, str(formatCount(entry.guards)));
-      item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
-      item->setText(3, entry.compileNs > 0 ? str(formatDuration(static_cast<double>(entry.compileNs))) : QString());
-      item->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
-      item->setData(0, kCompileRole, static_cast<qlonglong>(entry.compile));
-      item->setToolTip(0, entry.cause == 0 ? str(entry.error) : tr("Compiled because %1").arg(causeOf(frame, entry)));
-      if (!entry.error.empty()) item->setForeground(0, themed(Token::Error));
       guards += entry.guards;
       failures += entry.failures;
     }
+    const auto open = wasOpen.find(frame.frame);
+    if (frames.size() <= kManyFrames || (open != wasOpen.end() && open->second)) fillEntries(top, frame);
+    else if (!frame.entries.empty()) top->setChildIndicatorPolicy(QTreeWidgetItem::ShowIndicator);
     top->setText(1, str(formatCount(guards)));
     top->setText(2, failures > 0 ? str(formatCount(failures)) : QString());
     if (frame.status != "compiled" && !frame.status.empty()) top->setText(3, str(frame.status));
     for (int c : {1, 2, 3}) top->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
-    for (int i = 0; i < top->childCount(); ++i) {
-      for (int c : {1, 2, 3}) top->child(i)->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
-    }
   }
   tree_->addTopLevelItems(tops);
   for (size_t i = 0; i < frames.size(); ++i) {
     const auto& frame = frames[i];
     const auto was = wasOpen.find(frame.frame);
-    tops[static_cast<qsizetype>(i)]->setExpanded(was != wasOpen.end() ? was->second : frame.entries.size() > 1 || frames.size() <= 12);
+    tops[static_cast<qsizetype>(i)]->setExpanded(was != wasOpen.end() ? was->second : frames.size() <= kManyFrames && (frame.entries.size() > 1 || frames.size() <= 12));
   }
   filterTree(treeFilter_->text());
   QTreeWidgetItem* item = shownFrame_ != 0 ? findItem(shownFrame_, shownCompile_) : nullptr;
-  for (int i = 0; !item && i < tree_->topLevelItemCount(); ++i) item = tree_->topLevelItem(i)->child(0);
+  for (size_t i = 0; !item && i < frames.size(); ++i) {
+    if (!frames[i].entries.empty()) item = findItem(frames[i].frame, frames[i].entries.front().compile);
+  }
   if (!item) item = tree_->topLevelItem(0);
   if (item) {
     tree_->setCurrentItem(item);
@@ -254,6 +253,26 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
   if (!wasOpen.empty()) tree_->verticalScrollBar()->setValue(scrolled);
   quiet_ = false;
   if (wanted_.kind != ObjectKind::None) showLocation(std::exchange(wanted_, {}));
+}
+
+/// Of many frames only when somebody opens one.
+void GuardsView::fillEntries(QTreeWidgetItem* top, const query::RecompileChain& frame) {
+  if (top->childCount() > 0) return;
+  QList<QTreeWidgetItem*> items;
+  for (const auto& entry : frame.entries) {
+    auto* item = new QTreeWidgetItem;
+    item->setText(0, tr("entry %1").arg(items.size()));
+    item->setText(1, str(formatCount(entry.guards)));
+    item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
+    item->setText(3, entry.compileNs > 0 ? str(formatDuration(static_cast<double>(entry.compileNs))) : QString());
+    item->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
+    item->setData(0, kCompileRole, static_cast<qlonglong>(entry.compile));
+    item->setToolTip(0, entry.cause == 0 ? str(entry.error) : tr("Compiled because %1").arg(causeOf(frame, entry)));
+    if (!entry.error.empty()) item->setForeground(0, themed(Token::Error));
+    for (int c : {1, 2, 3}) item->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
+    items << item;
+  }
+  top->addChildren(items);
 }
 
 void GuardsView::filterTree(const QString& text) {
@@ -268,10 +287,11 @@ void GuardsView::filterTree(const QString& text) {
   treeFilter_->setHits(shown, tree_->topLevelItemCount());
 }
 
-QTreeWidgetItem* GuardsView::findItem(int64_t frame, int64_t compile) const {
+QTreeWidgetItem* GuardsView::findItem(int64_t frame, int64_t compile) {
   for (int i = 0; i < tree_->topLevelItemCount(); ++i) {
     QTreeWidgetItem* top = tree_->topLevelItem(i);
     if (top->data(0, kFrameRole).toLongLong() != frame) continue;
+    fillEntries(top, frames_[static_cast<size_t>(i)]);
     for (int c = 0; c < top->childCount(); ++c) {
       if (top->child(c)->data(0, kCompileRole).toLongLong() == compile) return top->child(c);
     }
@@ -289,8 +309,10 @@ void GuardsView::entryChosen() {
 
 void GuardsView::chooseItem(const QTreeWidgetItem* item) {
   int64_t compile = item->data(0, kCompileRole).toLongLong();
-  if (compile == 0 && item->childCount() > 0) compile = item->child(0)->data(0, kCompileRole).toLongLong();
-  openEntry(item->data(0, kFrameRole).toLongLong(), compile);
+  const int64_t frame = item->data(0, kFrameRole).toLongLong();
+  const auto chain = std::find_if(frames_.begin(), frames_.end(), [&](const auto& f) { return f.frame == frame; });
+  if (compile == 0 && chain != frames_.end() && !chain->entries.empty()) compile = chain->entries.front().compile;
+  openEntry(frame, compile);
 }
 
 void GuardsView::openEntry(int64_t frame, int64_t compile) {

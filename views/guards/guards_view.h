@@ -39,7 +39,8 @@ class GuardsView : public View {
   void entryChosen();
   void chooseItem(const QTreeWidgetItem* item);
   void openEntry(int64_t frame, int64_t compile);
-  QTreeWidgetItem* findItem(int64_t frame, int64_t compile) const;
+  QTreeWidgetItem* findItem(int64_t frame, int64_t compile);
+  void fillEntries(QTreeWidgetItem* top, const query::RecompileChain& frame);
   void explain(const TableRow& row, bool failure);
   void explainShape(const TableRow& row);
 

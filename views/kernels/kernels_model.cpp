@@ -9,6 +9,7 @@
 #include "profiler/query/disassembler.h"
 #include "profiler/query/filter_words.h"
 #include "profiler/query/gpu_samples.h"
+#include "profiler/query/holdings.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
@@ -28,7 +29,7 @@ constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, tota
 constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
 constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
-  max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
+  max_ns, bytes, flops, compile_ns, compile_id, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
 // What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
 constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM t_fusion_group g
@@ -66,7 +67,7 @@ double typicalNs(double launches, double total, double slowest) {
   return launches > 2 && slowest > 0 ? (total - slowest) / (launches - 1) : launches > 0 ? total / launches : 0;
 }
 
-TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results) {
+TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results, bool knowsLaunches) {
   const bool timed = s.integer("timed_launches") > 0;
   const query::KernelRuns runs = query::kernelRuns(s.integer("launches"), s.integer("timed_launches"));
   const double launches = runs.timed, total = s.real("total_ns");
@@ -77,7 +78,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells.resize(kKernelColumns);
   row.cells[kKernelName] = textCell(s.string("name"));
   row.cells[kKernelKind] = textCell(isTuning ? kTuning : s.string("kind"));
-  row.cells[kKernelLaunches] = countCell(runs.count);
+  row.cells[kKernelLaunches] = knowsLaunches ? countCell(runs.count) : Cell{"", 0};
   row.cells[kKernelTotal] = durationCell(total);
   row.cells[kKernelShare] = isTuning ? Cell{"", 0} : shareCell(total, all);
   row.cells[kKernelTypical] = durationCell(typicalNs(launches, total, s.real("max_ns")));
@@ -104,7 +105,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelPlace] = textCell(shortPlace(s.string("file"), s.integer("line")));
   if (isTuning) row.tone = 4;
   if (s.integer("launches") == 0) {
-    row.tone = 4;
+    if (knowsLaunches) row.tone = 4;
     for (int c : {kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
   }
   return row;
@@ -162,6 +163,7 @@ double shareOfRoof(const Roof& roof, double bytes, double flops, double ns) {
 
 Result<Roofline> loadRoofline(const session::Reader& reader) {
   Roofline line;
+  line.isForeign = !reader.info("imported_format").empty();
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   std::string device;
@@ -257,11 +259,12 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   if (!roofs) return tl::unexpected(roofs.error());
   KernelResults results;
   const char* which = chosen.empty() ? "" : kChosen;
+  const bool knowsLaunches = query::holdingsOf(reader).has(query::Holding::Launches);  // a log of the compiler tells of none
   std::vector<session::Cell> parameters;
   if (!chosen.empty()) parameters.emplace_back(chosen);
   if (outcome)
     outcome = reader.each(fmt::format(kResults, which), parameters, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
-  if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
+  if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results, knowsLaunches)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return list;
 }
@@ -285,7 +288,9 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     detail.bytes = static_cast<int64_t>(std::clamp(s.real("bytes") * runs.ofLaunches, 0.0, 9e18));
     detail.runs = runs.count;
     detail.runsNote = runs.note;
+    detail.knowsLaunches = query::holdingsOf(reader).has(query::Holding::Launches);
     detail.isForeign = !reader.info("imported_format").empty() || reader.info("engine").starts_with("stock");
+    detail.placeIsFunction = s.isNull("compile_id") && detail.line > 0 && !reader.info("imported_format").empty();
     detail.isTuning = detail.kind == "eager" && detail.op == kTuning;
   });
   if (outcome && detail.id == 0) {

@@ -35,12 +35,14 @@ struct KernelDetail {
   int64_t launches = 0, totalNs = 0, minNs = 0, maxNs = 0, bytes = 0, flops = 0, compileNs = 0;
   int64_t group = 0, graph = 0;
   int64_t runs = 0;                ///< launches, or those with what replays of CUDA graphs ran
+  bool knowsLaunches = true;       ///< the source of the session tells of launches at all
   std::string runsNote;            ///< where these are not the launches
   bool isTuning = false;           ///< Fusebox launched it to choose launch shapes
   int64_t timedLaunches = 0;       ///< whose time the device measured; 0: the times are the host's
   int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
   double occupancy = 0;
   std::string function, grid, block, occupancyLimit;
+  bool placeIsFunction = false;    ///< a profiler's stack named the place: where the function begins that launched it first
   bool isForeign = false;          ///< another compiler generated it: `loopIr` is its C++ or Triton source
   std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded
   std::vector<double> times;       ///< ns of launches on the device, in order of time, thinned to some thousands
@@ -74,6 +76,7 @@ struct RooflinePoint {
 struct Roofline {
   Roof roof;
   std::vector<RooflinePoint> points;
+  bool isForeign = false;  ///< what kernels move and compute is not told by a profiler's trace
   size_t without = 0;    ///< kernels with times whose operations or bytes are not counted
 };
 /// Kernels of the device that took most of the time, of those whose launches the device timed.

@@ -20,15 +20,15 @@ std::vector<TableColumn> kernelColumns() {
           {KernelsView::tr("Result"), KernelsView::tr("Type and shape of its last result"), false, true},
           {KernelsView::tr("Module"), KernelsView::tr("Path of the module that asked for it"), false, true},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
-          {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true},
-          {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true},
-          {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
-          {KernelsView::tr("Typical"), KernelsView::tr("Mean without the slowest launch, which mostly is the first"), true},
-          {KernelsView::tr("Mean"), KernelsView::tr("Of all launches, the first and slowest too"), true},
-          {KernelsView::tr("Min"), {}, true},
-          {KernelsView::tr("Max"), {}, true},
-          {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
-          {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time, by the tensors that a launch touches"), true},
+          {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true, true},
+          {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true, true},
+          {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true, true},
+          {KernelsView::tr("Typical"), KernelsView::tr("Mean without the slowest launch, which mostly is the first"), true, true},
+          {KernelsView::tr("Mean"), KernelsView::tr("Of all launches, the first and slowest too"), true, true},
+          {KernelsView::tr("Min"), {}, true, true},
+          {KernelsView::tr("Max"), {}, true, true},
+          {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true, true},
+          {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time, by the tensors that a launch touches"), true, true},
           {KernelsView::tr("Of roof"), KernelsView::tr("What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache"), true, true},
           {KernelsView::tr("Registers"), KernelsView::tr("Registers of a thread"), true, true},
           {KernelsView::tr("Shared"), KernelsView::tr("Shared memory of a block"), true, true},
@@ -222,6 +222,8 @@ void KernelsView::loadRooflinePlot() {
       [this](Result<Roofline>& line) {
         if (!line) return rooflinePage_->showReason(tr("The roofline cannot be read"), str(line.error().text()));
         if (line->points.empty() && line->without == 0) {
+          if (line->isForeign)
+            return rooflinePage_->showReason(tr("No roofline"), tr("The file does not say how many bytes its kernels move and how much they compute."));
           return rooflinePage_->showReason(tr("No kernel was timed by a device"),
                                            tr("Recordings of programs that use an NVIDIA GPU show here how near each kernel comes to what the device allows."));
         }
@@ -344,7 +346,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.heading(str(detail.name), str(detail.kind));
     page.pair(tr("operator"), str(detail.op));
     page.pair(tr("device"), str(detail.device));
-    page.pair(tr("launches"), str(formatCount(detail.runs) + (detail.runsNote.empty() ? "" : ": " + detail.runsNote)));
+    if (detail.knowsLaunches) page.pair(tr("launches"), str(formatCount(detail.runs) + (detail.runsNote.empty() ? "" : ": " + detail.runsNote)));
     page.pair(tr("total"), time(detail.totalNs));
     page.pair(tr("typical"), timed > 2 && detail.maxNs > 0 ? tr("%1 without the slowest").arg(time((detail.totalNs - detail.maxNs) / (timed - 1))) : QString());
     page.pair(tr("mean"), timed > 0 ? time(detail.totalNs / timed) : QString());
@@ -367,7 +369,9 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     const double flops = static_cast<double>(detail.flops) * static_cast<double>(timed);
     page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
                                     ? tr("%1 GFLOP/s").arg(flops / static_cast<double>(detail.totalNs), 0, 'f', 1) : QString());
-    page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
+    const QString place = str(shortPlace(detail.file, detail.line));
+    page.pair(tr("line"), detail.placeIsFunction ? tr("%1, where the function begins that launched it first").arg(place) : place,
+              Location::sourceLine(detail.file, detail.line));
     if (!detail.nodes.empty()) page.pair(tr("graph"), tr("show its nodes"), Location::of(ObjectKind::Node, detail.nodes.back().location.id));
     page.pair(tr("reason"), str(detail.reason));
     writeSymbols(page, detail.symbols);

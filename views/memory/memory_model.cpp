@@ -40,7 +40,8 @@ int64_t placeAbove(std::vector<LifeBox>& boxes, size_t from, int64_t base) {
 }  // namespace
 
 std::string memoryGraphName(const query::MemoryGraph& g) {
-  std::string name = g.backward ? say(FUSEBOX_TEXT("Memory", "{} (backward)"), g.name) : g.name;
+  std::string name = g.resumesAt > 0 ? say(FUSEBOX_TEXT("Memory", "{}, from line {}"), g.name, g.resumesAt) : g.name;
+  if (g.backward) name = say(FUSEBOX_TEXT("Memory", "{} (backward)"), name);
   if (g.entry >= 0) name = say(FUSEBOX_TEXT("Memory", "{}, entry {}"), name, g.entry);
   return g.part.isWhole() ? name : say(FUSEBOX_TEXT("Memory", "{}, part {} of {}"), name, g.part.part, g.part.of);
 }

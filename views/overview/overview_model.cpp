@@ -22,7 +22,7 @@ constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",    
 std::string hottestKernels() {
   // First which they are, then what they are: a million kernels are not joined for the sake of a hundred.
   return "WITH ran AS MATERIALIZED (SELECT kernel_id, total_ns FROM kernels WHERE " + query::ranKernels() + " AND launches > 0 AND " + query::kernelsOfProgram() +
-         ") SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line, (SELECT sum(total_ns) FROM ran), coalesce(timed_launches, 0) "
+         ") SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line, (SELECT sum(total_ns) FROM ran) AS all_ns, coalesce(timed_launches, 0) AS timed "
          "FROM kernels WHERE kernel_id IN (SELECT kernel_id FROM ran ORDER BY total_ns DESC LIMIT 100) ORDER BY total_ns DESC";
 }
 std::string recompiles() {
@@ -35,12 +35,12 @@ constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM call
 
 TableRow kernelRow(const Statement& s) {
   TableRow row;
-  const double total = s.real(4), all = s.real(8);
-  const query::KernelRuns runs = query::kernelRuns(s.integer(3), s.integer(9));
-  row.location = Location::of(ObjectKind::Kernel, s.integer(0));
-  row.cells = {textCell(s.string(1)), textCell(s.string(2)),  countCell(runs.count),
+  const double total = s.real("total_ns"), all = s.real("all_ns");
+  const query::KernelRuns runs = query::kernelRuns(s.integer("launches"), s.integer("timed"));
+  row.location = Location::of(ObjectKind::Kernel, s.integer("kernel_id"));
+  row.cells = {textCell(s.string("name")), textCell(s.string("kind")),  countCell(runs.count),
                durationCell(total),   shareCell(total, all),  durationCell(runs.timed > 0 ? total / runs.timed : 0),
-               bandwidthCell(s.real(5) * runs.ofLaunches, total), textCell(shortPlace(s.string(6), s.integer(7)))};
+               bandwidthCell(s.real("bytes") * runs.ofLaunches, total), textCell(shortPlace(s.string("file"), s.integer("line")))};
   row.tooltip = runs.note;
   return row;
 }
@@ -80,10 +80,10 @@ TableRows stageRows(const std::vector<query::StageSum>& stages) {
 
 TableRow recompileRow(const Statement& s) {
   TableRow row;
-  row.location = {ObjectKind::Failure, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
-  row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3)),
-               textCell(s.string(4)), textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
-  if (s.text(5) == "limit") row.tone = 3;
+  row.location = {ObjectKind::Failure, s.integer("failure_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
+  row.cells = {textCell(s.string("frame")), textCell(s.string("guard")), textCell(s.string("expected")),
+               textCell(s.string("found")), textCell(s.string("outcome")), textCell(shortPlace(s.string("file"), s.integer("line")))};
+  if (s.text("outcome") == "limit") row.tone = 3;
   return row;
 }
 
@@ -185,8 +185,9 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
       model.calls = s.integer(1);
     }
   });
-  collect.each("SELECT (SELECT count(*) FROM t_fusion_group), (SELECT count(*) FROM (SELECT group_id FROM t_fusion_member GROUP BY group_id "
-               "HAVING count(*) > 1) m JOIN t_fusion_group g ON g.id = m.group_id WHERE g.kind <> 'extern')",
+  // Stock's logs seldom say of which nodes a kernel is made: what was fused is not known then.
+  collect.each("SELECT count(*), coalesce(sum(nodes > 1), 0) FROM (SELECT m.group_id, count(*) AS nodes FROM t_fusion_member m GROUP BY m.group_id) m "
+               "JOIN t_fusion_group g ON g.id = m.group_id WHERE g.kind <> 'extern'",
                [&](const Statement& s) { model.fusedGroups = s.integer(0) > 0 ? s.integer(1) : -1; });
   if (!collect.outcome) return tl::unexpected(collect.outcome.error());
   model.hasOperators = query::hasOperators(reader);

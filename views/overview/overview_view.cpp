@@ -89,7 +89,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   column->addWidget(tabs_, 1);
   functions_ = addTable(QStringLiteral("overview.functions"), tr("Functions"), tr("Filter functions"),
                         {{tr("Function")}, {tr("Compiled"), tr("Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks")},
-                         {tr("Entries"), tr("Compilations that can be called, one for each kind of input"), true}, {tr("Breaks"), tr("Places where its graph breaks"), true},
+                         {tr("Entries"), tr("Compilations that can be called, one for each kind of input"), true}, {tr("Breaks"), tr("Breaks of its graphs: places and reasons"), true},
                          {tr("Recompiles"), tr("Compilations after a guard failed"), true}, {tr("What stands in the way")}, {tr("What to do")}, {tr("Line")}});
   failures_ = addTable(QStringLiteral("overview.failures"), tr("Not compiled"), tr("Filter failures"),
                        {{tr("Function")}, {tr("What")}, {tr("Reason")}, {tr("What to do")}, {tr("Times"), {}, true}, {tr("Line")}});
@@ -351,6 +351,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
+  if (s.runMs <= 0 && !s.importedFormat.empty()) runTime_.value->setText(QStringLiteral("–"));  // nothing compiled is in it
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),
       number(s.cacheMisses, tr("miss"), tr("misses")));
 }

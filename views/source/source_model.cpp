@@ -6,6 +6,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/entries.h"
 #include "profiler/query/function_names.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -21,8 +22,12 @@ constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expe
   WHERE file = ?1 ORDER BY line, failure_id LIMIT ?2)";
 constexpr const char* kKernels = R"(WITH mine AS MATERIALIZED (SELECT DISTINCT g.kernel_id AS kernel, n.line AS line FROM t_node n
     CROSS JOIN t_fusion_member m ON m.node_id = n.id CROSS JOIN t_fusion_group g ON g.id = m.group_id WHERE n.file = ?1 AND n.line IS NOT NULL)
-  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER () FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
+  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER (), k.compile_id FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
   WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT ?2)";
+
+// Those of a profiler's trace, of no graph.
+constexpr const char* kPlacedKernels = R"(SELECT kernel_id, line, name, kind, launches, total_ns, count(*) OVER (), compile_id FROM kernels
+  WHERE file = ?1 AND line IS NOT NULL AND launches > 0 AND compile_id IS NULL ORDER BY line, total_ns DESC LIMIT ?2)";
 
 struct PlaceQuery {
   ObjectKind kind;
@@ -153,12 +158,19 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
     int allAt = -1;  // the column that says how many there are; -1: all are read
     int64_t most = 0;
   };
-  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {kKernels, kernelEvent, 6, 5000}}) {
+  const auto entries = query::entryNumbers(reader);
+  if (!entries) return tl::unexpected(entries.error());
+  const std::string format = reader.info("imported_format");
+  const bool isProfile = format.starts_with("Kineto") || format.starts_with("Chrome");
+  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {isProfile ? kPlacedKernels : kKernels, kernelEvent, 6, 5000}}) {
     int64_t shown = 0, all = 0;
     std::vector<session::Cell> parameters{path};
     if (allAt >= 0) parameters.emplace_back(std::min(most, atMost));
     const auto outcome = reader.each(sql, parameters, [&](const Statement& s) {
       source.events.push_back(make(s));
+      // Kernels of one name are of several entries.
+      const auto entry = make == kernelEvent ? entries->find(s.integer("compile_id")) : entries->end();
+      if (entry != entries->end() && !entry->second.isOnly) source.events.back().detail = say(FUSEBOX_TEXT("Memory", "{}, entry {}"), source.events.back().detail, entry->second.entry);
       ++shown;
       if (allAt >= 0) all = s.integer(allAt);
     });

@@ -32,6 +32,8 @@ class TimelineView : public View {
   void clear() override;
   void load() override;
   void follow(const Location& location) override;
+  /// Its keys are those of the canvas. (A focus proxy would take the view out of the order of Tab, and all behind it.)
+  void focusInEvent(QFocusEvent*) override { canvas_->setFocus(); }
 
  private:
   /// A page takes more room than the hint did.

@@ -168,6 +168,28 @@ class HabitsTest : public QObject {
     QVERIFY2(seen > 40, qPrintable(QString::number(seen)));
   }
 
+  /// Who clicks on the tab of a view can use its keys at once.
+  void aClickedTabHasTheKeys() {
+    open(session_);
+    window_->goTo(Location::ofView("overview"));
+    QVERIFY(settles());
+    for (const auto& [title, id] : {std::pair{"Timeline", "timeline"}, {"Graph", "graph"}}) {
+      QTabBar* bar = nullptr;
+      int tab = -1;
+      for (auto* one : window_->docks()->findChildren<QTabBar*>(QStringLiteral("dockHost.tabs"))) {
+        for (int i = 0; i < one->count(); ++i) {
+          if (one->tabText(i) == QLatin1String(title)) bar = one, tab = i;
+        }
+      }
+      QVERIFY2(bar, title);
+      QTest::mouseClick(bar, Qt::LeftButton, {}, bar->tabRect(tab).center());
+      QVERIFY(settles());
+      QWidget* canvas = window_->docks()->view(id)->findChild<QWidget*>(QString::fromLatin1(id) + QStringLiteral(".canvas"));
+      QVERIFY(canvas);
+      QTRY_VERIFY2(canvas->hasFocus(), QApplication::focusWidget() ? qPrintable(describe(QApplication::focusWidget())) : "nothing");
+    }
+  }
+
   void tabReachesEveryPartOfAView_data() {
     QTest::addColumn<QString>("view");
     for (const char* view :

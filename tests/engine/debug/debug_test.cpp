@@ -4,6 +4,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <QFile>
+#include <QTemporaryDir>
 #include <QtTest>
 #include <array>
 #include <atomic>
@@ -12,6 +14,7 @@
 #include "app/debug/command_words.h"
 #include "app/debug/debug_client.h"
 #include "app/debug/debug_text.h"
+#include "app/debug/script_functions.h"
 #include "engine/debug/breakpoint.h"
 #include "engine/debug/debugger.h"
 #include "engine/debug/stepping.h"
@@ -236,6 +239,31 @@ class DebugTest : public QObject {
     for (const char* bad : {"", "   ", "break mein skript.py", "frobnicate", "until", "delete x", "locals -1", "break", "break a b c", "break x:y", "set fuse", "allow"})
       QVERIFY2(!debugging::parseCommand(bad), bad);
     for (const auto& word : debugging::commandWords()) QVERIFY(debugging::findCommand(word.name) == &word);
+  }
+
+  /// A stop at a break says what the program called.
+  void stopsSpeakOfTheProgram() {
+    const nlohmann::json stop{{"kind", "graph_break"}, {"title", "graph break: the number that aten::_local_scalar_dense reads from a tensor is needed"}, {"stop", 3}, {"reason", "step"}};
+    QCOMPARE(debugging::stopTitle(stop), std::string("graph break: the number that Tensor.item() reads from a tensor is needed"));
+    QVERIFY(debugging::stopText(stop).find("Tensor.item()") != std::string::npos);
+    QCOMPARE(debugging::stopTitle({{"kind", "pass"}, {"title", "before pass decompose"}}), std::string("before pass decompose"));
+  }
+
+  /// A breakpoint on a function that the script does not define is doubted as soon as it is set.
+  void functionsAreLookedForInTheScript() {
+    const std::string text = "import torch\nclass Model:\n    def forward(self, x):\n        return x\n\nasync  def  later ():\n  pass\n# def commented(): pass\ndefault = 3\n";
+    for (const char* there : {"forward", "Model.forward", "later", "for*", "*ward", "*"}) QVERIFY2(debugging::definesFunction(text, there), there);
+    for (const char* none : {"forwards", "commented", "ault", "banana", "b*"}) QVERIFY2(!debugging::definesFunction(text, none), none);
+    QTemporaryDir folder;
+    const std::string script = folder.filePath("train.py").toStdString();
+    QFile file(QString::fromStdString(script));
+    QVERIFY(file.open(QFile::WriteOnly) && file.write(text.c_str()) > 0);
+    file.close();
+    const auto doubt = [&](const char* typed, const std::string& path) { return debugging::functionDoubt(debugging::parseCommand(std::string("break ") + typed)->request, path); };
+    QCOMPARE(doubt("banana", script), std::string("train.py has no function banana: it stops only if another file has one"));
+    QVERIFY(doubt("forward", script).empty() && doubt("forward if x.shape[0] > 3", script).empty());
+    QVERIFY(doubt("graph_break", script).empty() && doubt("train.py:3", script).empty() && doubt("pass decompose", script).empty());
+    QVERIFY(doubt("banana", "").empty() && doubt("banana", script + ".missing").empty());
   }
 
   void placesWithoutALineAreNotWritten() {

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "profiler/importers/chrome_event.h"
+#include "profiler/importers/stack_sources.h"
 #include "profiler/importers/trace_names.h"
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/query/operators.h"
+#include "profiler/query/source.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -68,6 +70,61 @@ class ChromeTraceTest : public QObject {
                  "GPU 0 stream 7 ");
   }
 
+  /// The stacks say in which function of the user's a kernel was first launched; those of backward passes by the operator whose gradient they are.
+  void kernelsHaveThePlaceOfTheirStack() {
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT file, line, count(*) > 20 FROM kernels WHERE kind IN ('generated', 'extern') AND op IS NOT 'memcpy' GROUP BY file, line", "profile_step.py,16,1");
+    const std::string head = "{'ph':'X','pid':1,'tid':1,", other = "{'ph':'X','pid':1,'tid':2,", device = "{'ph':'X','cat':'kernel','pid':0,'tid':7,";
+    QVERIFY(in_.open(in_.write("stacks.json", quoted("[" + head + "'cat':'python_function','name':'/home/me/train.py(50): <module>','ts':0,'dur':1000}," +
+        head + "'cat':'python_function','name':'torch/nn/modules/module.py(1783): _call_impl','ts':5,'dur':300}," +
+        head + "'cat':'python_function','name':'model.py(12): forward','ts':10,'dur':200}," +
+        head + "'cat':'python_function','name':'contextlib.py(78): inner','ts':15,'dur':190}," +
+        head + "'cat':'cpu_op','name':'aten::mm','ts':20,'dur':50,'args':{'Sequence number':7,'Fwd thread id':0}}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':30,'dur':5,'args':{'correlation':1}}," +
+        head + "'cat':'python_function','name':'/x/torchinductor/4n/c4nupohkg5flbfyginxrtyeohgxd6l2r6rspfojscd54ab5uapyd.py(5): call','ts':100,'dur':50}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':110,'dur':5,'args':{'correlation':2}}," +
+        head + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':400,'dur':5,'args':{'correlation':3}}," +
+        other + "'cat':'cpu_op','name':'autograd::engine::evaluate_function: MmBackward0','ts':500,'dur':90,'args':{'Sequence number':7,'Fwd thread id':1}}," +
+        other + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':510,'dur':5,'args':{'correlation':4}}," +
+        other + "'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':700,'dur':5,'args':{'correlation':5}}," +
+        device + "'name':'gemm','ts':40,'dur':5,'args':{'correlation':1}}," + device + "'name':'triton_poi','ts':120,'dur':5,'args':{'correlation':2}}," +
+        device + "'name':'adam','ts':410,'dur':5,'args':{'correlation':3}}," + device + "'name':'gemm_backward','ts':520,'dur':5,'args':{'correlation':4}}," +
+        device + "'name':'lonely','ts':710,'dur':5,'args':{'correlation':5}}]"))));
+    COMPARE_ROWS(in_, "SELECT name, file, line FROM kernels ORDER BY kernel_id", "gemm,model.py,12;triton_poi,model.py,12;adam,/home/me/train.py,50;gemm_backward,model.py,12;lonely,,");
+  }
+
+  /// The user's files of the stacks are listed; one that lies beside the trace is shown if its functions begin where the stacks say.
+  void filesOfStacksAreShown() {
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT file, text IS NULL FROM source_files", "profile_step.py,1");
+    const std::string text = "import torch\n\n@torch.no_grad()\ndef forward(x):\n    return x @ x\n";
+    const std::string head = "{'ph':'X','pid':1,'tid':1,'cat':'python_function',";
+    const auto trace = [&](const std::string& line) {
+      return quoted("{'schemaVersion':1,'traceEvents':[" + head + "'name':'model.py(9): <module>','ts':0,'dur':90}," + head + "'name':'model.py(" + line + "): forward','ts':10,'dur':50}," +
+                    "{'ph':'X','pid':1,'tid':1,'cat':'cuda_runtime','name':'cudaLaunchKernel','ts':30,'dur':5,'args':{'correlation':1}},"
+                    "{'ph':'X','cat':'kernel','pid':0,'tid':7,'name':'gemm','ts':40,'dur':5,'args':{'correlation':1}}]}");
+    };
+    (void)in_.write("model.py", text + "\n\n\nforward(torch.ones(2, 2))\n");
+    QVERIFY(in_.open(in_.write("here.json", trace("3"))));
+    COMPARE_ROWS(in_, "SELECT file, length(text) > 60 FROM source_files", "model.py,1");
+    const auto notes = query::lineNotes(in_.reader(), "model.py");
+    QVERIFY(notes && notes->at(3).timeNs == 5000 && notes->at(3).launches == 1 && notes->at(3).kernels == 1);
+    const auto files = query::sourceFiles(in_.reader());
+    QVERIFY(files && files->size() == 1 && files->front().timeNs == 5000);
+    QVERIFY(in_.open(in_.write("changed.json", trace("5"))));  // line 5 defines nothing
+    COMPARE_ROWS(in_, "SELECT file, text IS NULL FROM source_files", "model.py,1");
+    for (const auto& [line, name] : {std::pair{3, "forward"}, {4, "forward"}, {1, "<module>"}}) QVERIFY(importing::beginsAt(text, line, name));
+    for (const auto& [line, name] : {std::pair{1, "forward"}, {4, "forwards"}, {4, "for"}, {40, "<module>"}, {0, "<module>"}}) QVERIFY(!importing::beginsAt(text, line, name));
+  }
+
+  void usersFilesAreTold() {
+    for (const char* file : {"train.py", "/home/me/torch/train.py", "transformers/models/gpt2/modeling_gpt2.py", "/x/lib/python3.12/site-packages/timm/layers/mlp.py"})
+      QVERIFY2(importing::isUsersFile(file), file);
+    for (const char* file : {"torch/nn/functional.py", "/x/lib/python3.12/site-packages/torch/nn/functional.py", "/usr/lib/python3.11/contextlib.py", "<string>",
+                             "cache_profile/4n/c4nupohkg5flbfyginxrtyeohgxd6l2r6rspfojscd54ab5uapyd.py", "concurrent/futures/thread.py"})
+      QVERIFY2(!importing::isUsersFile(file), file);
+  }
+
   /// Launch geometry, registers, shared memory and occupancy, as the events of the file have them.
   void kernelsHaveTheirLaunchShapes() {
     QVERIFY(in_.open(Imported::data("compiled_plain.json.gz")));
@@ -92,6 +149,25 @@ class ChromeTraceTest : public QObject {
         events.push_back({e["name"], e["tid"].get<int64_t>(), ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
       }
       const auto holds = [](const Event& a, const Event& b) { return &a != &b && a.thread == b.thread && a.start <= b.start && b.end <= a.end && (a.start < b.start || b.end < a.end || &a < &b); };
+      // What holds one event of its own name and nothing else is one call with it, as torch.autograd.profiler_util has it.
+      const auto innermost = [&](const Event& e) {
+        const Event* parent = nullptr;
+        for (const Event& other : events)
+          if (holds(other, e) && (!parent || holds(*parent, other))) parent = &other;
+        return parent;
+      };
+      for (bool again = true; again;) {
+        again = false;
+        std::map<const Event*, std::vector<size_t>> children;
+        for (size_t i = 0; i < events.size(); ++i)
+          if (const Event* parent = innermost(events[i])) children[parent].push_back(i);
+        for (const auto& [parent, inside] : children) {
+          if (inside.size() != 1 || events[inside[0]].name != parent->name) continue;
+          events.erase(events.begin() + static_cast<std::ptrdiff_t>(inside[0]));
+          again = true;
+          break;
+        }
+      }
       std::map<std::string, std::array<int64_t, 3>> expected;  // calls, total, own
       for (const Event& e : events) {
         int64_t own = e.end - e.start;
@@ -117,6 +193,25 @@ class ChromeTraceTest : public QObject {
                  (op + ": " + std::to_string(found[op][2]) + " instead of " + std::to_string(row[2])).c_str());
       }
       QVERIFY(found.size() + 3 >= expected.size());
+    }
+  }
+
+  /// The table that PyTorch 2.11 printed when it wrote this trace: key_averages() of five steps. sum calls sum.dim, whose name is sum too.
+  void operatorsAreThoseThatPyTorchPrinted() {
+    QVERIFY(in_.open(Imported::data("cpu_sums.json.gz")));
+    const auto totals = query::operatorTotals(in_.reader());
+    QVERIFY(totals);
+    const struct {
+      const char* name;
+      int64_t calls;
+      double ownUs, totalUs;
+    } printed[] = {{"aten::mm", 15, 16230.009, 16240.616}, {"aten::gelu", 15, 12147.493, 12147.493}, {"aten::sum", 5, 164.674, 190.244},
+                   {"aten::matmul", 15, 52.777, 16293.393}, {"aten::as_strided", 5, 15.706, 15.706}, {"aten::resolve_conj", 45, 10.607, 10.607}};
+    for (const auto& p : printed) {
+      const auto found = std::find_if(totals->begin(), totals->end(), [&](const auto& o) { return o.name == p.name; });
+      QVERIFY2(found != totals->end(), p.name);
+      QVERIFY2(found->calls == p.calls && std::abs(static_cast<double>(found->selfNs) / 1e3 - p.ownUs) < 0.01 && std::abs(static_cast<double>(found->totalNs) / 1e3 - p.totalUs) < 0.01,
+               (std::string(p.name) + " " + std::to_string(found->calls) + " " + std::to_string(found->selfNs) + " " + std::to_string(found->totalNs)).c_str());
     }
   }
 

@@ -2,8 +2,12 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/query/slowness.h"
+#include "profiler/query/steps.h"
+#include "profiler/session/sqlite.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -49,6 +53,50 @@ class OtherTracesTest : public QObject {
     // Nothing that was unpacked stays.
     for (const auto& entry : std::filesystem::recursive_directory_iterator(in_.path("cache")))
       QVERIFY2(entry.path().extension() != ".part", entry.path().c_str());
+  }
+
+  /// Launch geometry, registers, shared and local memory as the export's own table has them; the warps that they let a multiprocessor hold.
+  void nsightKernelsHaveTheirLaunchShapes() {
+    const std::string path = in_.inflated("nsight_node.sqlite.gz", "node.sqlite");
+    QVERIFY(in_.open(path));
+    std::multiset<std::string> expected, found;
+    auto foreign = session::Database::openForReading(path, true);
+    QVERIFY(foreign);
+    auto rows = foreign->prepare("SELECT gridX, gridY, gridZ, blockX, blockY, blockZ, registersPerThread, staticSharedMemory + dynamicSharedMemory, localMemoryPerThread FROM CUPTI_ACTIVITY_KIND_KERNEL");
+    QVERIFY(rows);
+    const auto sizes = [](const std::string& x, const std::string& y, const std::string& z) { return y == "1" && z == "1" ? x : x + " x " + y + " x " + z; };
+    for (auto row = rows->step(); row && *row; row = rows->step()) {
+      std::string line = sizes(rows->string(0), rows->string(1), rows->string(2)) + "|" + sizes(rows->string(3), rows->string(4), rows->string(5));
+      for (int c : {6, 7, 8}) line += "|" + rows->string(c);
+      expected.insert(line);
+    }
+    QVERIFY(in_.reader().each("SELECT grid, block, registers, shared_bytes, local_bytes, occupancy FROM gpu_events WHERE kind = 'kernel'", {}, [&](const session::Statement& s) {
+      found.insert(s.string(0) + "|" + s.string(1) + "|" + s.string(2) + "|" + s.string(3) + "|" + s.string(4));
+      QVERIFY(s.real(5) > 0 && s.real(5) <= 1);
+    }));
+    QVERIFY(!expected.empty());
+    QVERIFY(found == expected);
+    // 80 registers of 64 threads: a warp takes 2560 of a quarter's 16384, 6 fit; 24 of 64 warps, in blocks of two.
+    COMPARE_ROWS(in_, "SELECT DISTINCT e.occupancy, k.occupancy_limit FROM gpu_events e JOIN kernels k ON k.kernel_id = e.kernel_id WHERE e.registers = 80", "0.375,registers");
+    COMPARE_ROWS(in_, "SELECT name, multiprocessors, capability, peak_bytes_per_s FROM gpu_devices", "NVIDIA H200,132,90,4814304000000");
+  }
+
+  /// Ranges that the program counts are its steps: "step 0" to "step 2" of the file, as sqlite3 has them.
+  void nsightStepsAreThoseOfTheProgram() {
+    QVERIFY(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")));
+    const auto steps = query::findSteps(in_.reader());
+    QVERIFY(steps);
+    QCOMPARE(steps->how, std::string("marked by the program (step 0 … step 2)"));
+    std::vector<int64_t> expected;
+    QVERIFY(in_.reader().each("SELECT dur_ns FROM cpu_events WHERE kind = 'nvtx' AND name LIKE 'step %' ORDER BY start_ns", {}, [&](const session::Statement& s) { expected.push_back(s.integer(0)); }));
+    QCOMPARE(steps->steps.size(), size_t{3});
+    for (size_t i = 0; i < 3; ++i) QCOMPARE(steps->steps[i].ns(), expected.at(i));
+    // The first is the warm-up, a hundred times as long: it is not in the split of a typical one.
+    const auto why = query::whySlow(in_.reader());
+    QVERIFY(why);
+    QCOMPARE(why->steps, int64_t{3});
+    QCOMPARE(why->looked, int64_t{2});
+    QCOMPARE(why->medianNs, static_cast<double>(expected[1]));
   }
 
   void nsightKernelsKnowTheirCall() {

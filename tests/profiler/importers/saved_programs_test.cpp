@@ -4,6 +4,7 @@
 #include <random>
 
 #include "profiler/importers/exported_graph.h"
+#include "profiler/importers/json_pieces.h"
 #include "profiler/importers/torch_script_expression.h"
 #include "profiler/importers/torch_script_graph.h"
 #include "profiler/importers/zip_archive.h"
@@ -172,13 +173,55 @@ class SavedProgramsTest : public QObject {
     QVERIFY2(in_.error().message.find("damaged") != std::string::npos, in_.error().text().c_str());
   }
 
+  /// The parts of a text are those that a parser finds; what is cut or goes on behind its end is not complete.
+  void piecesOfJson() {
+    const std::string text = inside("exported.pt2", "models/model.json");
+    const auto whole = nlohmann::json::parse(text);
+    bool complete = false;
+    const auto parts = jsonMembers(text, complete);
+    QVERIFY(complete);
+    QCOMPARE(parts.size(), whole.size());
+    for (const auto& [key, part] : parts) QVERIFY2(nlohmann::json::parse(part) == whole.at(key), key.c_str());
+    JsonPieces nodes(jsonMembers(jsonMembers(parts.at("graph_module"), complete).at("graph"), complete).at("nodes"));
+    size_t count = 0;
+    while (nodes.next()) QVERIFY(nlohmann::json::parse(nodes.value()) == whole["graph_module"]["graph"]["nodes"].at(count++));
+    QVERIFY(nodes.isComplete() && !nodes.isObject());
+    QCOMPARE(count, whole["graph_module"]["graph"]["nodes"].size());
+    for (size_t cut = 0; cut < text.size(); cut += 97) QVERIFY(!(jsonMembers(text.substr(0, cut), complete), complete));
+    for (const char* odd : {"", "1", "{", "{}x", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\" 1}", "{\"a\":\"x}", "[1}", "{\"a\":[1}"})
+      QVERIFY2(!(jsonMembers(odd, complete), complete), odd);
+    for (const char* good : {"{}", " { \"a\" : [ \"}\\\"\", {} ] , \"b\":-1e3 } "}) QVERIFY2((jsonMembers(good, complete), complete), good);
+  }
+
+  /// A program of many nodes takes little more memory than its text, however many values that consists of.
+  void largeProgramsAreReadNodeByNode() {
+    std::string nodes, tensors;
+    constexpr int kNodes = 400'000;  // as one tree more than a text may make
+    for (int i = 0; i < kNodes; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      nodes += (i ? ",{'target':'torch.ops.aten.relu.default','inputs':[{'name':'self','arg':{'as_tensor':{'name':'n" + std::to_string(i - 1)
+                  : std::string("{'target':'torch.ops.aten.relu.default','inputs':[{'name':'self','arg':{'as_tensor':{'name':'x")) +
+               "'}}}],'outputs':[{'as_tensor':{'name':'" + name + "'}}],'metadata':{}}";
+      tensors += (i ? ",'" : "'") + name + "':{'dtype':7,'sizes':[{'as_int':2}],'strides':[{'as_int':1}],'device':{'type':'cpu'}}";
+    }
+    std::string module = "{'graph':{'inputs':[{'as_tensor':{'name':'x'}}],'nodes':[" + nodes + "],'outputs':[],'tensor_values':{" + tensors + "}}}";
+    std::replace(module.begin(), module.end(), '\'', '"');
+    const auto graphs = readExportedGraphs(module, "m");
+    QVERIFY(graphs.fault == JsonFault::None);
+    QCOMPARE(graphs.damaged, int64_t{0});
+    QCOMPARE(graphs.main.nodes.size(), size_t{kNodes + 2});
+    QCOMPARE(graphs.main.nodes[kNodes].shape, std::string("[2]"));
+  }
+
   // Checksums keep damage from the readers of what is inside, so that is damaged here.
   void damagedContents() {
     std::mt19937 random(11);
     const std::string model = inside("exported.pt2", "models/model.json");
     for (int round = 0; round < 400; ++round) {
-      const auto json = nlohmann::json::parse(changed(model, random), nullptr, false);
-      if (json.is_object() && json.contains("graph_module")) readExportedGraphs(json["graph_module"], "m");
+      bool complete = false;
+      const std::string damaged = changed(model, random);
+      const auto parts = jsonMembers(damaged, complete);
+      if (const auto module = parts.find("graph_module"); module != parts.end()) readExportedGraphs(module->second, "m");
     }
     // Values of other types than the schema's.
     const auto good = nlohmann::json::parse(model);
@@ -187,7 +230,7 @@ class SavedProgramsTest : public QObject {
       auto other = good;
       other[nlohmann::json::json_pointer(path)] =
           random() % 2 ? nlohmann::json(nullptr) : nlohmann::json::array({1, "x"});
-      readExportedGraphs(other["graph_module"], "m");
+      readExportedGraphs(other["graph_module"].dump(), "m");
     }
     const std::string code =
         inside("scripted.pt", "code/__torch__.py") + inside("scripted.pt", "code/__torch__/torch/nn/functional.py");

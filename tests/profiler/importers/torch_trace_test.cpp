@@ -8,6 +8,7 @@
 #include "profiler/importers/trace_record.h"
 #include "profiler/query/breaks.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/source.h"
 #include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -245,8 +246,8 @@ class TorchTraceTest : public QObject {
     const struct {
       const char *kind, *reason, *hint, *advice;
       int64_t line;
-    } expected[] = {{"Unsupported", "builtin operator `print`", "Avoid calling builtin `print`", "Allow a graph break, or move the line out", 30},
-                    {"TorchRuntimeError", "no fake impl registered", "set_stance", "Register a fake implementation of the operator", 37},
+    } expected[] = {{"Unsupported", "builtin operator `print`", "Avoid calling builtin `print`", "Allow a graph break, or move the line out", 33},
+                    {"TorchRuntimeError", "no fake impl registered", "set_stance", "Register a fake implementation of the operator", 39},
                     {"BackendCompilerFailed", "raised: RuntimeError: backend could not compile the graph", "", "Try another backend to find the part that fails", 42},
                     {"InductorError", "LoweringException: NotImplementedError: no lowering for this operator", "", "Keep the operator out of the generated code", 49}};
     QCOMPARE(coverage->uncompiled.size(), std::size(expected));
@@ -260,6 +261,10 @@ class TorchTraceTest : public QObject {
       QCOMPARE(u.line, expected[i].line);
       QVERIFY(!u.recovered && u.error.size() >= u.reason.size() / 2);
     }
+    // PyTorch says at which lines of the program it happened; these are quoted.
+    QVERIFY2(coverage->uncompiled[0].error.find("from user code:\n   File \"/tmp/demo/failing.py\", line 33, in with_break\n    print(\"break\")") != std::string::npos, coverage->uncompiled[0].error.c_str());
+    const auto source = query::sourceText(**reader, "/tmp/demo/failing.py");
+    QVERIFY(source && source->find("print(\"break\")") != std::string::npos && source->find("return double_it(torch.cos(x))") != std::string::npos);
     const auto summary = query::summarize(**reader);
     QVERIFY(summary);
     const std::string text = query::toText(*summary);
