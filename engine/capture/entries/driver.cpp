@@ -61,6 +61,43 @@ void refuseSymbols(EntryPoint& point, const std::string& why) {
   if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("symbolic sizes given up", 1, point.symbolsRefused);
 }
 
+/// The calls of generators that come before a graph. What they change is taken back where the program is run instead.
+class RunDraws {
+ public:
+  /// False: one raised, or gave something else than is known of it.
+  bool make(const std::vector<Draw>& draws, Replay& replay, std::vector<PyRef>& sources) {
+    Counted suspended(captureSuspended());
+    for (const Draw& draw : draws) {
+      const PyRef generator = replay.build(*draw.generator);
+      const bool isKnown = std::any_of(before_.begin(), before_.end(), [&](const auto& b) { return b.first.get() == generator.get(); });
+      if (generator && !isKnown) before_.emplace_back(generator, PyRef::steal(PyObject_CallMethodNoArgs(generator.get(), internedName("getstate"))));
+      const PyRef value = generator && before_.back().second ? replay.build(*draw.call) : PyRef();
+      const PyRef number = value && draw.number ? tensorOfNumber(value.get(), draw.isFloat) : value;
+      if (!number) return putBack(), false;
+      if (draw.index >= 0) sources[static_cast<size_t>(draw.index)] = number;
+    }
+    return true;
+  }
+
+  void putBack() {
+    Counted suspended(captureSuspended());
+    PyErr_Clear();
+    for (const auto& [generator, state] : before_)
+      if (state) PyRef::steal(PyObject_CallMethodOneArg(generator.get(), internedName("setstate"), state.get()));
+    before_.clear();
+    PyErr_Clear();
+  }
+
+ private:
+  static PyRef tensorOfNumber(PyObject* value, bool isFloat) {
+    if (isFloat) return PyFloat_CheckExact(value) ? PyRef::steal(newTensorObject(at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble))) : PyRef();
+    int overflow = 0;
+    const long long number = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1, 0);
+    return overflow ? PyRef() : PyRef::steal(newTensorObject(at::scalar_tensor(static_cast<int64_t>(number), at::kLong)));
+  }
+  std::vector<std::pair<PyRef, PyRef>> before_;  ///< generators and their states
+};
+
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
 class FrameRun {
  public:
@@ -85,11 +122,12 @@ class FrameRun {
   std::shared_ptr<Entry> find(const GlobalState& now, bool* failed);
   std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
-  Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
-                      std::span<const int64_t> symbolValues, PyRef* result);
-  bool runCallable(Entry& entry, std::vector<at::Tensor>* outputs);
+  Outcome runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, Replay& replay,
+                  PyRef* result);
+  Outcome replayEntry(Entry& entry, Replay& replay, PyRef* result);
+  bool runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs);
   void raiseStored(const GlobalState& now, const EntryPoint& point);
-  bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool runGraph(Entry& entry, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   void refuseResults(Entry& entry);
   bool fitsData(Entry& entry, std::vector<at::Tensor>& outputs, std::span<int64_t> symbolValues);
@@ -237,12 +275,16 @@ void FrameRun::raiseStored(const GlobalState& now, const EntryPoint& point) {
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
-bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
+/// An input of the graph: what was drawn for this call, or what the guards found.
+PyObject* inputOf(const Entry& entry, const std::vector<PyRef>& sources, size_t i) { return sources[i] ? sources[i].get() : entry.guards->output(i); }
+
+bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs,
+                        bool* propagate) {
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
   for (size_t i = 0; i < entry.graphInputs; ++i) {
-    PyObject* object = entry.guards->output(i);
+    PyObject* object = inputOf(entry, sources, i);
     inputs.push_back(PyFloat_CheckExact(object) ? at::scalar_to_tensor(PyFloat_AS_DOUBLE(object)) : tensorOf(object));
   }
   record::Recorder* recorder = record::Recorder::session();
@@ -303,9 +345,9 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
 }
 
 /// Runs what a backend in Python made. What it raises is the program's: parts of it have been done.
-bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
+bool FrameRun::runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs) {
   std::vector<PyObject*> inputs;
-  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(entry.guards->output(i));
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(inputOf(entry, sources, i));
   const std::vector<PyRef> keep = [&] {
     std::vector<PyRef> held;
     for (PyObject* input : inputs) held.push_back(PyRef::borrow(input));
@@ -494,33 +536,42 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   recipeObjects.reserve(entry.recipeObjects.size());
   for (const HeldRef* object : entry.recipeObjects) recipeObjects.push_back(*object);
   std::vector<at::Tensor> outputs;
+  Replay replay(outputs, sources, entry.sharedCount, symbolValues);
+  if (entry.segment.draws.empty()) return runWith(entry, outputs, sources, symbolValues, replay, result);
+  RunDraws draws;
+  const bool drawn = draws.make(entry.segment.draws, replay, sources);
+  const Outcome outcome = drawn ? runWith(entry, outputs, sources, symbolValues, replay, result) : Outcome::NotRun;
+  if (outcome == Outcome::NotRun) draws.putBack();
+  return outcome;
+}
+
+Outcome FrameRun::runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues,
+                          Replay& replay, PyRef* result) {
   bool propagate = false;
-  if (entry.callable && !runCallable(entry, &outputs)) {
+  if (entry.callable && !runCallable(entry, sources, &outputs)) {
     // A handler of the program may be waiting for it.
     if (!entry.segment.torchMayRepeat || !PyErr_ExceptionMatches(PyExc_Exception)) return Outcome::Raised;
     refuseResults(entry);
     return Outcome::NotRun;
   }
   if (entry.callable && !fitsData(entry, outputs, symbolValues)) return Outcome::NotRun;
-  if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {
+  if (entry.function && !runGraph(entry, sources, symbolValues, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
     if (propagate) runtime::keepForReplay({});
     return propagate ? Outcome::Raised : Outcome::NotRun;
   }
   // From here on the program's state changes: what goes wrong can only be raised.
   try {
-    return replayEntry(entry, outputs, sources, symbolValues, result);
+    return replayEntry(entry, replay, result);
   } catch (...) {
     raiseException();
     return Outcome::Raised;
   }
 }
 
-Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
-                              std::span<const int64_t> symbolValues, PyRef* result) {
+Outcome FrameRun::replayEntry(Entry& entry, Replay& replay, PyRef* result) {
   const Segment& segment = entry.segment;
   captureCounters().instructions += segment.bytecodes;
-  Replay replay(outputs, sources, entry.sharedCount, symbolValues);
   for (const SideEffect& effect : segment.effects)
     if (!applyEffect(replay, effect)) return Outcome::Raised;
   switch (segment.exit) {

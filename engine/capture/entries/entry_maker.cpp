@@ -853,6 +853,8 @@ void finishEntry(Entry& entry, Segment segment) {
   entry.sources = segment.graphInputs;
   entry.graphInputs = segment.graphInputs.size();
   numberSources(segment, entry.sources);
+  for (Draw& draw : segment.draws)
+    if (const auto at = std::find(entry.sources.begin(), entry.sources.end(), draw.number); at != entry.sources.end()) draw.index = at - entry.sources.begin();
   entry.sharedInputs = inputsUsedByRecipes(segment, entry.graphInputs);
   entry.sharedCount = sharedCountOf(segment);
   entry.guards = std::make_unique<GuardTree>(std::move(segment.guards), entry.sources);

@@ -19,6 +19,7 @@ RuleRows typeRules();
 RuleRows iteratorRules();
 RuleRows torchRules();
 RuleRows outputRules();
+RuleRows randomRules();
 
 /// Shared rules.
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments

@@ -1409,5 +1409,24 @@ def test_optimized_module():
         expect(isinstance(method, fusebox._engine.CompiledFunction), "dynamo_ctx compiles")
 
 
+def test_numbers_that_random_draws():
+    """They are inputs of one graph, other ones in each call, and the generators go on as in eager."""
+    import random
+
+    def program(x, generator):
+        made = random.Random(8)
+        return x * random.uniform(1, 2) + generator.gauss(0, 1), made.randint(1, 1000), x.new_zeros(2) + made.random()
+
+    for backend in ("inductor", "aot_eager", Recorder()):
+        ours, theirs, got, wanted = random.Random(2), random.Random(2), [], []
+        compiled = torch.compile(program, backend=backend, fullgraph=True)
+        for f, generator, into in ((compiled, ours, got), (program, theirs, wanted)):
+            random.seed(5)
+            into += [f(torch.ones(3), generator) for _ in range(3)] + [random.random(), generator.random()]
+        same(f"numbers that are drawn, {backend}", got[:3], wanted[:3])
+        expect([g[1] for g in got[:3]] == [w[1] for w in wanted[:3]] and got[3:] == wanted[3:], f"ints and states: {got} {wanted}")
+    expect(len(backend.graphs) == 1, f"one graph: {len(backend.graphs)}")
+
+
 if __name__ == "__main__":
     run(globals())
