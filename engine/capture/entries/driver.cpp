@@ -10,6 +10,7 @@
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/entries/graph_warnings.h"
 #include "engine/capture/entries/rank_decisions.h"
+#include "engine/capture/entries/run_draws.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -60,43 +61,6 @@ void refuseSymbols(EntryPoint& point, const std::string& why) {
   });
   if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("symbolic sizes given up", 1, point.symbolsRefused);
 }
-
-/// The calls of generators that come before a graph. What they change is taken back where the program is run instead.
-class RunDraws {
- public:
-  /// False: one raised, or gave something else than is known of it.
-  bool make(const std::vector<Draw>& draws, Replay& replay, std::vector<PyRef>& sources) {
-    Counted suspended(captureSuspended());
-    for (const Draw& draw : draws) {
-      const PyRef generator = replay.build(*draw.generator);
-      const bool isKnown = std::any_of(before_.begin(), before_.end(), [&](const auto& b) { return b.first.get() == generator.get(); });
-      if (generator && !isKnown) before_.emplace_back(generator, PyRef::steal(PyObject_CallMethodNoArgs(generator.get(), internedName("getstate"))));
-      const PyRef value = generator && before_.back().second ? replay.build(*draw.call) : PyRef();
-      const PyRef number = value && draw.number ? tensorOfNumber(value.get(), draw.isFloat) : value;
-      if (!number) return putBack(), false;
-      if (draw.index >= 0) sources[static_cast<size_t>(draw.index)] = number;
-    }
-    return true;
-  }
-
-  void putBack() {
-    Counted suspended(captureSuspended());
-    PyErr_Clear();
-    for (const auto& [generator, state] : before_)
-      if (state) PyRef::steal(PyObject_CallMethodOneArg(generator.get(), internedName("setstate"), state.get()));
-    before_.clear();
-    PyErr_Clear();
-  }
-
- private:
-  static PyRef tensorOfNumber(PyObject* value, bool isFloat) {
-    if (isFloat) return PyFloat_CheckExact(value) ? PyRef::steal(newTensorObject(at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble))) : PyRef();
-    int overflow = 0;
-    const long long number = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1, 0);
-    return overflow ? PyRef() : PyRef::steal(newTensorObject(at::scalar_tensor(static_cast<int64_t>(number), at::kLong)));
-  }
-  std::vector<std::pair<PyRef, PyRef>> before_;  ///< generators and their states
-};
 
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
 class FrameRun {

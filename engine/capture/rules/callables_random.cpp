@@ -1,4 +1,4 @@
-// Rules for Python's module random: which methods of its generators are called before the graph, and what they give.
+// Rules for Python's module random and numpy.random: methods of generators that are called before the graph.
 #include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/rules/call_rules.h"
 
@@ -6,33 +6,55 @@ namespace fusebox::capture {
 
 namespace {
 
-template <RandomDraws::Gives kGives>
-PyRef ruleDraw(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return e.draws().call(callable, a, kGives);
-}
-
+PyRef ruleDraw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.draws().call(callable, a); }
 PyRef ruleGenerator(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.draws().makeGenerator(callable, a); }
-
-constexpr CallRule ruleFloat = ruleDraw<RandomDraws::Gives::Float>, ruleInt = ruleDraw<RandomDraws::Gives::Int>;
 
 constexpr RuleRow kRandomRows[] = {
     {"random.Random", ruleGenerator},
-    {"random.Random.seed", ruleDraw<RandomDraws::Gives::Nothing>},
-    {"random.Random.random", ruleFloat},
-    {"random.Random.uniform", ruleFloat},
-    {"random.Random.triangular", ruleFloat},
-    {"random.Random.gauss", ruleFloat},
-    {"random.Random.normalvariate", ruleFloat},
-    {"random.Random.lognormvariate", ruleFloat},
-    {"random.Random.expovariate", ruleFloat},
-    {"random.Random.vonmisesvariate", ruleFloat},
-    {"random.Random.gammavariate", ruleFloat},
-    {"random.Random.betavariate", ruleFloat},
-    {"random.Random.paretovariate", ruleFloat},
-    {"random.Random.weibullvariate", ruleFloat},
-    {"random.Random.randint", ruleInt},
-    {"random.Random.randrange", ruleInt},
-    {"random.Random.getrandbits", ruleInt},
+    {"random.Random.seed", ruleDraw},
+    {"random.Random.random", ruleDraw},
+    {"random.Random.uniform", ruleDraw},
+    {"random.Random.triangular", ruleDraw},
+    {"random.Random.gauss", ruleDraw},
+    {"random.Random.normalvariate", ruleDraw},
+    {"random.Random.lognormvariate", ruleDraw},
+    {"random.Random.expovariate", ruleDraw},
+    {"random.Random.vonmisesvariate", ruleDraw},
+    {"random.Random.gammavariate", ruleDraw},
+    {"random.Random.betavariate", ruleDraw},
+    {"random.Random.paretovariate", ruleDraw},
+    {"random.Random.weibullvariate", ruleDraw},
+    {"random.Random.randint", ruleDraw},
+    {"random.Random.randrange", ruleDraw},
+    {"random.Random.getrandbits", ruleDraw},
+    {"numpy.random.RandomState.seed", ruleDraw},
+    {"numpy.random.RandomState.random", ruleDraw},
+    {"numpy.random.RandomState.random_sample", ruleDraw},
+    {"numpy.random.RandomState.rand", ruleDraw},
+    {"numpy.random.RandomState.randn", ruleDraw},
+    {"numpy.random.RandomState.uniform", ruleDraw},
+    {"numpy.random.RandomState.normal", ruleDraw},
+    {"numpy.random.RandomState.standard_normal", ruleDraw},
+    {"numpy.random.RandomState.exponential", ruleDraw},
+    {"numpy.random.RandomState.beta", ruleDraw},
+    {"numpy.random.RandomState.gamma", ruleDraw},
+    {"numpy.random.RandomState.lognormal", ruleDraw},
+    {"numpy.random.RandomState.binomial", ruleDraw},
+    {"numpy.random.RandomState.poisson", ruleDraw},
+    {"numpy.random.RandomState.randint", ruleDraw},
+    {"numpy.random.RandomState.permutation", ruleDraw},
+    {"numpy.random.Generator.random", ruleDraw},
+    {"numpy.random.Generator.uniform", ruleDraw},
+    {"numpy.random.Generator.normal", ruleDraw},
+    {"numpy.random.Generator.standard_normal", ruleDraw},
+    {"numpy.random.Generator.exponential", ruleDraw},
+    {"numpy.random.Generator.beta", ruleDraw},
+    {"numpy.random.Generator.gamma", ruleDraw},
+    {"numpy.random.Generator.lognormal", ruleDraw},
+    {"numpy.random.Generator.binomial", ruleDraw},
+    {"numpy.random.Generator.poisson", ruleDraw},
+    {"numpy.random.Generator.integers", ruleDraw},
+    {"numpy.random.Generator.permutation", ruleDraw},
 };
 
 }  // namespace

@@ -472,6 +472,30 @@ def drawn_before_the_graph(compile):
 
 
 @script
+def drawn_by_numpy(compile):
+    old, new = np.random.RandomState(3), np.random.default_rng(4)
+
+    @compile
+    def f(x, n):
+        noise = old.uniform(-1, 1, size=(n, 5))
+        picked = x[: new.integers(1, 3)] * new.standard_normal() + old.randint(4)
+        return x + torch.from_numpy(noise), picked, noise.sum(axis=0).tolist(), np.random.rand() * 2, new.integers(9), new.permutation(4).tolist()
+
+    @compile
+    def fails(x):
+        return x @ torch.zeros(old.randint(4, 6), 2)
+
+    np.random.seed(1)
+    results = [f(rows(n, 5), n) for n in (2, 3, 3, 6)]
+    for _ in range(4):
+        try:
+            results.append(fails(rows()))
+        except RuntimeError:
+            results.append("sizes")
+    return results, old.random(), new.random(), np.random.random()
+
+
+@script
 def python_random(compile):
     rng = random.Random(4)
     nrng = np.random.default_rng(1)
