@@ -900,6 +900,12 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
     PyRef none = PyRef::steal(PyTuple_New(0));
     return checked(type->tp_new(type, none.get(), nullptr));
   }
+  // Called for the class's `apply` alone: an instance is the context of no call.
+  static PyObject* const ofFunctions = torchObject("torch.autograd.Function");
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(ofFunctions))) {
+    PyRef none = PyRef::steal(PyTuple_New(0));
+    return checked(type->tp_new(type, none.get(), nullptr));
+  }
   if (isFollowedClass(type) && a.total() == 1 && a.positional == 1 && isTensor(a.args[0]) && !isNumber(a.args[0])) return ofClass(*this, a.args[0], type, false);
   const bool container = PyType_IsSubtype(type, &PyDict_Type) || PyType_IsSubtype(type, &PyList_Type) || PyType_IsSubtype(type, &PySet_Type);
   const bool exception = PyExceptionClass_Check(object);
