@@ -376,6 +376,17 @@ PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {
   if (!value.defined() || (!value.is_cpu() && value.device() != t.device()))
     refuseDeferred(number, "an operand beside a tensor");
   PyRef made = PyRef::steal(newTensorObject(value));
+  // A number is divided as torch divides one: what it is divided by is turned first.
+  if (number == a && kind == kTrueDivide) {
+    if (TorchCalls* calls = e.torchCalls()) {
+      const DeferredNumber& n = deferredNumber(number);
+      if (n.op != DeferredNumber::kRead || n.element >= 0) refuseDeferred(number, "an operand beside a tensor");
+      const PyRef turned = calls->method("reciprocal", {b});
+      return turned ? calls->method("mul", {turned.get(), n.tensor.get()}) : turned;
+    }
+    const PyRef turned = e.checked(PyObject_CallMethodNoArgs(b, internedName("reciprocal")));
+    return turned ? e.checked(evaluateBinary(kMultiply, turned.get(), made.get())) : turned;
+  }
   // Numbers do not change in place.
   return e.checked(number == a ? evaluateBinary(kind, made.get(), b) : evaluateBinary(op, a, made.get()));
 }
