@@ -593,6 +593,7 @@ std::string EntryMaker::whyNotCached() const {
   if (debug::armedAny(~uint32_t{0})) return "a debugger is attached";
   if (tellsInstructions()) return "a log of instructions is asked for";
   if (ignoredInGraph()) return "functions are left out of compiled code";
+  if (reorderedInGraph()) return "functions were given that may be called after the graph";
   if (substitutesInGraph()) return "functions were given to substitute_in_graph or disallow_in_graph";
   if (dynamoSwitch("enable_compiler_collectives", "TORCH_COMPILER_COLLECTIVES", false)) return "ranks decide together";
   return {};

@@ -20,6 +20,7 @@
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/conditional_operator.h"
+#include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -536,6 +537,11 @@ PyObject*& substitutesInGraph() {
   return substitutes;
 }
 
+PyObject*& reorderedInGraph() {
+  static PyObject* reordered = nullptr;
+  return reordered;
+}
+
 PyObject*& ignoredInGraph() {
   static PyObject* ignored = nullptr;
   return ignored;
@@ -568,6 +574,8 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     if (substitute == Py_None) breakHere("disallowed function", describe(callable) + " was given to torch._dynamo.disallow_in_graph");
     if (substitute && pin(substitute, Why::Owner)) return callFunction(substitute, a);
   }
+  if (PyObject* all = reorderedInGraph(); all && PyFunction_Check(callable) && !ruleOf(callable) && PySet_Contains(all, callable) == 1) [[unlikely]]
+    return ruleReordered(*this, callable, a);
   if (PyFunction_Check(callable)) return callFunction(callable, a);
   if (PyRef made = arrays_->call(callable, a); made || PyErr_Occurred()) return made;
   if (!PyMethod_Check(callable) && !PyType_Check(callable)) {
