@@ -531,7 +531,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     readOperands(*root);
     const Flow flow = tracedStep(*this, *root);
     if (!iterators_->abandoned.empty()) closeAbandoned();
-    if (torchCalls_) torchCalls_->requireAll();
+    if (torchCalls_ && flow != Flow::Error) torchCalls_->requireAll();
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:

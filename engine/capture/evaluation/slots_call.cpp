@@ -21,6 +21,7 @@
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/conditional_operator.h"
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -182,6 +183,11 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_marked_constant"))) {
     PyRef constant = assumedConstant(*this, function, a);
     if (constant || PyErr_Occurred()) return constant;
+  }
+  // torch._dynamo.forbid_in_graph.
+  if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_forbidden"))) {
+    PyErr_Format(PyExc_AssertionError, "Attempt to trace forbidden callable %R", function);
+    raiseNow(*this);
   }
   if (PyObject* original = behindMarkOfOptimizers(function, f->func_dict); original != function) {
     pin(original, Why::Process);

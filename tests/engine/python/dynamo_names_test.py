@@ -763,5 +763,21 @@ def test_calls_that_may_come_later():
     expect(said == [("first", [2.0, 2.0], 2), ("second", [4.0, 4.0])], f"without the setting: {said}")
 
 
+def test_forbidden_functions():
+    import torch._dynamo
+
+    @torch._dynamo.forbid_in_graph
+    def never(x):
+        return x + 1
+
+    for f in (never, lambda x: torch._dynamo.mark_dynamic(x, 0)):
+        try:
+            torch.compile(lambda x: f(x))(torch.ones(3))
+            expect(False, "a forbidden function was followed")
+        except AssertionError as error:
+            expect("forbidden" in str(error), f"forbidden: {error}")
+    expect(torch.equal(never(torch.ones(2)), torch.full((2,), 2.0)), "outside it is a function like others")
+
+
 if __name__ == "__main__":
     run(globals())
