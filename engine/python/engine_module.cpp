@@ -244,6 +244,10 @@ void bindCapture(py::module_& m) {
     const capture::PyRef before = capture::PyRef::steal(capture::ignoredInGraph());
     capture::ignoredInGraph() = functions.empty() ? nullptr : py::set(functions).release().ptr();
   });
+  m.def("reorder_in_graph", [](const py::set& functions) {
+    const capture::PyRef before = capture::PyRef::steal(capture::reorderedInGraph());
+    capture::reorderedInGraph() = functions.empty() ? nullptr : py::set(functions).release().ptr();
+  });
   m.def("force_backend", [](const py::object& options) { forceBackend(options.is_none() ? nullptr : optionsFrom(options)); });
   m.def("set_exceptions", [](const py::object& graphBreak, const py::object& recompile) {
     capture::captureExceptions() = {py::object(graphBreak).release().ptr(), py::object(recompile).release().ptr()};

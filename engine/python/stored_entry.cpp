@@ -207,6 +207,7 @@ class Writer {
     if (entry_.callable) refuse("graphs of a backend written in Python stay in their process");
     if (!isWhole() && (segment.exit != Segment::Exit::Return || !segment.result)) refuse("the function is no single graph");
     if (segment.modes.apply || segment.modes.gradMode || (segment.handled && !isWhole())) refuse("the function leaves a mode or an exception behind");
+    if (!segment.draws.empty()) refuse("the function draws random numbers");
     for (const Guard& guard : set_.guards()) addGuard(guard);
     form_.state = set_.globalState();
     addShapes();
@@ -737,6 +738,7 @@ ProgramForm programOf(const Entry& entry, size_t arguments) {
   const Segment& segment = entry.segment;
   const GuardSet& set = entry.guards->guards();
   if (segment.exit != Segment::Exit::Return || !segment.result || segment.modes.apply || !entry.function) refuse("the program is no single graph of operators");
+  if (!segment.draws.empty()) refuse("the program draws random numbers");
   for (const SideEffect& effect : segment.effects)
     if (effect.kind != SideEffect::Kind::AskCache) refuse(effectText(effect));
   if (!set.shapes().computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + set.shapes().computed.front().text);

@@ -4,6 +4,12 @@
 namespace fusebox::capture {
 
 PyObject* instanceDictOf(PyObject* object) {
+  if (isThreadLocal(Py_TYPE(object))) {
+    // This thread's, made on first use; the thread keeps it.
+    PyObject* dict = PyObject_GetAttrString(object, "__dict__");
+    Py_XDECREF(dict);
+    return dict;
+  }
   PyObject** slot = _PyObject_GetDictPtr(object);
   if (!slot) return nullptr;
   if (!*slot) {

@@ -1,4 +1,5 @@
 #include "engine/capture/effects/recipes.h"
+#include "engine/capture/evaluation/random_draws.h"
 
 #include <structmember.h>
 
@@ -328,6 +329,13 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
 }
 
 RecipePtr RecipeMaker::instance(PyObject* object) {
+  if (PyObject* args = e_.draws().argumentsOf(object)) {
+    PyRef dict = e_.instanceDict(object);
+    if (PyDict_GET_SIZE(dict.get()) != 1) refuse(object, "a generator of random numbers with attributes of its own cannot be made again");
+    RecipePtr recipe = node(Recipe::Kind::Call, object);
+    recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args), make(nullptr)};
+    return recipe;
+  }
   RecipePtr recipe = node(Recipe::Kind::Instance, object);
   recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());

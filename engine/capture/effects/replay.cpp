@@ -88,6 +88,8 @@ void forEachRecipe(const RecipePtr& recipe, std::unordered_set<const Recipe*>& s
 
 void forEachRecipe(const Segment& segment, const std::function<void(Recipe&)>& fn) {
   std::unordered_set<const Recipe*> seen;
+  for (const Draw& draw : segment.draws)
+    for (const RecipePtr& recipe : {draw.generator, draw.call}) forEachRecipe(recipe, seen, fn);
   for (const SideEffect& effect : segment.effects) {
     for (const RecipePtr& recipe : {effect.target, effect.key, effect.value}) forEachRecipe(recipe, seen, fn);
   }

@@ -80,6 +80,15 @@ struct SideEffect {
   int64_t number = 0;
 };
 
+/// A call of a generator of random numbers, made before the graph runs. Where the segment is given up for the program, the generator has the state
+/// that it had before.
+struct Draw {
+  RecipePtr generator, call;
+  enum class Gives : uint8_t { Nothing, Float, Int, Array } gives = Gives::Nothing;  ///< Array: or a number of numpy's
+  const Source* number = nullptr;  ///< the graph's input that has what the call gives, pinned to a tensor of its type and sizes; null: Nothing
+  int64_t index = -1;              ///< of `number` among the entry's sources; -1: nobody uses it
+};
+
 /// Why and where capture stopped before the frame's end.
 struct GraphBreak {
   std::string kind;    ///< "data-dependent branching", "unsupported call", …
@@ -108,6 +117,7 @@ struct Segment {
   bool torchWrites = false;                    ///< to memory that was there before it, which its inputs may share
   std::vector<graph::Relation> torchAssumptions;  ///< of these symbols
   bool torchMayRepeat = false;                 ///< it may be run again by the program where it raises, and some of it is inside `try` or assumes something of data
+  std::vector<Draw> draws;
   std::vector<SideEffect> effects;
   enum class Exit : uint8_t {
     Return,     ///< `result` is the frame's value

@@ -10,6 +10,7 @@
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/entries/graph_warnings.h"
 #include "engine/capture/entries/rank_decisions.h"
+#include "engine/capture/entries/run_draws.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -85,11 +86,12 @@ class FrameRun {
   std::shared_ptr<Entry> find(const GlobalState& now, bool* failed);
   std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
-  Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
-                      std::span<const int64_t> symbolValues, PyRef* result);
-  bool runCallable(Entry& entry, std::vector<at::Tensor>* outputs);
+  Outcome runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, Replay& replay,
+                  PyRef* result);
+  Outcome replayEntry(Entry& entry, Replay& replay, PyRef* result);
+  bool runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs);
   void raiseStored(const GlobalState& now, const EntryPoint& point);
-  bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool runGraph(Entry& entry, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   void refuseResults(Entry& entry);
   bool fitsData(Entry& entry, std::vector<at::Tensor>& outputs, std::span<int64_t> symbolValues);
@@ -237,12 +239,16 @@ void FrameRun::raiseStored(const GlobalState& now, const EntryPoint& point) {
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
-bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
+/// An input of the graph: what was drawn for this call, or what the guards found.
+PyObject* inputOf(const Entry& entry, const std::vector<PyRef>& sources, size_t i) { return sources[i] ? sources[i].get() : entry.guards->output(i); }
+
+bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs,
+                        bool* propagate) {
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
   for (size_t i = 0; i < entry.graphInputs; ++i) {
-    PyObject* object = entry.guards->output(i);
+    PyObject* object = inputOf(entry, sources, i);
     inputs.push_back(PyFloat_CheckExact(object) ? at::scalar_to_tensor(PyFloat_AS_DOUBLE(object)) : tensorOf(object));
   }
   record::Recorder* recorder = record::Recorder::session();
@@ -303,9 +309,9 @@ bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vect
 }
 
 /// Runs what a backend in Python made. What it raises is the program's: parts of it have been done.
-bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
+bool FrameRun::runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs) {
   std::vector<PyObject*> inputs;
-  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(entry.guards->output(i));
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(inputOf(entry, sources, i));
   const std::vector<PyRef> keep = [&] {
     std::vector<PyRef> held;
     for (PyObject* input : inputs) held.push_back(PyRef::borrow(input));
@@ -494,33 +500,42 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   recipeObjects.reserve(entry.recipeObjects.size());
   for (const HeldRef* object : entry.recipeObjects) recipeObjects.push_back(*object);
   std::vector<at::Tensor> outputs;
+  Replay replay(outputs, sources, entry.sharedCount, symbolValues);
+  if (entry.segment.draws.empty()) return runWith(entry, outputs, sources, symbolValues, replay, result);
+  RunDraws draws;
+  const bool drawn = draws.make(entry.segment.draws, replay, sources);
+  const Outcome outcome = drawn ? runWith(entry, outputs, sources, symbolValues, replay, result) : Outcome::NotRun;
+  if (outcome == Outcome::NotRun) draws.putBack();
+  return outcome;
+}
+
+Outcome FrameRun::runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues,
+                          Replay& replay, PyRef* result) {
   bool propagate = false;
-  if (entry.callable && !runCallable(entry, &outputs)) {
+  if (entry.callable && !runCallable(entry, sources, &outputs)) {
     // A handler of the program may be waiting for it.
     if (!entry.segment.torchMayRepeat || !PyErr_ExceptionMatches(PyExc_Exception)) return Outcome::Raised;
     refuseResults(entry);
     return Outcome::NotRun;
   }
   if (entry.callable && !fitsData(entry, outputs, symbolValues)) return Outcome::NotRun;
-  if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {
+  if (entry.function && !runGraph(entry, sources, symbolValues, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
     if (propagate) runtime::keepForReplay({});
     return propagate ? Outcome::Raised : Outcome::NotRun;
   }
   // From here on the program's state changes: what goes wrong can only be raised.
   try {
-    return replayEntry(entry, outputs, sources, symbolValues, result);
+    return replayEntry(entry, replay, result);
   } catch (...) {
     raiseException();
     return Outcome::Raised;
   }
 }
 
-Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
-                              std::span<const int64_t> symbolValues, PyRef* result) {
+Outcome FrameRun::replayEntry(Entry& entry, Replay& replay, PyRef* result) {
   const Segment& segment = entry.segment;
   captureCounters().instructions += segment.bytecodes;
-  Replay replay(outputs, sources, entry.sharedCount, symbolValues);
   for (const SideEffect& effect : segment.effects)
     if (!applyEffect(replay, effect)) return Outcome::Raised;
   switch (segment.exit) {

@@ -593,6 +593,7 @@ std::string EntryMaker::whyNotCached() const {
   if (debug::armedAny(~uint32_t{0})) return "a debugger is attached";
   if (tellsInstructions()) return "a log of instructions is asked for";
   if (ignoredInGraph()) return "functions are left out of compiled code";
+  if (reorderedInGraph()) return "functions were given that may be called after the graph";
   if (substitutesInGraph()) return "functions were given to substitute_in_graph or disallow_in_graph";
   if (dynamoSwitch("enable_compiler_collectives", "TORCH_COMPILER_COLLECTIVES", false)) return "ranks decide together";
   return {};
@@ -853,6 +854,8 @@ void finishEntry(Entry& entry, Segment segment) {
   entry.sources = segment.graphInputs;
   entry.graphInputs = segment.graphInputs.size();
   numberSources(segment, entry.sources);
+  for (Draw& draw : segment.draws)
+    if (const auto at = std::find(entry.sources.begin(), entry.sources.end(), draw.number); at != entry.sources.end()) draw.index = at - entry.sources.begin();
   entry.sharedInputs = inputsUsedByRecipes(segment, entry.graphInputs);
   entry.sharedCount = sharedCountOf(segment);
   entry.guards = std::make_unique<GuardTree>(std::move(segment.guards), entry.sources);

@@ -282,6 +282,14 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
   return operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
 }
 
+/// A function of numpy's that makes several arrays, as _arrays.py writes it. Null without error: it does not.
+PyRef Arrays::inFunctionsOfNumpy(const char* name, const CallArguments& a) {
+  if (a.keywords() > 0 && !(a.keywords() == 1 && a.keyword("indexing"))) return {};
+  for (size_t i = 0; i < a.positional; ++i)
+    if (!isArray(a.args[i])) return {};
+  return e_.call(torchObject((std::string("fusebox._arrays.") + name).c_str()), a.args, a.positional, a.kwNames);
+}
+
 PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   bool given = false;
   for (size_t i = 0; i < a.total(); ++i) given = given || holdsArray(a.args[i]);
@@ -291,6 +299,8 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   PyRef function = PyRef::borrow(callable);
   if (self && isArray(self)) function = unboundMethod(callable);
   else self = nullptr;
+  if (callable == torchObject("numpy.meshgrid"))
+    if (PyRef made = inFunctionsOfNumpy("meshgrid", a); made || PyErr_Occurred()) return made;
   const bool isAbs = callable == torchObject("builtins.abs");
   if (!function || !(isNumpyFunction(callable) || isMethodOfArray(function.get()) || isAbs || makesArray(callable))) return {};
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) + (self ? 1 : 0))), kwargs = PyRef::steal(PyDict_New());

@@ -58,6 +58,7 @@ class Arrays {
   Value& valueOf(PyObject* array);
   Value& input(PyObject* array);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
+  PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);
   PyRef getAttrOfScalar(PyObject* scalar, PyObject* name);
   PyRef tensorOfOperand(PyObject* o);

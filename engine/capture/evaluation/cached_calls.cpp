@@ -246,7 +246,20 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
-    if (!ofTypes && (!journal_.entries().empty() || trace_->wroteInputs()))
+    const bool writes = !ofTypes && (!journal_.entries().empty() || trace_->wroteInputs());
+    if (writes && ofTorch && plain) {
+      // Asked before the program has written anything.
+      PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), keywords = PyRef::steal(PyDict_New());
+      for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
+      for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(keywords.get(), a.keywordName(i), a.args[a.positional + i]);
+      throw CaptureBreak{{"cached function", "functools.lru_cache calls a function of torch's that raises", "", place(), stackPlaces()}, -1,
+                         [asked = PyRef::borrow(wrapper), args, keywords] {
+                           const PyRef known = PyRef::steal(PyObject_Call(asked.get(), args.get(), keywords.get()));
+                           PyErr_Clear();
+                           return static_cast<bool>(known);
+                         }};
+    }
+    if (writes)
       breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
     if (isFull(*cache))
       breakHere("cached function", "functools.lru_cache holds as many results as it may");

@@ -173,6 +173,11 @@ bool settleDeferred(PyObject* number) {
     }
     const auto* traced = trace::asTrace(value);
     if (!traced) return false;
+    // What is drawn for the call is found by the graph too.
+    if (!calls && context->graph().node(traced->value().node).kind == graph::NodeKind::Placeholder) {
+      value = value.clone();
+      traced = trace::asTrace(value);
+    }
     const graph::SymExpr symbol = context->dataSizes().defineNumber(*context, traced->value(), "the number read at " + n.readAt);
     if (calls) calls->number(symbol, n.tensor.get(), n.element, before);
     becomeSymbolic(number, context->sharedShapes(), NumberExpr{.a = symbol});
@@ -363,12 +368,25 @@ PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {
   const at::Tensor& t = tensorOf(other);
   // Among tensors of less precision, and of no dimension, a tensor is not what a number is.
   const bool precise = t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble;
-  const bool fits = e.isStandIn(other) && t.dim() > 0 && precise;
+  const bool isScalar = t.dim() == 0 && isFloatNumber(number) && !e.torchCalls();
+  const bool fits = e.isStandIn(other) && (t.dim() > 0 || isScalar) && precise;
   const bool known = kind == kAdd || kind == kMultiply || kind == kSubtract || (kind == kTrueDivide && t.is_cpu());
-  const at::Tensor value = fits && known ? asTensor(number) : at::Tensor();
+  at::Tensor value = fits && known ? asTensor(number) : at::Tensor();
+  if (value.defined() && isScalar) value = value.to(t.scalar_type());  // a number does not decide the type
   if (!value.defined() || (!value.is_cpu() && value.device() != t.device()))
     refuseDeferred(number, "an operand beside a tensor");
   PyRef made = PyRef::steal(newTensorObject(value));
+  // A number is divided as torch divides one: what it is divided by is turned first.
+  if (number == a && kind == kTrueDivide) {
+    if (TorchCalls* calls = e.torchCalls()) {
+      const DeferredNumber& n = deferredNumber(number);
+      if (n.op != DeferredNumber::kRead || n.element >= 0) refuseDeferred(number, "an operand beside a tensor");
+      const PyRef turned = calls->method("reciprocal", {b});
+      return turned ? calls->method("mul", {turned.get(), n.tensor.get()}) : turned;
+    }
+    const PyRef turned = e.checked(PyObject_CallMethodNoArgs(b, internedName("reciprocal")));
+    return turned ? e.checked(evaluateBinary(kMultiply, turned.get(), made.get())) : turned;
+  }
   // Numbers do not change in place.
   return e.checked(number == a ? evaluateBinary(kind, made.get(), b) : evaluateBinary(op, a, made.get()));
 }

@@ -70,6 +70,7 @@ class TorchCalls;
 class Arrays;
 class ExchangedData;
 class FunctionModes;
+class RandomDraws;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -168,6 +169,8 @@ class Evaluation final : public Operations {
   const CaptureOptions& options() const { return options_; }
   /// The stand-in of a tensor of constant sizes that is an input of the graph, guarded.
   PyRef inputOfGraph(PyObject* tensor, const Source* source);
+  /// The stand-in of a tensor that every run makes anew.
+  PyRef inputDrawn(PyObject* tensor, const Source* source);
 
   // --- floats that change from call to call (run_time_numbers.cpp) -----------------------------------------------------
   /// The value stands for such a float: a 0-dimensional tensor of float64 that the program sees as a float.
@@ -413,6 +416,10 @@ class Evaluation final : public Operations {
   /// Arrays of numpy that stand for tensors of the graph.
   Arrays& arrays() { return *arrays_; }
   FunctionModes& functionModes() { return *functionModes_; }
+  /// What is asked of generators of random numbers.
+  RandomDraws& draws() { return *draws_; }
+  /// Whether an operator that is written in Python has been called.
+  bool calledPython() const { return pythonOpAt_ >= 0; }
   /// An argument that a binding of torch hands on, as the program gave it.
   PyRef fromTorchCall(PyRef argument) { return original(fromTorch(std::move(argument))); }
   /// nn.Module instances under call, outermost first.
@@ -548,6 +555,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<FunctionModes> functionModes_;
   std::unique_ptr<ExchangedData> exchangedData_;
+  std::unique_ptr<RandomDraws> draws_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;

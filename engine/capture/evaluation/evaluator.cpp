@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/exchanged_data.h"
+#include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
@@ -227,7 +228,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
       arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
-      exchangedData_(std::make_unique<ExchangedData>(*this)) {
+      exchangedData_(std::make_unique<ExchangedData>(*this)), draws_(std::make_unique<RandomDraws>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -274,7 +275,7 @@ Evaluation::~Evaluation() {
   iterators_->abandoned.clear();
 }
 
-Evaluation::Effects Evaluation::effectsSoFar() const { return {writes_, journal_.size()}; }
+Evaluation::Effects Evaluation::effectsSoFar() const { return {writes_ + static_cast<int64_t>(draws_->count()), journal_.size()}; }
 
 Place Evaluation::place() const {
   Place p;
@@ -455,6 +456,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     leaveFrame(root, recipes, segment);
   if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
   guardWritesAgainstAliases();
+  segment.draws = draws_->finish(recipes);
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
   Modes now;
   if (functionModes_->takesPart()) now.functions = entryModes_->functions;  // end() has seen to them
@@ -529,7 +531,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     readOperands(*root);
     const Flow flow = tracedStep(*this, *root);
     if (!iterators_->abandoned.empty()) closeAbandoned();
-    if (torchCalls_) torchCalls_->requireAll();
+    if (torchCalls_ && flow != Flow::Error) torchCalls_->requireAll();
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:

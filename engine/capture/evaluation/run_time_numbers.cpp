@@ -82,6 +82,11 @@ PyRef Evaluation::numberBinary(int op, PyObject* a, PyObject* b) {
   // Among 0-dimensional tensors a number does not decide the type.
   PyRef number = PyRef::borrow(isNumber(a) ? a : b);
   if (tensorOf(other).dim() == 0) number = checked(newTensorObject(tensorOf(number.get()).to(tensorOf(other).scalar_type())));
+  // As torch divides a number: what it is divided by is turned first.
+  if (kind == kTrueDivide && isNumber(a)) {
+    const PyRef turned = checked(PyObject_CallMethodNoArgs(b, internedName("reciprocal")));
+    return turned ? checked(evaluateBinary(kMultiply, turned.get(), number.get())) : turned;
+  }
   return checked(evaluateBinary(op, isNumber(a) ? number.get() : a, isNumber(b) ? number.get() : b));
 }
 

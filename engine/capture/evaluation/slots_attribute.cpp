@@ -12,6 +12,7 @@
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -86,8 +87,9 @@ PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
 
 PyRef Evaluation::instanceDict(PyObject* object) {
   if (PyModule_Check(object)) return pin(PyModule_GetDict(object), Why::Owner);
-  if (!hasInstanceDict(Py_TYPE(object))) return {};
-  PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
+  const bool isLocal = isThreadLocal(Py_TYPE(object));
+  if (!isLocal && !hasInstanceDict(Py_TYPE(object))) return {};
+  PyRef dict = isLocal ? PyRef::borrow(instanceDictOf(object)) : PyRef::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) {
     PyErr_Clear();
     return {};
@@ -478,7 +480,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     pin(getAttribute, Why::Class);
     PyObject* args[] = {object, name};
     value = call(getAttribute, args, 2, nullptr);
-  } else if (isChangeable(type) && fallback) {
+  } else if ((isChangeable(type) && fallback) || isThreadLocal(type)) {
     value = genericGetAttr(object, name, &missing);
   } else if (isIdentityValue(object)) {
     PyRef raw = PyRef::steal(PyObject_GetAttr(object, name));

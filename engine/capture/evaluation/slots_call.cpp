@@ -20,6 +20,8 @@
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/conditional_operator.h"
+#include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -181,6 +183,11 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_marked_constant"))) {
     PyRef constant = assumedConstant(*this, function, a);
     if (constant || PyErr_Occurred()) return constant;
+  }
+  // torch._dynamo.forbid_in_graph.
+  if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_forbidden"))) {
+    PyErr_Format(PyExc_AssertionError, "Attempt to trace forbidden callable %R", function);
+    raiseNow(*this);
   }
   if (PyObject* original = behindMarkOfOptimizers(function, f->func_dict); original != function) {
     pin(original, Why::Process);
@@ -536,6 +543,11 @@ PyObject*& substitutesInGraph() {
   return substitutes;
 }
 
+PyObject*& reorderedInGraph() {
+  static PyObject* reordered = nullptr;
+  return reordered;
+}
+
 PyObject*& ignoredInGraph() {
   static PyObject* ignored = nullptr;
   return ignored;
@@ -568,6 +580,8 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     if (substitute == Py_None) breakHere("disallowed function", describe(callable) + " was given to torch._dynamo.disallow_in_graph");
     if (substitute && pin(substitute, Why::Owner)) return callFunction(substitute, a);
   }
+  if (PyObject* all = reorderedInGraph(); all && PyFunction_Check(callable) && !ruleOf(callable) && PySet_Contains(all, callable) == 1) [[unlikely]]
+    return ruleReordered(*this, callable, a);
   if (PyFunction_Check(callable)) return callFunction(callable, a);
   if (PyRef made = arrays_->call(callable, a); made || PyErr_Occurred()) return made;
   if (!PyMethod_Check(callable) && !PyType_Check(callable)) {
@@ -897,6 +911,12 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
     return checked(PyBaseObject_Type.tp_new(type, none.get(), nullptr));
   }
   if (PyType_IsSubtype(type, &PyProperty_Type)) {
+    PyRef none = PyRef::steal(PyTuple_New(0));
+    return checked(type->tp_new(type, none.get(), nullptr));
+  }
+  // Called for the class's `apply` alone: an instance is the context of no call.
+  static PyObject* const ofFunctions = torchObject("torch.autograd.Function");
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(ofFunctions))) {
     PyRef none = PyRef::steal(PyTuple_New(0));
     return checked(type->tp_new(type, none.get(), nullptr));
   }

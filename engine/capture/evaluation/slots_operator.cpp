@@ -85,7 +85,11 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) {
-      scope.doneAlone(op >= kFirstInPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {a, b}, made->get());
+      // A graph has the tensor that a number is read from.
+      const auto inGraph = [&](PyObject* o) {
+        return torchCalls_ && isDeferred(o) && deferredNumber(o).op == DeferredNumber::kRead && deferredNumber(o).element < 0 ? deferredNumber(o).tensor.get() : o;
+      };
+      scope.doneAlone(op >= kFirstInPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {inGraph(a), inGraph(b)}, made->get());
       return *std::move(made);
     }
   } else if ((isNumber(a) || isNumber(b)) && !answersTorchFunctions(a) && !answersTorchFunctions(b)) {

@@ -1,5 +1,6 @@
 // The calls of torch that a segment makes, for backends that are functions of Python.
 #include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/random_draws.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -624,7 +625,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   for (const trace::TracedInput& input : traced) {
     PyRef real = PyRef::steal(newTensorObject(input.real)), standIn = PyRef::steal(newTensorObject(input.standIn));
     sources.push_back(e_.origin(real.get())->source);
-    inputs.push_back(PyRef::steal(Py_BuildValue("(OOsO)", standIn.get(), real.get(), sources.back()->str().c_str(),
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OOsO)", standIn.get(), real.get(), e_.draws().nameOf(sources.back()).c_str(),
                                                 modules.has(sources.back()) ? Py_True : Py_False)));
   }
   // Ints that are symbols come after the tensors.

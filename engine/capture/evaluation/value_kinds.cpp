@@ -270,6 +270,11 @@ bool isPlainTensorClass(PyTypeObject* type) {
   return isTypeNamed(type, "torch.nn.parameter.Parameter", &parameter) || isTypeNamed(type, "torch.nn.parameter.Buffer", &buffer);
 }
 
+bool isThreadLocal(PyTypeObject* type) {
+  static const auto* const local = reinterpret_cast<PyTypeObject*>(torchObject("_thread._local"));
+  return local && type->tp_getattro == local->tp_getattro;
+}
+
 bool isDeque(PyObject* object) {
   static PyObject* const type = torchObject("collections.deque");
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == type;

@@ -65,6 +65,8 @@ bool isModuleClass(PyTypeObject* type);
 /// Objects of torch's Python package, looked up once a process ("torch.nn.Module"); borrowed, null when absent.
 PyObject* torchObject(const char* dottedName);
 
+/// threading.local and its subclasses that do not look attributes up themselves: each thread has attributes of its own.
+bool isThreadLocal(PyTypeObject* type);
 /// Whether it is a collections.deque, and no subclass of it.
 bool isDeque(PyObject* object);
 

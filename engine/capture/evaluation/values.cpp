@@ -274,6 +274,13 @@ PyRef Evaluation::inputOfGraph(PyObject* tensor, const Source* source) {
   return standIn;
 }
 
+PyRef Evaluation::inputDrawn(PyObject* tensor, const Source* source) {
+  PyRef standIn = PyRef::steal(newTensorObject(trace_->input(tensorOf(tensor), "drawn").standIn));
+  origins_.add(tensor, source);
+  origins_.add(standIn.get(), source);
+  return standIn;
+}
+
 bool torchsMethods(PyObject* type, PyObject*) { return hasTorchsMethods(reinterpret_cast<PyTypeObject*>(type)); }
 
 bool Evaluation::guardTorchsMethods(PyTypeObject* type) {

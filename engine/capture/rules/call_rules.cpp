@@ -35,7 +35,7 @@ bool isOriginal(PyObject* found, std::string_view dotted) {
 class RuleTable {
  public:
   RuleTable() {
-    for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules(), outputRules()})
+    for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules(), outputRules(), randomRules()})
       for (size_t i = 0; i < rows.count; ++i) missing_.push_back(&rows.first[i]);
     rules_.emplace(lazyMethod("send"), generatorSend);
     rules_.emplace(lazyMethod("throw"), generatorThrow);

@@ -19,11 +19,13 @@ RuleRows typeRules();
 RuleRows iteratorRules();
 RuleRows torchRules();
 RuleRows outputRules();
+RuleRows randomRules();
 
 /// Shared rules.
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments
 PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< the same of a method that makes text of them
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of numbers
+PyRef ruleReordered(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of Python that is called after the graph
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
 
 /// No filter of a list as warnings.filters turns a warning into an exception; the second argument is of no account.

@@ -1,5 +1,8 @@
 // Functions of numpy on constants: what they compute is a constant too.
+#include <algorithm>
+
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -7,6 +10,10 @@
 
 namespace fusebox::capture {
 namespace {
+
+bool isOneOf(PyObject* o, std::initializer_list<PyTypeObject*> types) {
+  return std::any_of(types.begin(), types.end(), [o](PyTypeObject* type) { return o == reinterpret_cast<PyObject*>(type); });
+}
 
 /// A number, a type of numbers, or a sequence of them. No text: it may name a file.
 bool isNumber(PyObject* o) {
@@ -16,7 +23,7 @@ bool isNumber(PyObject* o) {
     return true;
   }
   return o == Py_None || PyLong_Check(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || isSymbolicNumber(o) || isNumpyScalar(Py_TYPE(o)) ||
-         (PyType_Check(o) && isNumpyFunction(o));
+         (PyType_Check(o) && isNumpyFunction(o)) || isOneOf(o, {&PyBool_Type, &PyLong_Type, &PyFloat_Type});
 }
 
 std::string functionName(PyObject* callable) {
@@ -48,8 +55,7 @@ bool mayDropImaginary(PyObject* callable, const CallArguments& a) {
 /// The name of a type after `dtype=`.
 bool isType(const CallArguments& a, size_t i) {
   return i >= a.positional && PyUnicode_CompareWithASCIIString(a.keywordName(i - a.positional), "dtype") == 0 &&
-         (PyUnicode_CheckExact(a.args[i]) || PyObject_TypeCheck(a.args[i], reinterpret_cast<PyTypeObject*>(torchObject("numpy.dtype"))) || a.args[i] == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
-          a.args[i] == reinterpret_cast<PyObject*>(&PyLong_Type) || a.args[i] == reinterpret_cast<PyObject*>(&PyBool_Type));
+         (PyUnicode_CheckExact(a.args[i]) || PyObject_TypeCheck(a.args[i], reinterpret_cast<PyTypeObject*>(torchObject("numpy.dtype"))) || isOneOf(a.args[i], {&PyBool_Type, &PyLong_Type, &PyFloat_Type}));
 }
 
 PyRef makeArray(Evaluation& e, PyObject* result, const std::string& name) {
@@ -62,6 +68,7 @@ PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
   for (size_t i = 0; i < a.total(); ++i)
     if (!isNumber(a.args[i]) && !isType(a, i)) e.breakHere("numpy", name + " is called with what is not a constant number", "Use torch's function in its place.");
   if (mayDropImaginary(callable, a)) e.breakHere("numpy", name + " may warn that it drops an imaginary part");
+  if (PyFunction_Check(callable)) e.guardFunction(callable);
   NumpyWarnings warnings(e);
   warnings.enter();
   PyRef result = e.callReal(callable, a);
@@ -92,6 +99,11 @@ PyRef ruleDtype(Evaluation& e, PyObject* callable, const CallArguments& a) {
 CallRule numpyRuleOf(PyObject* callable) {
   if (callable == torchObject("numpy.dtype")) return ruleDtype;
   if (isNumpyFunction(callable)) return ruleNumpy;
+  if (PyFunction_Check(callable) && packageOf(PyFunction_GET_GLOBALS(callable)) == "numpy") {
+    for (const char* name : {"numpy.ones", "numpy.full", "numpy.eye", "numpy.identity", "numpy.tri", "numpy.indices"})
+      if (callable == torchObject(name)) return ruleNumpy;
+    return nullptr;
+  }
   if (!PyCFunction_Check(callable)) return nullptr;
   for (const char* name : {"numpy.arange", "numpy.zeros", "numpy.array", "numpy.asarray"})
     if (callable == torchObject(name)) return ruleNumpy;

@@ -1,8 +1,13 @@
 // Rules for what a program says: print, warnings, logging, profiler ranges. They are carried out after the graph, in their place among
 // the effects, with what they were given at that moment; where that cannot be, they are a break.
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/substitutes.h"
+#include "engine/trace/transform_levels.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -23,11 +28,28 @@ namespace {
 
 constexpr int kMaxNesting = 16;
 
+/// Whether the program said that calls of it may come after the graph.
+bool isReordered(PyObject* callable) {
+  PyObject* all = reorderedInGraph();
+  return all && PySet_Contains(all, callable) == 1;
+}
+
+/// A tensor of the graph as it is now, whatever is written to it later; null: its text would tell of more than its values. A graph of calls has such
+/// a copy where the program asks for it.
+PyRef tensorAsItIsNow(Evaluation& e, PyObject* value, bool asked) {
+  const bool isPlain = e.isStandIn(value) && !e.isNumber(value) && Py_TYPE(value) == tensorType() && !trace::insideTransform() && !e.functions().isLate();
+  if (!isPlain || (e.torchCalls() && !asked)) return {};
+  const at::Tensor& t = tensorOf(value);
+  if (t.requires_grad() || t.layout() != c10::kStrided || t.is_conj() || t.is_neg() || t.has_names()) return {};
+  return e.torchCalls() ? e.torchCalls()->method("clone", {value}) : PyRef::steal(newTensorObject(t.clone()));
+}
+
 /// The value as it is now, if no later write can change what is said of it and saying it runs no Python: a constant, a class or function
 /// from outside, or a copy of containers of such that this segment made. Null for anything else.
-PyRef asItIsNow(Evaluation& e, PyObject* value, int nesting = 0) {
+PyRef asItIsNow(Evaluation& e, PyObject* value, bool asked, int nesting = 0) {
   if (isConstantValue(value)) return e.refuseAddress(value), PyRef::borrow(value);
   if (isSymbolicNumber(value) || isSymbolicSize(value)) return PyRef::borrow(value);  // made again when it is said
+  if (e.isTensor(value)) return tensorAsItIsNow(e, value, asked);
   if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value, Why::Process) : PyRef();
   if ((PyFunction_Check(value) || PyModule_Check(value)) && e.sourceOf(value)) return PyRef::borrow(value);
   const bool dict = PyDict_CheckExact(value);
@@ -36,7 +58,7 @@ PyRef asItIsNow(Evaluation& e, PyObject* value, int nesting = 0) {
   PyRef copy = dict ? PyRef::steal(PyDict_New()) : items;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyList_GET_ITEM(items.get(), i);
-    PyRef now = asItIsNow(e, dict ? PyTuple_GET_ITEM(item, 1) : item, nesting + 1);
+    PyRef now = asItIsNow(e, dict ? PyTuple_GET_ITEM(item, 1) : item, asked, nesting + 1);
     if (!now || (dict && !isConstantValue(PyTuple_GET_ITEM(item, 0)))) return {};
     if (dict)
       PyDict_SetItem(copy.get(), PyTuple_GET_ITEM(item, 0), now.get());
@@ -52,7 +74,7 @@ PyRef putOff(Evaluation& e, PyObject* callable, const CallArguments& a, size_t a
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
     const bool unseen = i < asIs || (i >= a.positional && asIsName && PyUnicode_CompareWithASCIIString(a.keywordName(i - a.positional), asIsName) == 0);
-    keep.push_back(unseen ? PyRef::borrow(a.args[i]) : asItIsNow(e, a.args[i]));
+    keep.push_back(unseen ? PyRef::borrow(a.args[i]) : asItIsNow(e, a.args[i], isReordered(callable)));
     if (!keep.back())
       e.breakHere("side effect", "output that depends on a computed value or on an object that can change", "Move printing and logging out of the compiled region.");
     args.push_back(keep.back().get());
@@ -184,6 +206,16 @@ PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) 
   e.deferCall(callable, a, false);
   return none();
 }
+
+}  // namespace
+
+PyRef ruleReordered(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (e.insideTry()) e.breakHere("side effect", "a call inside try that is put off");
+  if (e.sourceOf(callable)) e.guardFunction(callable);
+  return putOff(e, callable, a, 0, nullptr, true);
+}
+
+namespace {
 
 constexpr RuleRow kOutputRows[] = {
     {"builtins.print", rulePrint},

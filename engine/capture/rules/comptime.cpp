@@ -55,9 +55,9 @@ bool asksForLocals(PyObject* function) {
   return PySequence_Contains(names, kGetLocal) == 1;
 }
 
-/// The Python error that is set, of a function that is called while capturing, is the program's at once: the function is not called again when
-/// the frame runs. A break where torch._dynamo.config.suppress_errors is on, which logs it.
-[[noreturn]] void raiseNow(Evaluation& e) {
+}  // namespace
+
+void raiseNow(Evaluation& e) {
   PyRef error = ProgramInterrupted::take().exception, places = PyRef::steal(PyList_New(0));
   for (Frame* frame = e.frame(); frame; frame = frame->caller) {
     PyRef place = PyRef::steal(Py_BuildValue("(Oi)", frame->code(), frame->line()));
@@ -70,8 +70,6 @@ bool asksForLocals(PyObject* function) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(told.get())), told.get());
   throw ProgramInterrupted::take();
 }
-
-}  // namespace
 
 PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional == 0) return PyRef::borrow(Py_None);

@@ -72,6 +72,24 @@ def made(tensor, dtype, strides, base):
     return array
 
 
+_GRIDS = type(numpy.meshgrid(numpy.zeros(1)))  # a list before numpy 2
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """numpy's, which is followed here."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    places = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        places[:2] = 1, 0
+    sizes = [0] * len(arrays)
+    for place, array in zip(places, arrays):
+        sizes[place] = array.size
+    columns = [array.reshape(tuple(-1 if i == place else 1 for i in range(len(arrays)))) for place, array in zip(places, arrays)]
+    everywhere = numpy.ones(tuple(sizes), bool)
+    return _GRIDS([numpy.where(everywhere, column, column) for column in columns])
+
+
 # What follows gets a Call and the arguments as numpy does, and gives a tensor.
 
 

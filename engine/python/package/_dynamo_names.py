@@ -141,6 +141,9 @@ def _disallow_in_graph(stock):
     return disallow_in_graph
 
 
+_FUNCTIONS = {"ignore_logging_functions": _engine.ignore_in_graph, "reorderable_logging_functions": _engine.reorder_in_graph}
+
+
 def _with_settings(config):
     """Hands the settings that the engine has on to it, now and whenever one is made."""
     cls = type(config)
@@ -150,9 +153,9 @@ def _with_settings(config):
         entry = config._config.get(name)
         alias = getattr(entry, "alias", None)
         name = alias.rpartition(".")[2] if alias else name
-        if name == "ignore_logging_functions":
+        if name in _FUNCTIONS:
             reset()  # what is compiled calls them, or does not
-            _engine.ignore_in_graph({f for f in getattr(config, name) if callable(f)})
+            _FUNCTIONS[name]({f for f in getattr(config, name) if callable(f)})
         elif name in _SETTINGS:
             value = getattr(config, name)
             _engine.configure(name, value if isinstance(value, bool) else min(value, _NO_LIMIT))
@@ -161,13 +164,14 @@ def _with_settings(config):
         set_attribute(self, name, value)
         hand_on(name)
 
-    for name in (*_SETTINGS, "ignore_logging_functions"):
+    for name in (*_SETTINGS, *_FUNCTIONS):
         if not config._is_default(name):
             hand_on(name)
     cls.__setattr__ = set_and_hand_on
 
     def undo():
-        _engine.ignore_in_graph(set())
+        for hand in _FUNCTIONS.values():
+            hand(set())
         cls.__setattr__ = set_attribute
 
     return undo

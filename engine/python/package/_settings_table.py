@@ -125,7 +125,7 @@ _DYNAMO = [
     _none("only_allow_pt2_compliant_ops", "custom operators are called as they are, in order, and never merged"),
     _none("capture_profiler_record_function constant_fold_autograd_profiler_enabled", "ranges of torch.profiler are not part of graphs"),
     _acts("ignore_logging_functions", "functions and methods whose calls compiled code leaves out, where a set is assigned"),
-    _none("reorderable_logging_functions", "print, warnings and logging are put off until the graph has run where that is unseen; else they break"),
+    _acts("reorderable_logging_functions", "functions that are called when the graph has run, where a set is assigned; print, warnings and logging are anyway, where that is unseen"),
     _none("_autograd_backward_strict_mode_*", "it is for PyTorch's strict mode"),
     _none("fake_tensor_*", _NO_FAKE),
     _none("caching_precompile strict_precompile", "compiled graphs are cached; torch.compile(f).aot_compile and torch.compiler.precompile write programs that load without compiling"),

@@ -124,8 +124,10 @@ def allow_in_graph(fn):
         return [allow_in_graph(f) for f in fn]
     if not callable(fn):
         raise AssertionError("allow_in_graph expects a callable")
-    if isinstance(fn, types.FunctionType):
-        fn._fusebox_in_graph = True
+    # Of an autograd.Function nobody looks for breaks inside forward; a call of it is one of the graph anyway.
+    marked = fn.forward if isinstance(fn, type) and issubclass(fn, torch.autograd.Function) else fn
+    if isinstance(marked, types.FunctionType):
+        marked._fusebox_in_graph = True
     return fn
 
 

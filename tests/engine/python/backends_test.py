@@ -1409,5 +1409,60 @@ def test_optimized_module():
         expect(isinstance(method, fusebox._engine.CompiledFunction), "dynamo_ctx compiles")
 
 
+def test_numbers_that_random_draws():
+    """They are inputs of one graph, other ones in each call, and the generators go on as in eager."""
+    import random
+
+    def program(x, generator):
+        made = random.Random(8)
+        return random.uniform(1, 2) / (x * 3) + generator.gauss(0, 1), made.randint(1, 1000), x.new_zeros(2) + made.random()
+
+    for backend in ("inductor", "aot_eager", Recorder()):
+        ours, theirs, got, wanted = random.Random(2), random.Random(2), [], []
+        compiled = torch.compile(program, backend=backend, fullgraph=True)
+        for f, generator, into in ((compiled, ours, got), (program, theirs, wanted)):
+            random.seed(5)
+            into += [f(torch.ones(3), generator) for _ in range(3)] + [random.random(), generator.random()]
+        same(f"numbers that are drawn, {backend}", got[:3], wanted[:3])
+        expect([g[1] for g in got[:3]] == [w[1] for w in wanted[:3]] and got[3:] == wanted[3:], f"ints and states: {got} {wanted}")
+    expect(len(backend.graphs) == 1, f"one graph: {len(backend.graphs)}")
+
+
+def test_functions_that_are_made_or_allowed():
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    @torch._dynamo.allow_in_graph
+    class Breaking(Scale):
+        @staticmethod
+        def forward(ctx, x):
+            torch._dynamo.graph_break()
+            return x + 1
+
+    for backend in ("inductor", Recorder()):
+        x = torch.ones(3, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            y = torch.compile(lambda x: Scale().apply(x) + Breaking.apply(x), backend=backend, fullgraph=True)(x)
+        y.sum().backward()
+        same("an instance of a function, and one in which nobody looks for breaks", [y.detach(), x.grad], [torch.full((3,), 5.0), torch.full((3,), 10.0)])
+    expect(len(backend.graphs) == 1, f"one graph: {len(backend.graphs)}")
+
+
+def test_arrays_of_constants():
+    def program(n):
+        rows, columns = np.meshgrid(np.linspace(0, 1, n), np.ones(n + 1, int))
+        return rows * columns + np.full((n + 1, n), 2.0) - np.eye(n + 1, n)
+
+    got, wanted = torch.compile(program, fullgraph=True)(4), program(4)
+    expect(got.dtype == wanted.dtype and got.strides == wanted.strides and np.array_equal(got, wanted), f"arrays of constants: {got}")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -737,5 +737,47 @@ def test_names_come_back():
         fusebox.install()
 
 
+def test_calls_that_may_come_later():
+    """torch._dynamo.config.reorderable_logging_functions: no break, in their order, with values as they were; other functions break as ever."""
+    said = []
+
+    def note(text, *values):
+        said.append((text, *(v.tolist() if isinstance(v, torch.Tensor) else v for v in values)))
+
+    def program(x):
+        y = x + 1
+        note("first", y, x.shape[0])
+        y.mul_(2)
+        note("second", y)
+        return y
+
+    counts = []
+    with torch._dynamo.config.patch(reorderable_logging_functions={note}):
+        for backend in ("inductor", lambda gm, inputs: counts.append(len(gm.graph.nodes)) or gm.forward):
+            said.clear()
+            got = torch.compile(program, backend=backend, fullgraph=True)(torch.ones(2))
+            expect(torch.equal(got, torch.full((2,), 4.0)) and said == [("first", [2.0, 2.0], 2), ("second", [4.0, 4.0])], f"calls that come later: {said}")
+    expect(len(counts) == 1, f"one graph: {counts}")
+    said.clear()
+    torch.compile(program)(torch.ones(2))
+    expect(said == [("first", [2.0, 2.0], 2), ("second", [4.0, 4.0])], f"without the setting: {said}")
+
+
+def test_forbidden_functions():
+    import torch._dynamo
+
+    @torch._dynamo.forbid_in_graph
+    def never(x):
+        return x + 1
+
+    for f in (never, lambda x: torch._dynamo.mark_dynamic(x, 0)):
+        try:
+            torch.compile(lambda x: f(x))(torch.ones(3))
+            expect(False, "a forbidden function was followed")
+        except AssertionError as error:
+            expect("forbidden" in str(error), f"forbidden: {error}")
+    expect(torch.equal(never(torch.ones(2)), torch.full((2,), 2.0)), "outside it is a function like others")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -1067,3 +1067,24 @@ def a_closure_that_was_begun_before_the_segment(compile):
         except ValueError as error:
             seen.append(str(error))
     return seen
+
+
+@script
+def tensors_that_are_printed(compile):
+    @compile
+    def f(x, fails):
+        print("given", x)
+        y = x + 1
+        print(y, [y * 2, {"sum": y.sum()}], sep="|")
+        y.mul_(3)
+        print(f"{y.shape[0]}", y[0], y.long(), y > 4)
+        x.add_(1)
+        return y @ torch.ones(4, 2) if fails else y
+
+    results = []
+    for n, fails in ((3, False), (4, False), (4, True), (5, True)):
+        try:
+            results.append(f(torch.arange(float(n)), fails))
+        except RuntimeError:
+            results.append("sizes")
+    return results

@@ -1,5 +1,7 @@
 """Assumptions that stop holding: a changed value, shape, dtype, mode or object must give the right result."""
 
+import threading
+
 import torch
 from torch import nn
 
@@ -469,3 +471,34 @@ def a_match_outlives_a_region(compile):
         return x * len(found.group(1)), found
 
     return [(y, found.span()) for y, found in (f(text, torch.ones(2)) for text in ("a", "aab", "aaa"))]
+
+
+@script
+def attributes_of_a_thread(compile):
+    """threading.local has other attributes in each thread, and may lack one that another call finds."""
+    place = threading.local()
+
+    class Counting(threading.local):
+        def __init__(self):
+            self.calls = 0
+
+    counting = Counting()
+
+    @compile
+    def f(x, p):
+        p.last = x
+        counting.calls += 1
+        return x * getattr(p, "scale", 1) + counting.calls
+
+    def calls():
+        got = [f(torch.ones(3), place), vars(place).keys() == {"last"} or place.scale]
+        place.scale = 5
+        got += [f(torch.ones(3), place), place.last, counting.calls]
+        del place.scale
+        return got + [f(torch.zeros(3), place), counting.calls]
+
+    results = [calls()]
+    other = threading.Thread(target=lambda: results.append(calls()))
+    other.start()
+    other.join()
+    return results + [f(torch.ones(3), place), counting.calls]

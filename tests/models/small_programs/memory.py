@@ -280,3 +280,16 @@ def data_of_inputs_are_exchanged(compile):
         too_late(late, grid() * 5).backward()
         out += [late.grad, halve(late), late]
     return [average, *out]
+
+
+@script
+def numbers_that_are_read_beside_tensors(compile):
+    @compile
+    def f(x, y):
+        n = x[0].item()
+        return [(n / t, t / n, n - t, t - n, t * n, n + t) for t in (x, y, x[1], y[1])]
+
+    def bits(t):
+        return t.view(torch.int32 if t.dtype is torch.float32 else torch.int64).tolist()
+
+    return [[bits(t) for row in f(torch.randn(9), torch.randn(9, dtype=torch.float64)) for t in row] for _ in range(6)]

@@ -379,3 +379,16 @@ def numbers_of_integers(compile):
 @script
 def numbers_of_floats(compile):
     return numbers(compile, "float32")
+
+
+@script
+def grids(compile):
+    @compile
+    def f(a, b, n):
+        rows, columns = np.meshgrid(a, np.linspace(0, 1, n))
+        planes = np.meshgrid(a, b, a[:2], indexing="ij")
+        rows += columns
+        rows *= np.full(rows.shape, 3.0) - np.ones(rows.shape[1]) + np.eye(*rows.shape)
+        return rows.tolist(), (planes[0] * planes[2]).tolist(), [p.strides for p in planes], np.meshgrid(b)[0].tolist(), type(planes) is type(np.meshgrid(b))
+
+    return [f(np.arange(k) / 2, np.arange(2.0 * k).reshape(2, k), k + 1) for k in (3, 3, 4)]

@@ -437,6 +437,65 @@ def random_things(compile):
 
 
 @script
+def drawn_before_the_graph(compile):
+    """What random gives is known when the graph runs: sizes, factors and results, from generators of the process, the caller and the region."""
+    own, given = random.Random(11), random.Random(12)
+
+    def seen(g):
+        return g.getstate()[1][:5], g.getstate()[2]
+
+    @compile
+    def f(x, other):
+        low = random.uniform(1, 2)
+        made = random.Random(3)
+        y = x * low + other.gauss(0, 1) - made.randint(-4, 4)
+        own.seed(5)
+        z = x.sum() * own.random() + torch.zeros(random.randint(2, 6)).add(other.randrange(0, x.shape[0]))
+        return y, z, low, other.getrandbits(6), made
+
+    @compile
+    def fails(x, other, most):
+        return x[: other.randint(2, most)] @ x[:, : other.randint(2, 3)]
+
+    torch.manual_seed(0)
+    results = []
+    for n in (4, 5, 4, 7):
+        y, z, low, bits, made = f(rows(n, 5), given)
+        results += [y, z, low, bits, seen(made), seen(own), seen(given), seen(random._inst)]
+    for most in (4, 4, 1, 4):  # wrong sizes, and an empty range: the generator goes on as in eager
+        try:
+            results.append(fails(rows(5, 5), given, most))
+        except (RuntimeError, ValueError) as e:
+            results.append(type(e).__name__)
+        results.append(seen(given))
+    return results
+
+
+@script
+def drawn_by_numpy(compile):
+    old, new = np.random.RandomState(3), np.random.default_rng(4)
+
+    @compile
+    def f(x, n):
+        noise = old.uniform(-1, 1, size=(n, 5))
+        picked = x[: new.integers(1, 3)] * new.standard_normal() + old.randint(4)
+        return x + torch.from_numpy(noise), picked, noise.sum(axis=0).tolist(), np.random.rand() * 2, new.integers(9), new.permutation(4).tolist()
+
+    @compile
+    def fails(x):
+        return x @ torch.zeros(old.randint(4, 6), 2)
+
+    np.random.seed(1)
+    results = [f(rows(n, 5), n) for n in (2, 3, 3, 6)]
+    for _ in range(4):
+        try:
+            results.append(fails(rows()))
+        except RuntimeError:
+            results.append("sizes")
+    return results, old.random(), new.random(), np.random.random()
+
+
+@script
 def python_random(compile):
     rng = random.Random(4)
     nrng = np.random.default_rng(1)

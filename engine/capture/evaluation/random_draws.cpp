@@ -1,0 +1,187 @@
+#include "engine/capture/evaluation/random_draws.h"
+
+#include <algorithm>
+
+#include "engine/capture/effects/recipes.h"
+#include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
+#include "engine/trace/recorder.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+constexpr const char* kKind = "random numbers";
+
+struct Generator {
+  const char *type, *fresh;
+  const char *getState, *setState;  ///< methods; null: `state` of its `bit_generator`
+  bool isPython;                    ///< of the module random, which gives numbers alone
+};
+constexpr Generator kGenerators[] = {{"random.Random", "random.Random", "getstate", "setstate", true},
+                                     {"numpy.random.RandomState", "numpy.random.RandomState", "get_state", "set_state", false},
+                                     {"numpy.random.Generator", "numpy.random.default_rng", nullptr, nullptr, false}};
+
+const Generator* kindOf(PyObject* generator) {
+  for (const Generator& kind : kGenerators)
+    if (PyObject* type = torchObject(kind.type); type && reinterpret_cast<PyObject*>(Py_TYPE(generator)) == type) return &kind;
+  return nullptr;
+}
+
+PyRef tupleOf(PyObject* const* objects, size_t count) {
+  PyRef made = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects[i]));
+  return made;
+}
+
+}  // namespace
+
+PyRef stateOfGenerator(PyObject* generator) {
+  const Generator* kind = kindOf(generator);
+  if (!kind) return PyErr_SetString(PyExc_TypeError, "not a generator of random numbers"), PyRef();
+  if (kind->getState) return PyRef::steal(PyObject_CallMethodNoArgs(generator, internedName(kind->getState)));
+  const PyRef bits = PyRef::steal(PyObject_GetAttrString(generator, "bit_generator"));
+  return bits ? PyRef::steal(PyObject_GetAttrString(bits.get(), "state")) : PyRef();
+}
+
+void setStateOfGenerator(PyObject* generator, PyObject* state) {
+  const Generator* kind = kindOf(generator);
+  if (kind && kind->setState) PyRef::steal(PyObject_CallMethodOneArg(generator, internedName(kind->setState), state));
+  const PyRef bits = kind && !kind->setState ? PyRef::steal(PyObject_GetAttrString(generator, "bit_generator")) : PyRef();
+  if (bits) PyObject_SetAttrString(bits.get(), "state", state);
+}
+
+PyRef tensorOfNumpy(PyObject* value) {
+  static PyObject* const fromNumpy = torchObject("torch.from_numpy");
+  static PyObject* const asArray = torchObject("numpy.asarray");
+  const PyRef array = PyRef::steal(PyObject_CallOneArg(asArray, value));
+  PyRef tensor = array ? PyRef::steal(PyObject_CallOneArg(fromNumpy, array.get())) : PyRef();
+  if (!tensor) PyErr_Clear();
+  return tensor;
+}
+
+/// What is known before the graph runs: constants, and ints of the symbols that the call brings.
+void RandomDraws::requirePlain(const CallArguments& a, size_t first) {
+  for (size_t i = first; i < a.total(); ++i) {
+    PyObject* o = a.args[i];
+    const bool isOfCall = isSymbolicInt(o) && !isDeferred(o) && e_.trace().shapes().dataSymbols().empty();
+    if (!isOfCall && (isSymbolicNumber(o) || !isConstantValue(o)))
+      e_.breakHere(kKind, std::string("random is given a ") + Py_TYPE(o)->tp_name + " that is not known before the graph runs");
+  }
+}
+
+/// What the method gives with a generator that nobody has: its type and sizes are those of every call.
+PyRef RandomDraws::sample(PyObject* method, const CallArguments& a, const char* kind) {
+  const PyRef generator = PyRef::steal(PyObject_CallNoArgs(torchObject(kind)));
+  if (!generator) return {};
+  std::vector<PyRef> plain;
+  std::vector<PyObject*> args = {generator.get()};
+  for (size_t i = 1; i < a.total(); ++i) {
+    plain.push_back(isSymbolicNumber(a.args[i]) ? PyRef::steal(PyLong_FromLongLong(e_.trace().shapes().hint(numberExpr(a.args[i]).a))) : PyRef::borrow(a.args[i]));
+    args.push_back(plain.back().get());
+  }
+  return PyRef::steal(PyObject_Vectorcall(method, args.data(), a.positional, a.kwNames));
+}
+
+/// How the program sees what is drawn.
+PyRef RandomDraws::resultOf(Call& call, PyObject* sample) {
+  using Gives = Draw::Gives;
+  int overflow = 0;
+  if (PyFloat_CheckExact(sample)) call.gives = Gives::Float;
+  else if (PyLong_CheckExact(sample) && (PyLong_AsLongLongAndOverflow(sample, &overflow), !overflow)) call.gives = Gives::Int;
+  else if (isArray(sample) || isNumpyScalar(Py_TYPE(sample))) call.gives = Gives::Array;
+  else e_.breakHere(kKind, std::string("random gives a ") + Py_TYPE(sample)->tp_name);
+  PyRef number;
+  {
+    const trace::NoTrace off;
+    number = call.gives == Gives::Float ? PyRef::steal(newTensorObject(at::scalar_tensor(0.5, at::kDouble)))
+             : call.gives == Gives::Int ? PyRef::steal(newTensorObject(at::scalar_tensor(2, at::kLong)))
+                                        : tensorOfNumpy(sample);
+  }
+  if (!number) e_.breakHere(kKind, std::string("random gives a ") + Py_TYPE(sample)->tp_name + " that has no tensor");
+  call.number = e_.sourceOf(e_.pin(number.get(), Why::Capture).get());
+  PyRef standIn = e_.inputDrawn(number.get(), call.number);
+  if (isArray(sample)) {
+    PyRef array = e_.arrays().ofTensor(standIn.get());
+    return array ? array : (e_.breakHere(kKind, "random gives an array"), PyRef());
+  }
+  const Place place = e_.place();
+  DeferredNumber read{.tensor = standIn, .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
+  if (call.gives == Gives::Array) {
+    static PyObject* const recipes = PyImport_ImportModule("fusebox._arrays");  // they name a function of it
+    if (!recipes) return {};
+    PyRef scalar = newArrayScalar(std::move(read));
+    return scalar ? scalar : (e_.breakHere(kKind, "random gives a number of numpy's"), PyRef());
+  }
+  e_.trace().dataSizes().readsNumbers = true;
+  return newDeferred(call.gives == Gives::Float ? &PyFloat_Type : &PyLong_Type, std::move(read));
+}
+
+PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
+  PyObject* generator = a.args[0];
+  const Generator* kind = kindOf(generator);
+  if (!kind) e_.breakHere(kKind, std::string("a generator of class ") + Py_TYPE(generator)->tp_name + " is asked");
+  if (e_.functions().isLate() || e_.trace().recorder().isBackward()) e_.breakHere(kKind, "random is asked in a backward pass");
+  // Such an operator may ask the generator too.
+  if (e_.calledPython()) e_.breakHere(kKind, "random is asked after an operator that is written in Python");
+  requirePlain(a, 1);
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> given(a.args.begin(), a.args.begin() + a.total());
+  if (!kind->isPython)  // sizes of arrays
+    for (PyObject*& o : given) keep.push_back(e_.plainNumber(o, "given to numpy's random")), o = keep.back().get();
+  const CallArguments known{given.data(), a.positional, a.kwNames};
+  PyRef like = sample(method, known, kind->fresh);
+  if (!like) {
+    PyErr_Clear();
+    e_.breakHere(kKind, "random raises");
+  }
+  if (const Source* source = e_.sourceOf(generator)) e_.guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(generator)));
+  Call call{.generator = PyRef::borrow(generator), .method = PyRef::borrow(method), .args = tupleOf(known.args, known.positional), .keywords = PyRef::steal(PyDict_New())};
+  for (size_t i = 0; i < known.keywords(); ++i) PyDict_SetItem(call.keywords.get(), known.keywordName(i), known.args[known.positional + i]);
+  for (const PyRef& made : {call.args, call.keywords}) e_.adopt(made.get());
+  e_.pin(method, Why::Process);
+  e_.ownToProcess("a generator of random numbers");
+  PyRef result = like.get() == Py_None ? none() : resultOf(call, like.get());
+  calls_.push_back(std::move(call));
+  return result;
+}
+
+PyRef RandomDraws::makeGenerator(PyObject* type, const CallArguments& a) {
+  requirePlain(a, 0);
+  if (a.keywords() > 0) e_.breakHere(kKind, "random.Random is given a keyword");
+  PyRef args = tupleOf(a.args, a.positional), made = PyRef::steal(PyObject_CallNoArgs(type));
+  if (!made) return {};
+  e_.adopt(args.get());
+  e_.adopt(made.get());
+  made_.push_back({made, std::move(args)});
+  return made;
+}
+
+PyObject* RandomDraws::argumentsOf(PyObject* generator) const {
+  const auto at = std::find_if(made_.begin(), made_.end(), [&](const Made& m) { return m.generator.get() == generator; });
+  return at == made_.end() ? nullptr : at->args.get();
+}
+
+std::string RandomDraws::nameOf(const Source* input) const {
+  const auto at = std::find_if(calls_.begin(), calls_.end(), [&](const Call& call) { return call.number == input; });
+  return at == calls_.end() ? input->str() : "random_value_" + std::to_string(at - calls_.begin());
+}
+
+std::vector<Draw> RandomDraws::finish(RecipeMaker& recipes) const {
+  std::vector<Draw> draws;
+  for (const Call& call : calls_) {
+    Draw draw{.generator = recipes.make(call.generator.get()), .gives = call.gives, .number = call.number};
+    draw.call = std::make_shared<Recipe>();
+    draw.call->kind = Recipe::Kind::Call;
+    draw.call->children = {recipes.make(call.method.get()), recipes.make(call.args.get()), recipes.make(call.keywords.get())};
+    draws.push_back(std::move(draw));
+  }
+  return draws;
+}
+
+}  // namespace fusebox::capture
