@@ -864,6 +864,8 @@ void finishEntry(Entry& entry, Segment segment) {
 bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* options, const char* why) {
   Place place = placeOf(code.code, point.offset);
   if (point.offset == 0) place.line = code.code->co_firstlineno;
+  // Frames that compilers run themselves are nobody's; so are those of a call that does not fit its graph and is run again, whose operators are heard.
+  const bool isTracing = std::string_view(why) == "tracing is active";
   if (code.refused != why) {
     code.refused = why;
     CaptureEvent e;
@@ -873,9 +875,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     e.line = place.line;
     e.what = why;
     addEvent(std::move(e));
-    // Frames that compilers run themselves are nobody's.
-    const std::string_view reason = why;
-    const bool isCompilers = reason == "tracing is active" || reason == "functionalisation is active";
+    const bool isCompilers = isTracing || std::string_view(why) == "functionalisation is active";
     const std::string told = place.function + " (" + place.file + ":" + std::to_string(place.line) + ")";
     if (Recorder* recorder = Recorder::active()) {
       recorder->frameStatus(frameRecord(code, point), "skipped", why);
@@ -884,7 +884,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     if (!options->fullgraph && !isCompilers) warnOnce(told + " is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
-  if (!options->fullgraph) return true;
+  if (!options->fullgraph || isTracing) return true;
   const std::string text = std::string(why) + "\n  at " + place.file + ":" + std::to_string(place.line) + " in " + place.function +
                            "\n  fullgraph=True asks for one graph without a break.";
   PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());

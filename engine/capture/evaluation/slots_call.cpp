@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/data_conditions.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -335,6 +336,13 @@ void Evaluation::throwIfBreak() {
   if (functionModes_->wasAsked()) [[unlikely]] functionModes_->refuse();
   std::optional<trace::BreakError> error = trace::takeLastBreak();
   if (!error && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError)) error = raisedBreak();
+  if (const auto fitting = std::exchange(trace_->dataSizes().fitting, std::nullopt); fitting && PyErr_Occurred()) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyRef kept[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
+    startOverWith(*this, *fitting);
+    PyErr_Restore(kept[0].release(), kept[1].release(), kept[2].release());
+  }
   if (!error) return;
   PyErr_Clear();
   breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());

@@ -142,13 +142,17 @@ def _is_within_operator():
 
 
 def _followed_or_as_it_is(function, settings):
-    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it."""
+    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it. Where a mode hears of every
+    operator (make_fx, torch.export), it would take what the functions read from outside for constants: PyTorch's own capture finds these."""
     compiled = _engine.compiled(function, settings, None)
 
     def call(*args, **kwargs):
         try:
             return compiled(*args, **kwargs)
         except GraphBreakError as why:
+            if torch._C._len_torch_dispatch_stack() > 0:
+                from torch._dynamo import eval_frame
+                return eval_frame.optimize(settings["function"].function, nopython=True, dynamic=settings["dynamic"])(function)(*args, **kwargs)
             once(f"an operator of higher order calls its functions as they are: {str(why).splitlines()[0]}")
             return function(*args, **kwargs)
 

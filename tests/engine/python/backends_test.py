@@ -893,6 +893,21 @@ def test_ints_that_were_none_and_one():
         same(f"a dimension, or a factor, {n}", compiled(a, n), program(a, n))
 
 
+def test_items_that_are_written_at_a_symbol():
+    def program(a, n):
+        a[n] = n * 2
+        a[:n, 1] += 1
+        return a
+
+    recorder = Recorder()
+    compiled = torch.compile(program, backend=recorder)
+    for n in (2, 3, 5, 7):
+        given, other = torch.zeros(9, 3), torch.zeros(9, 3)
+        same(f"place {n}", compiled(given, n), program(other, n))
+        same(f"the tensor itself, place {n}", given, other)
+    expect(len(recorder.graphs) == 2, f"a place that changes is a symbol: {len(recorder.graphs)} graphs")
+
+
 def test_operators_in_place_of_numbers():
     def total(values):
         made, product = 0, 2
