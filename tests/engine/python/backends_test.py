@@ -893,6 +893,37 @@ def test_ints_that_were_none_and_one():
         same(f"a dimension, or a factor, {n}", compiled(a, n), program(a, n))
 
 
+def test_functions_of_an_operator_return_containers():
+    """What one function gives is never taken for what the other gives."""
+    def first(given):
+        return {"made": [given["a"], (given["b"] + 1,)], "last": given["a"] * 2}
+
+    def second(given):
+        return {"made": [given["b"], (given["a"] - 1,)], "last": given["b"] * 3}
+
+    def other(given):
+        return {"last": given["b"] * 3, "made": [given["b"], (given["a"] - 1,)]}
+
+    def program(choice, given):
+        return torch.cond(choice, first, second, (given,))
+
+    a, b = x(), x() + 1
+    for backend in (Recorder(), "eager", "inductor"):
+        torch._dynamo.reset()
+        compiled = torch.compile(program, backend=backend)
+        for choice, function in ((True, first), (False, second)):
+            same(f"containers, {choice}", compiled(torch.tensor(choice), {"a": a, "b": b}), function({"a": a, "b": b}))
+    for choice, function in ((True, first), (False, second)):
+        same(f"called eagerly, {choice}", program(torch.tensor(choice), {"a": a, "b": b}), function({"a": a, "b": b}))
+    for choice, function in ((True, first), (False, other)):
+        try:
+            got = torch.compile(lambda c: torch.cond(c, first, other, ({"a": a, "b": b},)), backend=Recorder())(torch.tensor(choice))
+        except Exception:  # PyTorch refuses functions that return containers in another order
+            continue
+        for key, value in function({"a": a, "b": b}).items():
+            same(f"another order, {choice}, {key}", got[key], value)
+
+
 def test_items_that_are_written_at_a_symbol():
     def program(a, n):
         a[n] = n * 2
