@@ -434,6 +434,9 @@ class Reader {
     formFields(archive, form_);
     if (!archive.atEnd()) throw ArchiveError("there is more than that");
     readSources();
+    // While the set holds nothing that is checked: neither guards nor sizes, which are read of tensors that guards have seen to be some.
+    if (finding_) askLoggers();
+    findCode();
     set_->restore(form_.state);
     ShapeGuards& shapes = set_->shapes();
     shapes.symbols = std::move(symbols);
@@ -451,8 +454,6 @@ class Reader {
       if (pinned.origin >= shapes.origins.size() || !isRelation) throw ArchiveError("a symbol that is none");
       shapes.pinned.push_back(pinned);
     }
-    if (finding_) askLoggers();
-    findCode();
     for (GuardForm& guard : form_.guards) addGuard(guard);
     Segment segment;
     for (const int64_t input : form_.inputs) segment.graphInputs.push_back(needed(input));

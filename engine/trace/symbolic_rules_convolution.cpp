@@ -108,6 +108,16 @@ Shapes upsample(const Call& call) {
 /// upsampling backward (grad, output_size, input_size, ...)
 Shapes upsampleBackward(const Call& call) { return {{call.integers(2)}}; }
 
+/// max_unpool2d(self, indices, output_size), max_unpool3d
+template <size_t rank>
+Shapes maxUnpool(const Call& call) {
+  auto x = call.sizes(0);
+  const auto made = call.integers(2);
+  Call::want(x.size() > rank && made.size() == rank);
+  std::copy(made.begin(), made.end(), x.end() - static_cast<ptrdiff_t>(rank));
+  return {{x}};
+}
+
 /// im2col(self, kernel_size, dilation, padding, stride)
 Shapes im2col(const Call& call) {
   auto x = call.sizes(0);
@@ -240,6 +250,8 @@ const SymbolicTable& symbolicConvolutionRules() {
       {"aten::upsample_trilinear3d_backward", upsampleBackward},
       {"aten::_upsample_bilinear2d_aa_backward", upsampleBackward},
       {"aten::_upsample_bicubic2d_aa_backward", upsampleBackward},
+      {"aten::max_unpool2d", maxUnpool<2>},
+      {"aten::max_unpool3d", maxUnpool<3>},
       {"aten::im2col", im2col},
       {"aten::col2im", col2im},
       {"aten::grid_sampler_2d", gridSampler},

@@ -20,6 +20,28 @@ Shapes embedding(const Call& call) {
 /// embedding_dense_backward(grad_output, indices, num_weights, ...)
 Shapes embeddingBackward(const Call& call) { return {{{call.integer(2), call.sizes(0).back()}}}; }
 
+/// _embedding_bag(weight, indices, offsets, ..., include_last_offset, ...): the bags, which bag each index is in, how many each bag holds, and
+/// where the greatest were; what a mode does not need is empty, or has the sizes of another one.
+Shapes embeddingBag(const Call& call) {
+  const auto indices = call.sizes(1), offsets = call.sizes(2);
+  Call::want(indices.size() == 1 && offsets.size() == 1);
+  const SymExpr bags = offsets[0] - (call.value(static_cast<size_t>(call.position("include_last_offset"))).toBool() ? 1 : 0);
+  const Exprs made{bags, call.sizes(0).back()};
+  Shapes shapes{made};
+  for (size_t k = 1; k < 4; ++k) {
+    const auto found = call.result(k).sizes();
+    const SymExpr known[] = {0, k == 1 ? indices[0] : bags, k == 1 ? indices[0] : offsets[0]};
+    const auto* size = std::find_if(std::begin(known), std::end(known), [&](const SymExpr& e) { return found.size() == 1 && call.env().hint(e) == found[0]; });
+    Call::want(found.size() == 2 ? k == 3 : size != std::end(known));
+    shapes.emplace_back(found.size() == 2 ? made : Exprs{*size});
+  }
+  return shapes;
+}
+/// _embedding_bag_backward(grad, ..., num_weights, ...), _embedding_bag_dense_backward
+Shapes embeddingBagBackward(const Call& call) {
+  return {{{call.integer(static_cast<size_t>(call.position("num_weights"))), call.sizes(0).back()}}};
+}
+
 /// index_select(self, dim, index)
 Shapes indexSelect(const Call& call) {
   auto x = call.sizes(0), index = call.sizes(2);
@@ -29,6 +51,9 @@ Shapes indexSelect(const Call& call) {
 }
 /// index_select_backward(grad, self_sizes, dim, index)
 Shapes sizesAt1(const Call& call) { return {{call.integers(1)}}; }
+
+/// masked_scatter_backward(grad, mask, sizes)
+Shapes sizesAt2(const Call& call) { return {{call.integers(2)}}; }
 
 /// gather(self, dim, index): the index's sizes, each but along `dim` within self's.
 Shapes gather(const Call& call) {
@@ -180,6 +205,11 @@ const SymbolicTable& symbolicIndexingRules() {
   static const SymbolicTable table{
       {"aten::embedding", embedding},
       {"aten::embedding_dense_backward", embeddingBackward},
+      {"aten::_embedding_bag", embeddingBag},
+      {"aten::_embedding_bag_forward_only", embeddingBag},
+      {"aten::_embedding_bag_backward", embeddingBagBackward},
+      {"aten::_embedding_bag_dense_backward", embeddingBagBackward},
+      {"aten::_embedding_bag_per_sample_weights_backward", symbolic::like<2>},
       {"aten::index_select", indexSelect},
       {"aten::index_select_backward", sizesAt1},
       {"aten::gather", gather},
@@ -202,6 +232,7 @@ const SymbolicTable& symbolicIndexingRules() {
       {"aten::take", take},
       {"aten::put", put},
       {"aten::masked_scatter", maskedScatter},
+      {"aten::masked_scatter_backward", sizesAt2},
       {"aten::nll_loss_forward", nllForward},
       {"aten::nll_loss_backward", second},
       {"aten::nll_loss2d_forward", nll2dForward},

@@ -62,6 +62,104 @@ Shapes linear(const Call& call) {
 
 Shapes triangle(const Call& call) { return symbolic::sameAs(call, 0); }
 
+/// Factorisations of square matrices: like the matrices, and a number for each.
+Shapes squareMatrices(const Call& call) {
+  auto sizes = call.sizes(0);
+  Call::want(sizes.size() >= 2 && call.equal(sizes[sizes.size() - 1], sizes[sizes.size() - 2]));
+  Shapes made;
+  for (size_t k = 0; k < call.results(); ++k) {
+    const auto rank = static_cast<size_t>(call.result(k).dim());
+    Call::want(rank == sizes.size() || rank + 1 == sizes.size() || rank + 2 == sizes.size());
+    made.emplace_back(Exprs(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(rank)));
+  }
+  return made;
+}
+
+/// Whether all but the last two sizes agree.
+bool sameBatch(const Call& call, const Exprs& a, const Exprs& b) {
+  if (a.size() < 2 || a.size() != b.size()) return false;
+  for (size_t d = 0; d + 2 < a.size(); ++d)
+    if (!call.equal(a[d], b[d])) return false;
+  return true;
+}
+
+/// The sizes with other last ones.
+Exprs withMatrix(Exprs sizes, std::initializer_list<SymExpr> last) {
+  sizes.resize(sizes.size() - 2);
+  sizes.insert(sizes.end(), last);
+  return sizes;
+}
+
+struct Matrices {
+  Exprs sizes;
+  SymExpr rows, columns, least;  ///< which of the first two is the least is decided
+};
+Matrices matrices(const Call& call) {
+  Matrices made{call.sizes(0), 0, 0, 0};
+  Call::want(made.sizes.size() >= 2);
+  made.rows = made.sizes[made.sizes.size() - 2];
+  made.columns = made.sizes.back();
+  made.least = call.lessEqual(made.rows, made.columns) ? made.rows : made.columns;
+  return made;
+}
+
+/// linalg_qr(A, mode)
+Shapes qr(const Call& call) {
+  const Matrices a = matrices(call);
+  const std::string_view mode = call.value(1).toStringView();
+  Call::want(mode == "reduced" || mode == "complete");
+  const SymExpr inner = mode == "reduced" ? a.least : a.rows;
+  return {withMatrix(a.sizes, {a.rows, inner}), withMatrix(a.sizes, {inner, a.columns})};
+}
+
+/// _linalg_svd(A, full_matrices, compute_uv)
+Shapes svd(const Call& call) {
+  const Matrices a = matrices(call);
+  const bool full = call.flag(1);
+  if (!call.flag(2)) return {Exprs{0}, withMatrix(a.sizes, {a.least}), Exprs{0}};
+  return {withMatrix(a.sizes, {a.rows, full ? a.rows : a.least}), withMatrix(a.sizes, {a.least}), withMatrix(a.sizes, {full ? a.columns : a.least, a.columns})};
+}
+
+/// linalg_lu_factor_ex(A): the factors in one, the pivots, and a number for each matrix
+Shapes luFactors(const Call& call) {
+  const Matrices a = matrices(call);
+  return {a.sizes, withMatrix(a.sizes, {a.least}), withMatrix(a.sizes, {})};
+}
+
+/// linalg_lu(A)
+Shapes lu(const Call& call) {
+  const Matrices a = matrices(call);
+  return {withMatrix(a.sizes, {a.rows, a.rows}), withMatrix(a.sizes, {a.rows, a.least}), withMatrix(a.sizes, {a.least, a.columns})};
+}
+
+/// _linalg_solve_ex(A, B, left): B may be a vector for each matrix.
+Shapes solved(const Call& call) {
+  const auto a = call.sizes(0), b = call.sizes(1);
+  Call::want(a.size() >= 2 && call.equal(a.back(), a[a.size() - 2]));
+  if (b.size() + 1 == a.size()) {
+    for (size_t d = 0; d < b.size(); ++d) Call::want(call.equal(a[d], b[d]));
+  } else {
+    Call::want(sameBatch(call, a, b) && call.equal(a.back(), call.flag(2) ? b[b.size() - 2] : b.back()));
+  }
+  return {b, a, withMatrix(a, {a.back()}), withMatrix(a, {})};
+}
+
+/// linalg_solve_triangular(A, B), linalg_ldl_solve(LD, pivots, B), _cholesky_solve_helper(B, A), triangular_solve(B, A): like B
+template <size_t unknown, size_t factor>
+Shapes solvedTriangles(const Call& call) {
+  const auto a = call.sizes(factor), b = call.sizes(unknown);
+  Call::want(sameBatch(call, a, b) && call.equal(a.back(), a[a.size() - 2]));
+  return call.results() == 2 ? Shapes{b, a} : Shapes{b};
+}
+
+/// lu_unpack(LU, pivots, unpack_data, unpack_pivots): what is not asked for is empty.
+Shapes unpackedFactors(const Call& call) {
+  Shapes made = lu(call);
+  for (size_t k = 0; k < made.size(); ++k)
+    if (!call.flag(k == 0 ? 3 : 2)) made[k] = Exprs{0};
+  return made;
+}
+
 }  // namespace
 
 const SymbolicTable& symbolicMatrixRules() {
@@ -82,6 +180,27 @@ const SymbolicTable& symbolicMatrixRules() {
       {"aten::linear", linear},
       {"aten::tril", triangle},
       {"aten::triu", triangle},
+      {"aten::linalg_cholesky_ex", squareMatrices},
+      {"aten::cholesky", squareMatrices},
+      {"aten::cholesky_inverse", squareMatrices},
+      {"aten::linalg_inv_ex", squareMatrices},
+      {"aten::_linalg_eigh", squareMatrices},
+      {"aten::linalg_eig", squareMatrices},
+      {"aten::_linalg_eigvals", squareMatrices},
+      {"aten::_linalg_det", squareMatrices},
+      {"aten::_linalg_slogdet", squareMatrices},
+      {"aten::linalg_ldl_factor_ex", squareMatrices},
+      {"aten::linalg_lu_factor_ex", luFactors},
+      {"aten::linalg_lu", lu},
+      {"aten::linalg_qr", qr},
+      {"aten::_linalg_svd", svd},
+      {"aten::_linalg_solve_ex", solved},
+      {"aten::linalg_solve_triangular", solvedTriangles<1, 0>},
+      {"aten::triangular_solve", solvedTriangles<0, 1>},
+      {"aten::_cholesky_solve_helper", solvedTriangles<0, 1>},
+      {"aten::linalg_ldl_solve", solvedTriangles<2, 0>},
+      {"aten::linalg_lu_solve", solvedTriangles<2, 0>},
+      {"aten::lu_unpack", unpackedFactors},
   };
   return table;
 }

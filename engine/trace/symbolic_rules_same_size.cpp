@@ -106,17 +106,21 @@ Shapes multinomial(const Call& call) {
   return {{sizes}};
 }
 
-/// Factorisations of square matrices: like the matrices, and a number for each.
-Shapes squareMatrices(const Call& call) {
-  auto sizes = call.sizes(0);
-  Call::want(sizes.size() >= 2 && call.equal(sizes[sizes.size() - 1], sizes[sizes.size() - 2]));
-  Shapes made;
-  for (size_t k = 0; k < call.results(); ++k) {
-    const auto rank = static_cast<size_t>(call.result(k).dim());
-    Call::want(rank == sizes.size() || rank + 1 == sizes.size() || rank + 2 == sizes.size());
-    made.emplace_back(Exprs(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(rank)));
-  }
-  return made;
+/// dist(self, other, p): one number of two tensors that are broadcast together
+Shapes total(const Call& call) {
+  symbolic::pointwise(call);
+  return {Exprs()};
+}
+
+/// multi_margin_loss(self, target, p, margin, weight, reduction): one number for each row, or for all.
+Shapes multiMarginLoss(const Call& call) { return {call.result(0).dim() == 0 ? ResultShape(Exprs()) : ResultShape(call.sizes(1))}; }
+
+/// multilabel_margin_loss_forward(self, target, reduction): the loss of each row, or of all, and which classes are targets
+Shapes multilabelMarginLoss(const Call& call) {
+  const auto targets = call.sizes(1);
+  Call::want(!targets.empty());
+  const Exprs rows(targets.begin(), targets.end() - 1);
+  return {call.result(0).dim() == 0 ? ResultShape(Exprs()) : ResultShape(rows), ResultShape(targets)};
 }
 
 /// No result that is a tensor of symbolic size.
@@ -164,6 +168,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::relu", like<0>},
         {"aten::angle", like<0>},
         {"aten::diag_embed", diagEmbed},
+        {"aten::dist", total},
         {"aten::mse_loss", loss<2>},
         {"aten::smooth_l1_loss", loss<2>},
         {"aten::huber_loss", loss<2>},
@@ -175,6 +180,13 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::smooth_l1_loss_backward", like<1>},
         {"aten::huber_loss_backward", like<1>},
         {"aten::soft_margin_loss_backward", like<1>},
+        {"aten::multi_margin_loss_backward", like<1>},
+        {"aten::multilabel_margin_loss_backward", like<1>},
+        {"aten::multi_margin_loss", multiMarginLoss},
+        {"aten::multilabel_margin_loss_forward", multilabelMarginLoss},
+        {"aten::linalg_matrix_exp", like<0>},
+        {"aten::renorm", like<0>},
+        {"aten::linalg_cross", symbolic::pointwise},
         {"aten::glu", glu},
         {"aten::glu_backward", like<1>},
         {"aten::_prelu_kernel_backward", gradientsOfTwo},
@@ -189,16 +201,11 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::_fft_c2r", fftToReal},
         {"aten::_fft_c2c", like<0>},
         {"aten::multinomial", multinomial},
-        {"aten::linalg_cholesky_ex", squareMatrices},
-        {"aten::linalg_inv_ex", squareMatrices},
-        {"aten::_linalg_eigh", squareMatrices},
-        {"aten::_linalg_det", squareMatrices},
-        {"aten::_linalg_slogdet", squareMatrices},
-        {"aten::linalg_lu_factor_ex", squareMatrices},
         {"aten::channel_shuffle", like<0>},
         {"aten::native_channel_shuffle", like<0>},
         {"aten::_transformer_encoder_layer_fwd", like<0>},
         {"aten::_assert_async.msg", nothing},
+        {"aten::_linalg_check_errors", nothing},
     };
     // Pointwise without the tag.
     for (auto* name : {"elu_backward", "hardtanh_backward", "hardshrink_backward", "softshrink_backward", "softplus_backward", "hardsigmoid_backward",

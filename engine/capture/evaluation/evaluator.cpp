@@ -18,6 +18,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/specialise_watch.h"
 #include "engine/record/recorder.h"
 #include "engine/trace/transform_levels.h"
@@ -153,10 +154,28 @@ bool mayBreak(Op op) {
   }
 }
 
-/// Whether an operator reaches what its operand's own sizes and strides do not cover: it counts from the storage's start, and ends at its end.
+/// Whether the value lies in memory of its own, which a call of this graph has made: where nothing but views leads to an input.
+bool isMadeInside(const graph::Graph& graph, graph::ValueRef value) {
+  while (graph.node(value.node).kind == graph::NodeKind::Call) {
+    const graph::Node& node = graph.node(value.node);
+    const graph::OperatorFacts& facts = graph::factsOf(node);
+    const bool mayShare = facts.view || facts.writes || facts.foreign || facts.python || facts.dropoutAt >= 0;
+    if (!mayShare) return true;
+    std::optional<graph::ValueRef> first;
+    graph::Graph::forEachValue(node.args, [&](graph::ValueRef argument) { first = first.value_or(argument); });
+    if (!first || facts.foreign || facts.python) return false;
+    value = *first;
+  }
+  return false;
+}
+
+/// Whether an operator reaches what an input's own sizes and strides do not cover: it counts from the storage's start, and ends at its end.
 bool stridesOverStorage(const trace::TraceContext& trace) {
-  for (const graph::Node& node : trace.graph().nodes())
-    if (node.op.find("as_strided") != std::string::npos) return true;
+  for (const graph::Node& node : trace.graph().nodes()) {
+    if (node.op.find("as_strided") == std::string::npos) continue;
+    const auto* base = node.args.empty() ? nullptr : std::get_if<graph::ValueRef>(&node.args.front().value);
+    if (!base || !isMadeInside(trace.graph(), *base)) return true;
+  }
   return false;
 }
 

@@ -205,6 +205,19 @@ def main(compile):
         self.assert_not_taken(self.program(marked), "marked in another way")
         self.assert_taken(self.program(marked))
 
+    def test_a_number_where_a_tensor_of_any_size_was(self):
+        text = """
+import torch
+def twice(x):
+    return x * 2
+def f(x, function):
+    return function(x) + 1
+def main(compile):
+    return [compile(f, dynamic=True)(VALUE, twice)]
+"""
+        self.assertEqual(self.program("import torch\nVALUE = torch.ones(5)\n" + text)["captures_kept"], 1)
+        self.assertEqual(self.program("VALUE = 3\n" + text)["captures_recalled"], 0)
+
     def test_what_only_a_process_has_is_said(self):
         text = MODEL.replace("def inputs():", "def local():\n    class Local(Net):\n        pass\n    return Local()\n\ndef inputs():").replace("net = Net()", "net, other = local(), local()")
         found = self.program(text)

@@ -329,6 +329,15 @@ def test_strides_of_results():
     expect(f.entries() < 4, f"{f.entries()} entries")
 
 
+def test_memory_made_inside_is_no_input():
+    """Pooling to one pixel strides over what it computed: that looks at nobody's storage."""
+    pooled = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).to(memory_format=torch.channels_last)
+    f = Compiled(lambda x: pooled(x) * 2)
+    for n in (8, 6, 4, 2, 9):
+        f(torch.randn(n, 3, 7, 7).to(memory_format=torch.channels_last))
+    expect(f.entries() == 2, f"{f.entries()} entries for 5 batches")
+
+
 def test_ints():
     f = Compiled(lambda x, n: x * n)
     for n in (3, 5, 7, 2**40, -4):

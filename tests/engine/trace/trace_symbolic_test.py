@@ -129,6 +129,7 @@ def mask(*shape):
     return {"shape": shape, "make": lambda values: torch.ones([values.get(n, n) for n in shape], dtype=torch.bool)}
 
 
+BAGS = torch.rand(8, 4)
 W, W2, V = torch.rand(8, 8), torch.rand(16, 8), torch.rand(8)
 C1, C2, CT = torch.rand(6, 3, 3, 3), torch.rand(6, 1, 3, 3), torch.rand(3, 4, 2, 2)
 E = torch.rand(50, 8, requires_grad=True)
@@ -203,6 +204,13 @@ CASES = {
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.repeat(1, 4, 1, 1), 2), [XI]),
     "grid_sample": (lambda x, g: F.grid_sample(x, g), [XI, ("b", "s", "s", 2)]),
     "fold": (lambda x: F.unfold(x, 3, padding=1), [XI]),
+    "embedding_bag": (lambda i: (F.embedding_bag(i, BAGS), F.embedding_bag(i, BAGS, mode="max"), F.embedding_bag(i.view(-1), BAGS, torch.arange(i.shape[0]) * i.shape[1], mode="sum")),
+                      [ids("b", "s")]),
+    "factorisations": (lambda x, b: (torch.linalg.solve(x, b), torch.linalg.qr(x)[1], torch.linalg.svdvals(x), torch.linalg.lu_factor(x)[0], torch.linalg.solve_triangular(x, b, upper=True),
+                                     torch.linalg.inv(x), torch.linalg.eigvals(x).real), [("b", "s", "s"), ("b", "s", 3)], False),
+    "margins": (lambda x, i: (F.multi_margin_loss(x.view(-1, 8), i.view(-1)), F.multi_margin_loss(x.view(-1, 8), i.view(-1), reduction="none")), [X, ids("b", "s")]),
+    "unpooled": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2), [("b", 3, "t", "t")]),
+    "distance": (lambda x: torch.dist(x, x + 1), [X]),
     "one_hot": (lambda i: (i.unsqueeze(-1) == torch.arange(8)).float(), [ids("b", "s")]),
     "rotary": (lambda x: rotary(x), [("b", 2, "s", 8)]),
     "mean_by_size": (lambda x: (x.sum(1) / x.shape[1], x.sum() / x.numel(), x * (1.0 / x.shape[-1])), [X]),
@@ -218,6 +226,7 @@ CASES = {
 }
 #: Cases that draw random numbers, or memory that nobody filled.
 RANDOM = {"dropout", "attention", "mlp", "batch_norm", "conv_net"}
+
 #: Cases that cannot but specialise, with the operators that do.
 SPECIALISED = {"scans": "cumprod_backward reads sizes"}
 
