@@ -443,6 +443,7 @@ void EntryMaker::recordGuards(Entry& entry) {
 }
 
 constexpr const char* kSkipped = "the backend asks for the frame to be left to Python";
+constexpr const char* kAsks = "the backend asks more of its sizes";  ///< which it says when the place is captured again
 
 /// Hands the graph to a backend in Python, which may run any code.
 void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e) {
@@ -564,7 +565,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     return nullptr;
   }
   if (segment.torchGraph) compileByFunction(segment, *entry, e);
-  if (e.kind == CaptureEvent::Kind::Failed && segment.torchGraph && !PyErr_Occurred() && e.detail != kSkipped && refuseSymbols(e.detail)) {
+  if (e.kind == CaptureEvent::Kind::Failed && segment.torchGraph && !PyErr_Occurred() && e.detail != kSkipped && (e.detail == kAsks || refuseSymbols(e.detail))) {
     constantsInstead_ = true;
     return nullptr;
   }

@@ -809,11 +809,13 @@ def test_sizes_are_symbols():
     # What the backend itself asks of sizes holds for all of them, or they are constants.
     from torch._dynamo.backends.common import aot_autograd
     fusebox.reset()
-    asks = aot_autograd(fw_compiler=lambda gm, given: gm.forward if given[-1].shape[0] % 4 else (lambda *values: [values[-1] * 0 + 7]))
+    made = []
+    asks = aot_autograd(fw_compiler=lambda gm, given: made.append(gm) or gm.forward if given[-1].shape[0] % 4 else (lambda *values: [values[-1] * 0 + 7]))
     compiled = torch.compile(lambda a: a * 2, backend=asks, dynamic=True)
-    for n in (3, 5, 6, 8, 9):
+    for n in (3, 5, 6, 8, 9, 12, 13):
         a = torch.randn(n)
         same(f"a backend that asks, {n}", compiled(a), torch.full((n,), 7.0) if n % 4 == 0 else a * 2)
+    expect(len(made) == 1, f"what it asks is guarded: {len(made)} graphs for sizes that are no multiples of four")
 
 
 def test_data_in_graphs():
