@@ -47,6 +47,7 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
                         e_.place(), {}}, origin ? origin->birth : -1};
+  if (Py_TYPE(object) != tensorType() && isPlainTensorClass(Py_TYPE(object))) return parameter(object);
   RecipePtr recipe = node(Recipe::Kind::GraphOutput, object);
   recipe->index = static_cast<int64_t>(outputs_.size());
   outputs_.push_back(value);
@@ -60,6 +61,29 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
     dictionary(*recipe, attributes.get());
   }
   if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  return recipe;
+}
+
+/// A parameter that the program has made: of the tensor that it shares its memory with, a leaf.
+RecipePtr RecipeMaker::parameter(PyObject* object) {
+  static PyObject* const maker = torchObject("torch.Tensor._make_subclass");
+  const at::Tensor& value = tensorOf(object);
+  const bool wantsGradient = value.requires_grad();
+  if (wantsGradient) value.set_requires_grad(false);  // the graph gives its data
+  RecipePtr recipe = node(Recipe::Kind::Parameterised, object);
+  const auto data = std::make_shared<Recipe>(), args = std::make_shared<Recipe>(), made = std::make_shared<Recipe>();
+  data->kind = Recipe::Kind::GraphOutput;
+  data->index = static_cast<int64_t>(outputs_.size());
+  outputs_.push_back(value);
+  args->kind = Recipe::Kind::Tuple;
+  args->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), data, constant(wantsGradient ? Py_True : Py_False)};
+  made->kind = Recipe::Kind::Call;
+  made->children = {constant(maker), args, constant(Py_None)};
+  recipe->base = made;
+  recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
+  PyErr_Clear();
+  if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) dictionary(*recipe, attributes.get());
   return recipe;
 }
 
