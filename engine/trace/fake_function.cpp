@@ -58,13 +58,17 @@ class FakeCall {
     if (returns.size() == 1) results.push_back(torch::jit::toIValue(made, returns[0].type()));
     else
       for (size_t i = 0; i < returns.size(); ++i) results.push_back(torch::jit::toIValue(py::object(made[py::int_(i)]), returns[i].type()));
-    for (IValue& result : results)
-      mapTensors(result, [](const at::Tensor& t) {
-        if (!functional::isFunctionalTensor(t)) return t;
-        functional::sync(t);
-        return functional::from_functional_tensor(t);
-      });
-    return results;
+    return unwrapped(std::move(results));
+  }
+
+  /// The same by the operator's own kernel for tensors without data.
+  std::vector<IValue> runKernel(c10::ArrayRef<IValue> args) {
+    torch::jit::Stack stack(args.begin(), args.end());
+    for (IValue& given : stack) mapTensors(given, [&](const at::Tensor& t) { return standIn(t); });
+    const TraceContext::Active active(inner_);
+    const at::AutoGradMode noGradient(false);
+    op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+    return unwrapped(std::move(stack));
   }
 
   /// Where the sizes that were asked for are read.
@@ -89,6 +93,16 @@ class FakeCall {
   }
 
  private:
+  static std::vector<IValue> unwrapped(std::vector<IValue> results) {
+    for (IValue& result : results)
+      mapTensors(result, [](const at::Tensor& t) {
+        if (!functional::isFunctionalTensor(t)) return t;
+        functional::sync(t);
+        return functional::from_functional_tensor(t);
+      });
+    return results;
+  }
+
   at::Tensor standIn(const at::Tensor& t) {
     if (t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
     at::Tensor& known = known_[t.unsafeGetTensorImpl()];
@@ -134,17 +148,19 @@ py::object functionOf(const OperatorFacts& facts) {
 }  // namespace
 
 bool recordByFakeFunction(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::Device device, TraceContext& context, torch::jit::Stack* stack) {
-  if (!facts.foreign || !facts.hasPythonMeta || facts.writes || facts.view) return false;
+  if (!facts.foreign || facts.writes || facts.view) return false;
   const size_t arity = op.schema().arguments().size();
   const std::vector<IValue> args(stack->end() - static_cast<int64_t>(arity), stack->end());
+  const bool symbolic = anySymbolic(args);
+  if (!facts.hasPythonMeta && !(symbolic && facts.shape().route == OperatorFacts::Route::HiddenMeta)) return false;
   FakeCall call(op, facts, context);
   std::vector<IValue> described;
   {
     const py::gil_scoped_acquire gil;
     try {
-      const py::object function = functionOf(facts);
-      if (function.is_none()) return false;
-      described = call.run(function, args);
+      const py::object function = facts.hasPythonMeta ? functionOf(facts) : py::none();
+      if (function.is_none() && !symbolic) return false;
+      described = function.is_none() ? call.runKernel(args) : call.run(function, args);
     } catch (const py::error_already_set&) {
       // The function's own error, or a break in the middle of it: then plain meta tensors may do.
       if (call.hasAsked() || !takeLastBreak()) throw;

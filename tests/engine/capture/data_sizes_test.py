@@ -108,5 +108,22 @@ def test_operators_keep_symbols():
         expect("rows are padded" in str(error), str(error))
 
 
+LIBRARY = torch.library.Library("fusebox_sizes", "FRAGMENT")
+LIBRARY.define("halves(Tensor x) -> (Tensor, Tensor)")
+LIBRARY.impl("halves", lambda x: (x[: x.shape[0] // 2] * 1, x[x.shape[0] // 2:] * 1), "CPU")
+LIBRARY.impl("halves", lambda x: (x.new_empty(x.shape[0] // 2, *x.shape[1:]), x.new_empty(x.shape[0] - x.shape[0] // 2, *x.shape[1:])), "Meta")
+
+
+def test_kernels_without_data_keep_symbols():
+    def program(x):
+        first, second = torch.ops.fusebox_sizes.halves(x)
+        return first.sum(0) - second.sum(0), first.shape[0]
+
+    f = Whole(program, dynamic=True)
+    for n in (8, 9, 15, 21):
+        f(torch.randn(n, 3))
+    expect(f.since("recompiles") == 0, f"{f.since('recompiles')} recompiles")
+
+
 if __name__ == "__main__":
     run(globals())
