@@ -45,13 +45,12 @@ class FakeCall {
       if (argument.kwarg_only()) keywords[py::str(argument.name())] = torch::jit::toPyObject(std::move(given));
       else positional.append(torch::jit::toPyObject(std::move(given)));
     }
-    static PyObject* const call = py::object(py::module_::import("fusebox._fake_functions").attr("call")).release().ptr();
     const py::cpp_function newSize([this](int64_t least, std::optional<int64_t> most) { return size(least, most); });
     py::object made;
     {
       const TraceContext::Active active(inner_);
       const at::AutoGradMode noGradient(false);
-      made = py::reinterpret_borrow<py::object>(call)(function, positional, keywords, newSize);
+      made = py::module_::import("fusebox._fake_functions").attr("call")(function, positional, keywords, newSize);
     }
     const auto& returns = op_.schema().returns();
     std::vector<IValue> results;
@@ -141,8 +140,7 @@ class FakeCall {
 
 /// The function of Python, or none.
 py::object functionOf(const OperatorFacts& facts) {
-  static PyObject* const find = py::object(py::module_::import("fusebox._fake_functions").attr("of")).release().ptr();
-  return py::reinterpret_borrow<py::object>(find)(facts.name);
+  return py::module_::import("fusebox._fake_functions").attr("of")(facts.name);
 }
 
 }  // namespace
