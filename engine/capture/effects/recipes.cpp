@@ -44,6 +44,7 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   if (origin && origin->source) return fromSource(origin->source);
   if (e_.isNumber(object)) e_.refuseNumber("kept by the program");
   const at::Tensor& value = tensorOf(object);
+  if (RecipePtr made = withoutData(object)) return made;
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
                         e_.place(), {}}, origin ? origin->birth : -1};
@@ -61,6 +62,29 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
     dictionary(*recipe, attributes.get());
   }
   if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  return recipe;
+}
+
+/// A tensor of the meta device, of which there is nothing but what it looks like. Null: it is none, or shares its storage.
+RecipePtr RecipeMaker::withoutData(PyObject* object) {
+  static PyObject* const maker = torchObject("torch.empty_strided");
+  const at::Tensor& value = tensorOf(object);
+  const bool isPlain = value.is_meta() && !trace::isTraceTensor(value) && Py_TYPE(object) == tensorType() && value.layout() == at::kStrided;
+  if (!isPlain || value.requires_grad() || value.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || value.storage_offset() != 0) return nullptr;
+  if (value.storage().use_count() > 1 || at::detail::computeStorageNbytes(value.sizes(), value.strides(), value.element_size()) != value.storage().nbytes()) return nullptr;
+  const auto rowOf = [](c10::IntArrayRef numbers) {
+    PyRef made = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+    for (size_t i = 0; i < numbers.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(numbers[i]));
+    return made;
+  };
+  PyRef keywords = PyRef::steal(PyDict_New()), dtype = PyRef::steal(PyObject_GetAttrString(object, "dtype")), device = PyRef::steal(PyUnicode_FromString("meta"));
+  PyDict_SetItemString(keywords.get(), "dtype", dtype.get());
+  PyDict_SetItemString(keywords.get(), "device", device.get());
+  const auto args = std::make_shared<Recipe>();
+  args->kind = Recipe::Kind::Tuple;
+  args->children = {constant(rowOf(value.sizes()).get()), constant(rowOf(value.strides()).get())};
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  recipe->children = {constant(maker), args, constant(keywords.get())};
   return recipe;
 }
 

@@ -28,6 +28,7 @@ class RecipeMaker {
   RecipePtr tensor(PyObject* object);
   RecipePtr wrapper(PyObject* object);
   RecipePtr parameter(PyObject* object);
+  RecipePtr withoutData(PyObject* object);
   RecipePtr number(PyObject* object);
   RecipePtr deferred(PyObject* object);
   RecipePtr array(PyObject* object);

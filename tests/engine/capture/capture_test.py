@@ -1057,6 +1057,28 @@ def test_overloads_that_nobody_named_before():
     expect(fusebox.compile(lambda: hasattr(ops.scaled, "thrice"), fullgraph=True)() is False, "an overload that is not there")
 
 
+def test_tensors_without_data():
+    def program(x):
+        plan = torch.empty((4, x.shape[0], 2), dtype=torch.float16, device="meta").transpose(0, 1)
+        return plan.sin() + 1, x * plan.shape[0], torch.empty_like(plan)
+
+    for _ in range(2):
+        made, scaled, alike = fusebox.compile(program, fullgraph=True)(torch.ones(3))
+        expected = program(torch.ones(3))
+        for a, b in ((made, expected[0]), (alike, expected[2])):
+            expect(a.device.type == "meta" and (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype), f"{a.shape} {a.stride()}")
+        torch.testing.assert_close(scaled, expected[1])
+    same = fusebox.compile(lambda: [torch.empty(2, device="meta")] * 2, fullgraph=True)()
+    expect(same[0] is same[1], "one tensor is one")
+
+    def views():
+        plan = torch.empty(6, device="meta")
+        return plan, plan.view(2, 3)
+
+    plan, rows = fusebox.compile(views)()
+    expect(plan.untyped_storage()._cdata == rows.untyped_storage()._cdata, "views share what there is of memory")
+
+
 class Reweighted(nn.Module):
     """Makes its weights parameters in each call."""
 
