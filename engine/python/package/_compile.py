@@ -142,22 +142,18 @@ def _is_within_operator():
 
 
 def _followed_here_or_there(function, settings):
-    """What cannot be captured here, above all under modes and transforms that hear of every operator (make_fx, torch.export, vmap), PyTorch's own
-    capture is given: the operator wants graphs whose inputs are all that its functions read. Without these it also works on functions of Python,
-    which it then calls."""
+    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it. Under modes and transforms that hear
+    of every operator (make_fx, torch.export, vmap) it needs graphs whose inputs are all that its functions read: PyTorch's own capture makes them."""
     compiled = _engine.compiled(function, settings, None)
 
     def call(*args, **kwargs):
         try:
             return compiled(*args, **kwargs)
         except GraphBreakError as why:
-            from torch._dynamo import eval_frame, exc
-            backend = torch._TorchCompileWrapper(settings["function"].function, None, None, settings["dynamic"])  # as torch.compile hands it on
-            try:
+            if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
+                from torch._dynamo import eval_frame
+                backend = torch._TorchCompileWrapper(settings["function"].function, None, None, settings["dynamic"])  # as torch.compile hands it on
                 return eval_frame.optimize(backend, nopython=True, dynamic=settings["dynamic"])(function)(*args, **kwargs)
-            except exc.TorchDynamoException:
-                if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
-                    raise
             once(f"an operator of higher order calls its functions as they are: {str(why).splitlines()[0]}")
             return function(*args, **kwargs)
 
