@@ -11,6 +11,7 @@
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
+#include "engine/trace/few_elements.h"
 #include "engine/trace/functional_form.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
@@ -346,6 +347,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (carryOutWrite(facts, op, args, stack)) return;
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
+  refuseFewElements(facts, args);
   checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);

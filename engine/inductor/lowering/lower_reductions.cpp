@@ -183,9 +183,6 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
   const LazyTensor x = lowering.tensor(args, 0);
   Reach reach = reachOf(args, x, dimsAt);
   if (!graph::isFloatingPoint(x.dtype())) throw NotLowered("variance of integers");
-  const SymExpr counted = graph::product(x.sizes) == SymExpr(0) ? SymExpr(0) : reach.count;  // as eager counts
-  if (wide && counted.isConstant() && static_cast<double>(counted.constant()) <= correction)
-    throw NotLowered("eager warns of a variance of no more elements than its correction");
   const DType narrow = computeType(x.dtype());
   const DType type = wide && node.outputs[0].tensor.device.kind == graph::DeviceKind::Cpu ? DType::Float64 : narrow;
   auto element = [x, type](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{Val{&b, x.load(b, i)}.to(type).id, -1, -1}; };
