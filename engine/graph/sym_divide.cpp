@@ -70,6 +70,26 @@ Split splitByTerm(const SymExpr& e, const SymExpr& b) {
   return {fromTerms(std::move(quotient)), fromTerms(std::move(rest))};
 }
 
+/// The same for a sum b: takes out each q*b all of whose terms stand in `e`.
+Split splitBySum(const SymExpr& e, const SymExpr& b) {
+  const Term& leading = *std::max_element(b.terms().begin(), b.terms().end(), [](const Term& x, const Term& y) { return x.factors.size() < y.factors.size(); });
+  Split split{0, e};
+  for (const SymExpr lead = fromTerms({leading});;) {
+    bool found = false;
+    const SymExpr candidates = splitByTerm(split.rest, lead).quotient;
+    for (const Term& t : candidates.terms()) {
+      const SymExpr q = fromTerms({t}), product = q * b, rest = split.rest - product;
+      if (rest.terms().size() + product.terms().size() != split.rest.terms().size()) continue;
+      split = {split.quotient + q, rest};
+      found = true;
+      break;
+    }
+    if (!found) return split;
+  }
+}
+
+Split splitBy(const SymExpr& e, const SymExpr& b) { return b.terms().size() == 1 ? splitByTerm(e, b) : splitBySum(e, b); }
+
 bool within(const SymExpr& e, const SymExpr& low, const SymExpr& high) { return isNeverNegative(e - low) && isNeverNegative(high - e); }
 
 SymExpr floorDivConstant(const SymExpr& a, int64_t c) {
@@ -138,8 +158,9 @@ SymExpr floorDiv(const SymExpr& a, const SymExpr& b) {
     return c > 0 ? floorDivConstant(a, c) : compound(Kind::FloorDiv, a, b);
   }
   if (b.bounds().first > 0) {
-    auto [quotient, rest] = splitByTerm(a, b);
+    auto [quotient, rest] = splitBy(a, b);
     if (within(rest, 0, b - 1)) return quotient;
+    if (within(rest, b * -1, -1)) return quotient - 1;
     return quotient + compound(Kind::FloorDiv, rest, b);
   }
   return compound(Kind::FloorDiv, a, b);
@@ -154,7 +175,7 @@ SymExpr mod(const SymExpr& a, const SymExpr& b) {
     return c > 0 ? modConstant(a, c) : compound(Kind::Mod, a, b);
   }
   if (b.bounds().first > 0) {
-    SymExpr rest = splitByTerm(a, b).rest;
+    SymExpr rest = splitBy(a, b).rest;
     if (within(rest, 0, b - 1)) return rest;
     return compound(Kind::Mod, rest, b);
   }
@@ -163,17 +184,17 @@ SymExpr mod(const SymExpr& a, const SymExpr& b) {
 
 SymExpr min(const SymExpr& a, const SymExpr& b) {
   if (a.isConstant() && b.isConstant()) return std::min(a.constant(), b.constant());
-  Bounds difference = (b - a).bounds();
-  if (difference.first >= 0) return a;
-  if (difference.second <= 0) return b;
+  const SymExpr difference = b - a;
+  if (isNeverNegative(difference)) return a;
+  if (isNeverNegative(difference * -1)) return b;
   return compare(a, b) < 0 ? compound(Kind::Min, a, b) : compound(Kind::Min, b, a);
 }
 
 SymExpr max(const SymExpr& a, const SymExpr& b) {
   if (a.isConstant() && b.isConstant()) return std::max(a.constant(), b.constant());
-  Bounds difference = (a - b).bounds();
-  if (difference.first >= 0) return a;
-  if (difference.second <= 0) return b;
+  const SymExpr difference = a - b;
+  if (isNeverNegative(difference)) return a;
+  if (isNeverNegative(difference * -1)) return b;
   return compare(a, b) < 0 ? compound(Kind::Max, a, b) : compound(Kind::Max, b, a);
 }
 

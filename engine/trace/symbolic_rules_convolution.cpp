@@ -97,12 +97,16 @@ Shapes reflected(const Call& call) {
   return padded(call);
 }
 
-/// upsampling (self, output_size, ...)
+/// upsampling (self, output_size, ...): eager computes positions in float32, which holds whole numbers up to 2^24.
 Shapes upsample(const Call& call) {
+  constexpr int64_t kExact = int64_t{1} << 24;
   auto x = call.sizes(0);
   auto wanted = call.integers(1);
   Call::want(wanted.size() + 2 == x.size());
-  for (size_t i = 0; i < wanted.size(); ++i) x[2 + i] = wanted[i];
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i].isConstant()) Call::want(call.lessEqual(wanted[i], kExact));
+    x[2 + i] = wanted[i];
+  }
   return {{x}};
 }
 /// upsampling backward (grad, output_size, input_size, ...)

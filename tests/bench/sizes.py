@@ -373,52 +373,59 @@ def child(name, engine, device, seconds):
         import fusebox
         compiled = fusebox.compile(target, dynamic=False if engine == "static" else None)
         entries = lambda: fusebox.counters()["graphs"]
-    print("READY", flush=True)
-    sys.stdin.readline()
     rows = {}
-    result = {"rows": rows}
-    for index, size in enumerate(sizes if engine != "static" else sizes[1:2]):
+
+    def called(index):
+        """The first call of a size, beside eager's; returns the step to measure."""
         torch.manual_seed(index)
-        args = inputs(size)
+        args = inputs(sizes[index])
         want = step_of(target, args, train)()
-        if train and isinstance(target, nn.Module):
-            want = [t.clone() for t in want]
         step = step_of(compiled, args, train)
         synchronise(device)
         start = time.perf_counter()
         got = step()
         synchronise(device)
-        row = {"first_s": time.perf_counter() - start, "error": apart(got, want)}
-        del got, want
-        row["ms"] = median_ms(step, device, seconds)
-        row["graphs"] = entries()
-        rows.setdefault(str(size), row)
+        rows.setdefault(str(sizes[index]), {"first_s": time.perf_counter() - start, "error": apart(got, want)})
+        return step
+    for index in range(2) if engine != "static" else (1,):
+        called(index)
+    print("READY", flush=True)
+    sys.stdin.readline()
+    for index, size in enumerate(sizes):
+        if engine != "static" or index == 1:
+            step = called(index)
+            rows[str(size)] |= {"ms": median_ms(step, device, seconds), "graphs": entries()}
+    result = {"rows": rows}
     if engine not in ("stock", "eager"):
         result["counters"] = {key: fusebox.counters()[key] for key in ("graphs", "graph_breaks", "recompiles", "eager_runs")}
     print("RESULT " + json.dumps(result), flush=True)
 
 
-def started(name, engine, options):
-    cache = tempfile.TemporaryDirectory()
-    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache.name, TRITON_CACHE_DIR=cache.name + "/triton", FUSEBOX_CACHE_DIR=cache.name)
-    command = [sys.executable, __file__, "--child", name, engine, "--device", options.device, "--seconds", str(options.seconds)]
-    errors = tempfile.TemporaryFile("w+")
-    return subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors), errors, cache
+class Child:
+    """A process that measures one engine on one program: compiles at once, and times when told to."""
 
+    def __init__(self, name, engine, options):
+        self.cache, self.errors = tempfile.TemporaryDirectory(), tempfile.TemporaryFile("w+")
+        env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=self.cache.name, TRITON_CACHE_DIR=self.cache.name + "/triton", FUSEBOX_CACHE_DIR=self.cache.name)
+        command = [sys.executable, __file__, "--child", name, engine, "--device", options.device, "--seconds", str(options.seconds)]
+        self.process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
 
-def finished(process, errors):
-    answer = None
-    if any(line.startswith("READY") for line in iter(process.stdout.readline, "")):
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            if line.startswith("RESULT "):
-                answer = json.loads(line[len("RESULT "):])
-    process.wait()
-    if answer is None:
-        errors.seek(0)
-        answer = {"error": errors.read().strip().splitlines()[-1:]}
-    return answer
+    def ready(self):
+        self.is_ready = any(line.startswith("READY") for line in iter(self.process.stdout.readline, ""))
+
+    def result(self):
+        answer = None
+        if self.is_ready:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+            for line in self.process.stdout:
+                if line.startswith("RESULT "):
+                    answer = json.loads(line[len("RESULT "):])
+        self.process.wait()
+        if answer is None:
+            self.errors.seek(0)
+            answer = {"error": self.errors.read().strip().splitlines()[-1:]}
+        return answer
 
 
 def geomean(values):
@@ -447,6 +454,7 @@ def main():
     parser.add_argument("--programs", nargs="*", default=list(PROGRAMS))
     parser.add_argument("--engines", nargs="*", default=["stock", "fusebox", "static"], choices=["stock", "fusebox", "static", "eager"])
     parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--together", type=int, default=1, help="so many programs compile at once (first calls are slower then)")
     parser.add_argument("--json")
     parser.add_argument("--child", nargs=2)
     options = parser.parse_args()
@@ -454,14 +462,14 @@ def main():
         child(*options.child, options.device, options.seconds)
         return
     rows = []
-    for name in options.programs:
-        row = {"program": name, "engines": options.engines}
-        for engine in options.engines:
-            process, errors, cache = started(name, engine, options)
-            with cache:
-                row[engine] = finished(process, errors)
-        rows.append(row)
-        print(report(row), flush=True)
+    for first in range(0, len(options.programs), options.together):
+        names = options.programs[first:first + options.together]
+        children = {(name, engine): Child(name, engine, options) for name in names for engine in options.engines}
+        for child_process in children.values():
+            child_process.ready()
+        for name in names:
+            rows.append({"program": name, "engines": options.engines} | {engine: children[name, engine].result() for engine in options.engines})
+            print(report(rows[-1]), flush=True)
     stock = [ratio for row in rows for ratio in row["stock_ratios"].values()]
     static = [row["static_ratio"] for row in rows if "static_ratio" in row]
     print(f"stock / fusebox: geomean {geomean(stock):.3f}, least {min(stock, default=float('nan')):.3f}; "

@@ -13,6 +13,7 @@
 #include "engine/codegen/gpu/plan.h"
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/graph/serialize.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/lowered_graph.h"
 #include "engine/inductor/passes/joint_graph.h"
 
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   if (cuda) text = onGpu(text);
   auto saved = graph::readSavedGraph(text);
   if (!saved) return stop(saved.error());
+  for (const auto& [symbol, value] : saved->hints) graph::setHint(symbol, value);
   if (joint) {
     std::vector<std::vector<graph::ValueRef>> moved;
     graph::Graph made = inductor::decomposeJoint(saved->graph, moved);

@@ -56,7 +56,7 @@ struct Instances {
   std::vector<SymbolValues> symbols;       ///< of each group: axes, i64; `axis` for its first neighbour
   std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
   Ragged ragged;                           ///< of `axis`
-  int64_t extent = 0;                      ///< of `axis`, where it is ragged
+  llvm::Value* extent = nullptr;           ///< of `axis` (i64), where it is ragged
   std::vector<std::optional<Edge>> edges;  ///< of each group, where the axis is ragged
   const Edge* edge(int group) const {
     const auto at = static_cast<size_t>(group);

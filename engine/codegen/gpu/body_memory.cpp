@@ -3,6 +3,7 @@
 
 #include "engine/codegen/cpu/operations.h"
 #include "engine/codegen/gpu/body_emitter.h"
+#include "engine/graph/axis_symbol.h"
 
 /// What a section's body reads and writes: single elements, and vectors of them where memory and threads agree.
 namespace fusebox::codegen::gpu {
@@ -71,7 +72,7 @@ Value* BodyEmitter::activeAt(int group, int neighbour) {
 Value* BodyEmitter::clamped(Value* position) {
   auto& ir = l_.ir;
   Value* low = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, position, ir.getInt64(0));
-  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, ir.getInt64(static_cast<uint64_t>(set_.extent - 1)));
+  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, ir.CreateSub(set_.extent, ir.getInt64(1)));
 }
 
 /// Address of elements [at, at + width) of a group, which lie in one aligned piece of memory. At a row's ends that of the nearest piece
@@ -95,8 +96,8 @@ Value* BodyEmitter::vectorPointer(const BufferSlot& slot, const SymExpr& index, 
     if (at) offset = ir.CreateAdd(offset, number(at));
   }
   if (isMasked) {
-    const int64_t last = (slot.buffer->numel.constant() - 1) / width * width;
-    offset = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, offset, number(last)), number(0));
+    Value* last = indexValue(graph::floorDiv(slot.buffer->numel - 1, SymExpr(width)) * SymExpr(width), group, 0);
+    offset = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, offset, last), number(0));
   }
   return ir.CreateGEP(element, slot.base, offset);
 }
@@ -119,7 +120,7 @@ std::vector<Value*> BodyEmitter::takeVector(const BufferSlot& slot, const std::f
 bool BodyEmitter::loadVector(const inductor::Value& v, int group, Copies& out) {
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
   const bool isMasked = v.mask >= 0;
-  if (!isVector(slot, v.index) || (isMasked && !(slot.buffer->numel.isConstant() && slot.buffer->numel.constant() > 0))) return false;
+  if (!isVector(slot, v.index) || (isMasked && slot.buffer->numel.bounds().first <= 0)) return false;
   const int width = std::min(set_.vector, 16 / graph::elementSize(slot.buffer->dtype));
   const auto address = [&](int at) { return vectorPointer(slot, v.index, group, at, width, isMasked); };
   std::vector<Value*> taken = takeVector(slot, address, set_.vector, v.type);
@@ -174,9 +175,8 @@ Value* BodyEmitter::loadMasked(const inductor::Value& v, int group, int neighbou
 /// Whether a load may be made though its mask is false.
 bool BodyEmitter::isAlwaysInside(const inductor::Value& v) const {
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
-  if (slot.pointStride || !slot.buffer->numel.isConstant() || cpu::dependsOn(v.index, [this](Symbol s) { return section_.indirect.count(s) > 0; })) return false;
-  const auto [first, last] = v.index.bounds();
-  return first >= 0 && last < slot.buffer->numel.constant();
+  if (slot.pointStride || cpu::dependsOn(v.index, [this](Symbol s) { return section_.indirect.count(s) > 0; })) return false;
+  return graph::isNeverNegative(v.index) && graph::isNeverNegative(slot.buffer->numel - 1 - v.index);
 }
 
 /// What lies at the index where the mask is true; loaded everywhere.

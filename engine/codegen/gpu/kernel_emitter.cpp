@@ -214,19 +214,22 @@ void KernelEmitter::bindPoints(Value* block) {
     const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)];
     Value* shift = shiftOf(plan_.ragged, symbols);
     Value* first = ir_.CreateSub(symbols.at(axis.symbol.id), shift);
-    outerEdges_.push_back(edgeAt(first, shift, axis.extent.constant(), map.vector, nullptr));
+    outerExtent_ = scalar(axis.extent);
+    outerEdges_.push_back(edgeAt(first, shift, axis.extent, map.vector, nullptr));
   }
 }
 
-Edge KernelEmitter::edgeAt(Value* first, Value* shift, int64_t extent, int count, Value* within) {
+Edge KernelEmitter::edgeAt(Value* first, Value* shift, const SymExpr& extent, int count, Value* within) {
   auto number = [&](int64_t n) { return ir_.getInt64(static_cast<uint64_t>(n)); };
   Edge edge;
   edge.first = first;
   edge.shift = shift;
-  // One comparison each: what lies before the row is a large number without its sign.
-  edge.full = both(within, ir_.CreateICmpULE(first, number(extent - count)));
+  // One comparison each: what lies before the row is a large number without its sign. So is a negative last place, in a row of fewer elements.
+  Value *end = scalar(extent), *last = ir_.CreateSub(end, number(count));
+  edge.full = both(within, ir_.CreateICmpULE(first, last));
+  if (extent.bounds().first < count) edge.full = both(edge.full, ir_.CreateICmpSGE(last, number(0)));
   for (int n = 0; n < count; ++n)
-    edge.inside.push_back(both(within, ir_.CreateICmpULT(n ? ir_.CreateAdd(first, number(n)) : first, number(extent))));
+    edge.inside.push_back(both(within, ir_.CreateICmpULT(n ? ir_.CreateAdd(first, number(n)) : first, end)));
   return edge;
 }
 

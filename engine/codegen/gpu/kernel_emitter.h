@@ -39,7 +39,7 @@ class KernelEmitter {
   void bindPoints(llvm::Value* block);
   void bindTile(llvm::Value* block);
   /// A vector at `first` (i64, perhaps outside of the row) of `count` neighbours of a row of `extent`; `within`: else all of it is outside.
-  Edge edgeAt(llvm::Value* first, llvm::Value* shift, int64_t extent, int count, llvm::Value* within);
+  Edge edgeAt(llvm::Value* first, llvm::Value* shift, const inductor::SymExpr& extent, int count, llvm::Value* within);
   /// i64, by the outer axes of one group.
   llvm::Value* shiftOf(const Ragged& rows, const SymbolValues& symbols);
   void bindScratch();
@@ -128,6 +128,7 @@ class KernelEmitter {
   std::vector<SymbolValues> outer_;     ///< axes of the points, by group; in the scope where there is one group
   std::vector<llvm::Value*> isInside_;  ///< whether a group exists; null: always
   std::vector<std::optional<Edge>> outerEdges_;  ///< of ragged points, by group
+  llvm::Value* outerExtent_ = nullptr;  ///< of the axis that these are edges of
 };
 
 }  // namespace fusebox::codegen::gpu

@@ -68,31 +68,25 @@ void chooseUnroll(Plan& plan, const Mapping& map, const LaunchShape& shape) {
   }
 }
 
-/// Elements of a section's axes; many where that is dynamic, since one block for all of them would be slow.
-double pointsOrMany(const Section& s) {
-  constexpr double kMany = 1 << 22;
-  const bool dynamic = std::any_of(s.axes.begin(), s.axes.end(), [](const Axis& a) { return !a.extent.isConstant(); });
-  return dynamic ? kMany : pointsOf(s.axes);
-}
-
 /// Divides sections over blocks where the points alone leave the device idle. Not where clusters divide them already.
 void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target, const LaunchShape& shape) {
   constexpr double kWorthIt = 32768;  // inner elements
   constexpr double kSmallestChunk = 4096;
   const Kernel& k = plan.kernel;
-  const auto points = plan.points().maybeConstant();
+  const auto points = plan.points().maybeConstant();  // whether blocks are too few is known of these alone
   if (!points || *points == 0 || reducesWithoutAxes(k) || accumulates(k) || scans(k) || map.cluster > 1 || !plan.inWork.empty()) return;
   const double blocks = static_cast<double>(*points) / (map.vectorsPerBlock() * map.vector);
   if (blocks >= target.multiprocessors) return;
   double largest = 0;
   for (const Section& s : k.sections)
-    if (!s.axes.empty()) largest = std::max(largest, pointsOrMany(s) * map.vector * map.points);
-  if (largest < kWorthIt) return;
+    if (!s.axes.empty()) largest = std::max(largest, pointsOf(s.axes) * map.vector * map.points);
+  const bool mayGrow = std::any_of(plan.sections.begin(), plan.sections.end(), [](const SectionPlan& p) { return !p.points.isConstant(); });
+  if (largest < kWorthIt && !mayGrow) return;
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
     const double wanted = std::max(1.0, std::exp2(shape.chunks) * 4.0 * target.multiprocessors / std::max(1.0, blocks));
-    const double elements = pointsOrMany(k.sections[i]);
+    const double elements = pointsOf(k.sections[i].axes);
     const double chunk = std::max(elements / wanted, kSmallestChunk / (map.vector * map.points));
     const int64_t step = map.inner;  // whole rounds
     p.chunk = SymExpr(std::max<int64_t>(1, (static_cast<int64_t>(chunk / p.vector) + step - 1) / step) * step);
@@ -170,13 +164,12 @@ int acrossThreads(const Plan& plan) {
 /// Blocks to share a row that is read again and is too long for one block's threads to keep: as many as keep all of it.
 int clusterFor(const Plan& plan, const GpuTarget& target, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
-  const auto points = plan.points().maybeConstant();
-  if (!target.hasClusters() || !points || hasScratch(k) || !readsAgain(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return 1;
+  if (!target.hasClusters() || hasScratch(k) || !readsAgain(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return 1;
   if (std::any_of(plan.sections.begin(), plan.sections.end(), [](const SectionPlan& p) { return !p.points.isConstant(); })) return 1;
   const double row = static_cast<double>(elementsOfRow(plan)) * rowLoads(k);
   if (row <= kBlockHeldRow) return 1;
   const auto blocks = static_cast<int64_t>(std::bit_ceil(natural(std::ceil(row / (kClusterThreads * kClusterHeld)))));
-  if (blocks > kClusterBlocks || *points * blocks < target.multiprocessors) return 1;
+  if (blocks > kClusterBlocks || pointsOf(k.outer) * static_cast<double>(blocks) < target.multiprocessors) return 1;
   return times(static_cast<int>(blocks), shape.chunks, 1, kClusterBlocks);
 }
 
@@ -248,7 +241,7 @@ Mapping mapRows(Plan& plan, const GpuTarget& target, bool aligned, const LaunchS
 int64_t keptRow(const Kernel& k, const GpuTarget& target) {
   constexpr int64_t kWhereDivided = 8192;
   double points = 1;
-  for (const Axis& a : k.outer) points *= a.extent.isConstant() ? guess(a.extent) : 0;
+  for (const Axis& a : k.outer) points *= guess(a.extent);
   if (points < target.multiprocessors) return kWhereDivided;
   return (target.hasClusters() ? int64_t{kClusterThreads} * kClusterHeld * kClusterBlocks : kBlockHeldRow) / rowLoads(k);
 }

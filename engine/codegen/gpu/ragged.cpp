@@ -60,8 +60,8 @@ bool isMultiple(const SymExpr& e, int of) {
 }  // namespace
 
 RaggedChoice raggedVectors(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes, bool aligned) {
-  const auto extent = axis.extent.maybeConstant();
-  if (!extent || *extent < kShortestRow || !std::all_of(sections.begin(), sections.end(), [&](const Section* s) { return isSuited(k, *s, axis.symbol); })) return {};
+  const double extent = guess(axis.extent);
+  if (extent < kShortestRow || !std::all_of(sections.begin(), sections.end(), [&](const Section* s) { return isSuited(k, *s, axis.symbol); })) return {};
   const std::vector<RowAccess> list = rowAccesses(k, sections, axis.symbol, aligned);
   if (list.empty()) return {};
   const int widest = std::max_element(list.begin(), list.end(), [](const RowAccess& a, const RowAccess& b) { return a.size < b.size; })->size;
@@ -85,7 +85,7 @@ RaggedChoice raggedVectors(const Kernel& k, const std::vector<const Section*>& s
   if (apart.size() > 1) return {};
   choice.rows.on = true;
   if (isMultiple(choice.rows.start, choice.width)) choice.rows.start = 0;
-  else choice.rows.shift = graph::mod(choice.rows.start, SymExpr(*extent >= kLongRow ? kLineElements : choice.width));
+  else choice.rows.shift = graph::mod(choice.rows.start, SymExpr(extent >= kLongRow ? kLineElements : choice.width));
   return choice;
 }
 

@@ -6,7 +6,7 @@
 /// reach beyond it, without effect there.
 namespace fusebox::codegen::gpu {
 
-/// How the axis of `sections`, of constant extent, is best taken in vectors beyond vectorWidth()'s; width 1 where it is not. `maxBytes` of one
+/// How the axis of `sections` is best taken in vectors beyond vectorWidth()'s; width 1 where it is not. `maxBytes` of one
 /// access. The same for all sections of a kernel whose rows lie alike, so that what they read stays in registers.
 struct RaggedChoice {
   int width = 1;

@@ -31,14 +31,13 @@ Instances KernelEmitter::shapeOf(int section) const {
     set.vector = p.vector;
     set.axis = &s.axes[static_cast<size_t>(p.order.back())].symbol;
     set.ragged = p.ragged;
-    if (p.ragged.on) set.extent = s.axes[0].extent.constant();
   } else {
     set.vector = phase_.map.vector;
     set.overPoints = true;
     if (set.vector > 1) set.axis = &plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].symbol;
     if (plan_.ragged.on) {
       set.ragged = plan_.ragged;
-      set.extent = plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].extent.constant();
+      set.extent = outerExtent_;
       set.edges = outerEdges_;
     }
     if (phase_.map.tileFast) set.groupAxis = &plan_.kernel.outer[static_cast<size_t>(plan_.crossAxis)].symbol;
@@ -192,19 +191,20 @@ Instances KernelEmitter::instancesAt(int section, Value* base, Value* to, bool e
 /// Vectors that lie as memory does. In an exact iteration, and where the plan says so, all of them are inside the row.
 Instances KernelEmitter::raggedAt(int section, Value* base, Value* to, bool exact, Values& counted) {
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
-  const int64_t extent = p.points.constant(), head = raggedHead(p.vector, p.ragged), inner = phase_.map.inner;
+  const int64_t known = p.points.maybeConstant().value_or(0), head = raggedHead(p.vector, p.ragged), inner = phase_.map.inner;
   auto number = [&](int64_t n) { return ir_.getInt64(static_cast<uint64_t>(n)); };
   Instances set = shapeOf(section);
   Value* shift = shiftOf(p.ragged, {});
+  set.extent = scalar(p.points);
   Value* first = ir_.CreateAdd(base, ir_.CreateZExt(inner_, ir_.getInt64Ty()));
   for (int u = 0; u < set.unroll; ++u) {
     Value* vector = u ? ir_.CreateAdd(first, number(u * inner)) : first;
     Value* position = ir_.CreateSub(ir_.CreateMul(vector, number(p.vector)), shift);
-    const bool isInside = exact || (p.whole && u * inner >= head && (u + 1) * inner <= extent / p.vector);
+    const bool isInside = exact || (p.whole && u * inner >= head && (u + 1) * inner <= known / p.vector);
     Value* within = isInside ? nullptr : ir_.CreateICmpSLT(vector, to);
     set.symbols.push_back({{set.axis->id, position}});
     set.edges.emplace_back();
-    if (!isInside) set.edges.back() = edgeAt(position, shift, extent, p.vector, within);
+    if (!isInside) set.edges.back() = edgeAt(position, shift, p.points, p.vector, within);
     set.active.push_back(both(isInside_[0], within));
     counted.push_back(within);
   }

@@ -19,7 +19,11 @@ T channelwise(Rewriter& r, T perChannel, size_t rank) {
   return r.view(r.upcast(perChannel), sizes);
 }
 
-Count samples(T x) { return countOf(x, batchDims(x)); }
+Count samples(T x) {
+  for (int64_t d : batchDims(x))
+    if (x.size(d).bounds().first < 1) throw NotLowered("no elements, perhaps");
+  return countOf(x, batchDims(x));
+}
 
 /// Positions of an overload's arguments; -1 where it has none.
 struct Signature {

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/graph/axis_symbol.h"
+
 namespace fusebox::inductor {
 namespace {
 
@@ -212,10 +214,10 @@ ValueId BodyBuilder::check(ValueId v, ValueId condition, Fault fault) {
   return add(made);
 }
 
-Symbol BodyBuilder::indirect(ValueId v, int64_t size) {
+Symbol BodyBuilder::indirect(ValueId v, const SymExpr& size) {
   auto it = indirect_.find(v);
   if (it != indirect_.end()) return it->second;
-  Symbol symbol = Symbol::make(fmt::format("v{}", v), 0, size > 1 ? size - 1 : 1);
+  const Symbol symbol = graph::axisSymbol(fmt::format("v{}", v), graph::max(size, SymExpr(2)));
   section_.indirect.emplace(symbol, v);
   indirect_.emplace(v, symbol);
   return symbol;
@@ -225,18 +227,17 @@ SymExpr BodyBuilder::plain(const SymExpr& e) const {
   if (assumed_.empty() || e.isConstant()) return e;
   return e.substitute([this](Symbol s) {
     const auto known = assumed_.find(s);
-    return known == assumed_.end() ? std::nullopt : std::optional<SymExpr>(known->second);
+    return known == assumed_.end() ? std::nullopt : std::optional<SymExpr>(known->second.meant);
   });
 }
 
-SymExpr BodyBuilder::assumed(const SymExpr& e, int64_t size) {
-  const auto [first, last] = e.bounds();
-  if (first >= 0 && last < size) return e;
+SymExpr BodyBuilder::assumed(const SymExpr& e, const SymExpr& size) {
+  if (graph::isNeverNegative(e) && graph::isNeverNegative(size - 1 - e)) return e;
   const SymExpr own = plain(e);
-  for (const auto& [symbol, meant] : assumed_)
-    if (symbol.upper() == size - 1 && meant == own) return symbol;
-  const Symbol symbol = Symbol::make(fmt::format("a{}", assumed_.size()), 0, size - 1);
-  assumed_.emplace(symbol, own);
+  for (const auto& [symbol, known] : assumed_)
+    if (known.size == size && known.meant == own) return symbol;
+  const Symbol symbol = graph::axisSymbol(fmt::format("a{}", assumed_.size()), size);
+  assumed_.emplace(symbol, Assumed{own, size});
   return symbol;
 }
 

@@ -39,7 +39,7 @@ class BodyBuilder {
   /// `v`, with `fault` reported where `condition` is false and the current mask true.
   ValueId check(ValueId v, ValueId condition, Fault fault);
   /// A symbol for a loaded index that is known to lie in [0, size).
-  Symbol indirect(ValueId v, int64_t size);
+  Symbol indirect(ValueId v, const SymExpr& size);
   /// The values that loaded indices stand for.
   const std::map<Symbol, ValueId>& indirects() const { return section_.indirect; }
 
@@ -48,7 +48,7 @@ class BodyBuilder {
   void popMask() { masks_.pop_back(); }
   /// `e`, of which the current mask says that it lies in [0, size): so that indices made of it are simplified by that. What is built with it
   /// has `e` itself.
-  SymExpr assumed(const SymExpr& e, int64_t size);
+  SymExpr assumed(const SymExpr& e, const SymExpr& size);
   /// Formulas that are read count as buffers from now on: the body of one formula alone, for looking at.
   void readOnly() { isReadOnly_ = true; }
   bool isReadOnly() const { return isReadOnly_; }
@@ -106,7 +106,10 @@ class BodyBuilder {
   std::vector<ValueId> masks_;
   std::unordered_map<ValueId, Symbol> indirect_;
   std::unordered_map<int32_t, ValueId> reduced_;
-  std::map<Symbol, SymExpr> assumed_;
+  struct Assumed {
+    SymExpr meant, size;
+  };
+  std::map<Symbol, Assumed> assumed_;
   bool isReadOnly_ = false;
   graph::NodeId node_ = -1;  ///< whose formula is being made
 };

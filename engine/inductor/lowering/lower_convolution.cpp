@@ -75,11 +75,11 @@ Values depthwise(Lowering& lowering, const Node& node, const Images& images) {
     return v;
   };
   const std::vector<int64_t> stride = each(3), padding = each(4), dilation = each(5);
-  std::vector<int64_t> kernel, size;
+  std::vector<int64_t> kernel;
+  const IndexList size(images.input.sizes.begin() + 2, images.input.sizes.end());
   int64_t positions = 1;
   for (size_t d = 0; d < space; ++d) {
     kernel.push_back(knownSize(images.weight.sizes[d + 2], "a convolution's window"));
-    size.push_back(knownSize(images.input.sizes[d + 2], "a convolution"));
     positions *= kernel.back();
   }
   if (positions > kLargestWindow || positions < 1) throw NotLowered("a large window");

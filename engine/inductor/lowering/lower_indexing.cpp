@@ -123,7 +123,7 @@ SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at
   }
   const Val last{&b, b.index(size - 1)};
   Val inside = maximum(minimum(wrapped, last), 0.0);
-  return b.indirect(inside.id, size.bounds().second);
+  return b.indirect(inside.id, size);
 }
 
 bool isIndexType(DType t) { return graph::isIntegral(t) && t != DType::UInt8; }

@@ -20,8 +20,8 @@ ValueId inRange(BodyBuilder& b, const SymExpr& e, const SymExpr& low, const SymE
 }
 
 /// An index below `size` wherever it counts.
-SymExpr inside(BodyBuilder& b, const SymExpr& e, const SymExpr& size) {
-  return size.isConstant() && size.constant() > 0 ? b.assumed(e, size.constant()) : e;
+SymExpr within(BodyBuilder& b, const SymExpr& e, const SymExpr& size) {
+  return size.bounds().first > 0 ? b.assumed(e, size) : e;
 }
 
 /// `condition ? inside() : other`, with nothing read where it is false.
@@ -104,7 +104,7 @@ Values constantPad(Lowering& lowering, const Node& node) {
     for (size_t i = 0; i < at.size(); i++) {
       at[i] = index[i] - before[i];
       ValueId c = inRange(b, at[i], 0, x.sizes[i]);
-      at[i] = inside(b, at[i], x.sizes[i]);
+      at[i] = within(b, at[i], x.sizes[i]);
       if (c >= 0) condition = condition < 0 ? c : b.emit(Op::BitAnd, DType::Bool, {condition, c});
     }
     return masked(b, condition, [&] { return x.load(b, at); }, [&] { return b.constant(fill, type); });
@@ -129,7 +129,7 @@ Values scattered(Lowering& lowering, const Node& node, const LazyTensor& self, c
       condition = condition < 0 ? on : b.emit(Op::BitAnd, DType::Bool, {condition, on});
     }
     IndexList at = index;
-    at[dim] = inside(b, step == 1 ? distance : floorDiv(distance, step), src.sizes[dim]);
+    at[dim] = within(b, step == 1 ? distance : floorDiv(distance, step), src.sizes[dim]);
     DType type = computeType(self.dtype());
     return masked(b, condition, [&] { return b.cast(src.load(b, at), type); }, [&] { return self.load(b, index); });
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/lowering/windows.h"
 #include "engine/inductor/ir/val.h"
@@ -19,7 +20,7 @@ constexpr int64_t kLargestWindow = 25;
 /// A window sliding over the last two dimensions of a tensor.
 struct Window {
   std::pair<int64_t, int64_t> kernel, stride, padding, dilation{1, 1};
-  int64_t height = 0, width = 0;  ///< of the input
+  SymExpr height, width;  ///< of the input
 
   int64_t count() const { return kernel.first * kernel.second; }
 };
@@ -29,8 +30,8 @@ Window windowOf(const NodeArgs& args, const LazyTensor& x) {
   w.kernel = pairOf(args, 1, {1, 1});
   w.stride = pairOf(args, 2, w.kernel);
   w.padding = pairOf(args, 3, {0, 0});
-  w.height = knownSize(x.sizes[x.rank() - 2], "pooling");
-  w.width = knownSize(x.sizes[x.rank() - 1], "pooling");
+  w.height = x.sizes[x.rank() - 2];
+  w.width = x.sizes[x.rank() - 1];
   if (w.count() > kLargestWindow) throw NotLowered(fmt::format("pooling window of {} positions", w.count()));
   return w;
 }
@@ -170,6 +171,16 @@ std::optional<int64_t> nearestRatio(int64_t in, int64_t out, double givenScale) 
   return ratio;
 }
 
+/// The same of sizes that change. The trace has seen to it that positions are exact in float32 (symbolic_rules_convolution), and so are their
+/// quotients by powers of two.
+std::optional<int64_t> nearestRatio(const SymExpr& in, const SymExpr& out, double givenScale) {
+  if (in.isConstant() && out.isConstant()) return nearestRatio(in.constant(), out.constant(), givenScale);
+  const int64_t ratio = graph::hint(out) / std::max<int64_t>(1, graph::hint(in));
+  const bool isPower = ratio > 0 && (ratio & (ratio - 1)) == 0;
+  if (!isPower || !(in * ratio == out) || (givenScale > 0 && givenScale != static_cast<double>(ratio))) return std::nullopt;
+  return ratio;
+}
+
 Values upsampleNearest(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor x = lowering.tensor(args, 0);
@@ -177,7 +188,7 @@ Values upsampleNearest(Lowering& lowering, const Node& node) {
   const size_t spatial = x.rank() - 2;
   std::vector<int64_t> ratios;
   for (size_t d = 0; d < spatial; d++) {
-    auto ratio = nearestRatio(knownSize(x.sizes[2 + d], "pooling"), knownSize(meta.sizes[2 + d], "pooling"), args.numberOr(2 + d, 0));
+    auto ratio = nearestRatio(x.sizes[2 + d], meta.sizes[2 + d], args.numberOr(2 + d, 0));
     if (!ratio) throw NotLowered("upsampling by a ratio that is not whole");
     ratios.push_back(*ratio);
   }

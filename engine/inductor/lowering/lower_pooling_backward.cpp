@@ -19,7 +19,7 @@ constexpr int64_t kMostWindows = 25;
 /// One dimension of windows over an input.
 struct WindowAxis {
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
-  int64_t in = 0, out = 0;
+  SymExpr in, out;
 
   /// A position is covered by windows number first(position) - back, back < most().
   int64_t most() const { return (kernel - 1) * dilation / stride + 1; }
@@ -35,10 +35,10 @@ struct Windows {
       : rows{kernel.first, stride.first, padding.first, dilation.first}, columns{kernel.second, stride.second, padding.second, dilation.second} {}
 
   void measure(const IndexList& in, const IndexList& out) {
-    rows.in = knownSize(in[in.size() - 2], "pooling");
-    columns.in = knownSize(in.back(), "pooling");
-    rows.out = knownSize(out[out.size() - 2], "pooling");
-    columns.out = knownSize(out.back(), "pooling");
+    rows.in = in[in.size() - 2];
+    columns.in = in.back();
+    rows.out = out[out.size() - 2];
+    columns.out = out.back();
     if (rows.most() * columns.most() > kMostWindows) throw NotLowered("too many windows overlap");
   }
 };
@@ -103,12 +103,12 @@ Values averagePoolBackward(Lowering& lowering, const Node& node) {
       SymExpr count = 1;
       size_t d = index.size() - 2;
       for (const auto& [axis, window] : {std::pair(w.rows, row), std::pair(w.columns, column)}) {
-        const SymExpr start = axis.start(window), behind = min(start + axis.kernel, SymExpr(axis.in + axis.padding));
+        const SymExpr start = axis.start(window), behind = min(start + axis.kernel, axis.in + axis.padding);
         const SymExpr position = index[d++];
         // Windows further back than their length do not reach the position.
         if ((position - start - axis.kernel).bounds().second >= 0)
           *condition = both(body, *condition, body.emit(Op::Lt, DType::Bool, {body.index(position - start), body.index(axis.kernel)}));
-        count = count * (countPadding ? behind - start : min(behind, SymExpr(axis.in)) - max(start, SymExpr(0)));
+        count = count * (countPadding ? behind - start : min(behind, axis.in) - max(start, SymExpr(0)));
       }
       const Val g{&body, gradient.load(body, at)};
       return divisor != 0 ? g / divisor : g / Val{&body, body.cast(body.index(count), type)};
@@ -144,9 +144,9 @@ Values unfold(Lowering& lowering, const Node& node) {
   Windows w(pairOf(args, 1, {1, 1}), pairOf(args, 4, {1, 1}), pairOf(args, 3, {0, 0}), pairOf(args, 2, {1, 1}));
   const TensorMeta& meta = node.outputs[0].tensor;
   const size_t rank = x.rank();
-  w.rows.in = knownSize(x.sizes[rank - 2], "pooling");
-  w.columns.in = knownSize(x.sizes[rank - 1], "pooling");
-  const int64_t across = (w.columns.in + 2 * w.columns.padding - w.columns.dilation * (w.columns.kernel - 1) - 1) / w.columns.stride + 1;
+  w.rows.in = x.sizes[rank - 2];
+  w.columns.in = x.sizes[rank - 1];
+  const SymExpr across = floorDiv(w.columns.in + (2 * w.columns.padding - w.columns.dilation * (w.columns.kernel - 1) - 1), w.columns.stride) + 1;
   const DType type = computeType(meta.dtype);
   return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& index) {
     const SymExpr &channel = index[index.size() - 2], &place = index.back();
@@ -170,9 +170,9 @@ Values fold(Lowering& lowering, const Node& node) {
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
   Windows w(pairOf(args, 2, {1, 1}), pairOf(args, 5, {1, 1}), pairOf(args, 4, {0, 0}), pairOf(args, 3, {1, 1}));
   const TensorMeta& meta = node.outputs[0].tensor;
-  const auto count = [](const WindowAxis& a) { return (a.in + 2 * a.padding - a.dilation * (a.kernel - 1) - 1) / a.stride + 1; };
-  w.rows.in = knownSize(meta.sizes[meta.sizes.size() - 2], "pooling");
-  w.columns.in = knownSize(meta.sizes.back(), "pooling");
+  const auto count = [](const WindowAxis& a) { return floorDiv(a.in + (2 * a.padding - a.dilation * (a.kernel - 1) - 1), a.stride) + 1; };
+  w.rows.in = meta.sizes[meta.sizes.size() - 2];
+  w.columns.in = meta.sizes.back();
   w.rows.out = count(w.rows);
   w.columns.out = count(w.columns);
   if (w.rows.stride != 1 || w.columns.stride != 1) leaveToCpu(meta);

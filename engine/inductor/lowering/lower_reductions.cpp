@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/schedule/one_hot_sum.h"
@@ -186,11 +187,10 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
   const DType narrow = computeType(x.dtype());
   const DType type = wide && node.outputs[0].tensor.device.kind == graph::DeviceKind::Cpu ? DType::Float64 : narrow;
   auto element = [x, type](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{Val{&b, x.load(b, i)}.to(type).id, -1, -1}; };
-  std::vector<ReductionSpec> specs = {{ReduceKind::Welford, type, element}};
-  // The mean of one element is that element, infinite ones too, of which Welford's method makes NaN.
-  requireOneOrMany(reach);
-  const bool isOne = reach.count == SymExpr(1);
-  if (isOne) specs.push_back({ReduceKind::Max, type, element});
+  std::vector<ReductionSpec> specs = {{ReduceKind::Welford, type, element, true}};
+  // The mean of one element is that element, infinite ones too, of which Welford's method makes NaN; that of none is NaN.
+  const bool isOne = reach.count == SymExpr(1), mayBeOne = !isOne && reach.count.bounds().first < 2;
+  if (isOne || mayBeOne) specs.push_back({ReduceKind::Max, type, element, true});
   auto variance = [n = reach.count, type, correction](BodyBuilder& b) {
     Val degrees = maximum(countValue(b, n, type) - correction, 0.0);
     return abs(Val{&b, b.reduced(0, 1, type)}) / degrees;  // where squares overflow, the sum may be negative
@@ -202,7 +202,14 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
       case Moment::Variance: value = [variance, narrow](BodyBuilder& b) { return variance(b).to(narrow).id; }; break;
       case Moment::Deviation: value = [variance, narrow](BodyBuilder& b) { return sqrt(variance(b)).to(narrow).id; }; break;
       case Moment::Mean:
-        value = [type, narrow, isOne](BodyBuilder& b) { return Val{&b, b.reduced(isOne ? 1 : 0, 0, type)}.to(narrow).id; };
+        value = [n = reach.count, type, narrow, isOne, mayBeOne](BodyBuilder& b) {
+          Val mean{&b, b.reduced(isOne ? 1 : 0, 0, type)};
+          if (mayBeOne) {
+            const Val count{&b, b.index(n)}, of{&b, b.reduced(1, 0, type)};
+            mean = where(count < 2.0, where(count < 1.0, of.num(std::numeric_limits<double>::quiet_NaN()), of), mean);
+          }
+          return mean.to(narrow).id;
+        };
         break;
     }
     results.push_back({node.outputs[i].tensor, std::move(value)});
@@ -272,9 +279,9 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
                                          const std::vector<LazyTensor>& reading) {
   if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
   // Sums of nothing are 0.
-  const bool onlySums = std::all_of(reductions.begin(), reductions.end(), [](const ReductionSpec& r) { return r.kind == ReduceKind::Sum; });
+  const bool mayBeOfNothing = std::all_of(reductions.begin(), reductions.end(), [](const ReductionSpec& r) { return r.kind == ReduceKind::Sum || r.mayBeOfNothing; });
   for (size_t i = 0; i < sizes.size(); i++)
-    if (!onlySums && reducedDims[i] && sizes[i].bounds().first < 1) throw NotLowered("a reduction that may be over no elements");
+    if (!mayBeOfNothing && reducedDims[i] && sizes[i].bounds().first < 1) throw NotLowered("a reduction that may be over no elements");
   for (const ReductionResult& r : results) requireKept(sizes, reducedDims, r.meta);
   IndexList index(sizes.size(), SymExpr(0));
   std::vector<Axis> outer, inner;

@@ -14,23 +14,40 @@ using graph::Node;
 using graph::TensorMeta;
 using Values = std::vector<LazyTensor>;
 
-/// Where eager's kernel, which knows what it reads row by row, is quicker.
 /// One dimension that is interpolated. Positions are computed as eager does, in the type that weights have.
 struct Stretch {
-  int64_t in = 0, out = 0;
-  double scale = 1;      ///< input positions for a step of the output
+  SymExpr in, out;
+  double scale = 0;      ///< input positions for a step of the output; 0 where the sizes say it when the kernel runs
   bool corners = false;  ///< first and last positions meet
 
-  static Stretch of(const NodeArgs& args, int64_t in, int64_t out, bool corners, size_t scaleAt, DType type) {
-    if (in < 1 || out < 1) throw NotLowered("resampling nothing");
-    Stretch s{in, out, 1, corners};
+  static Stretch of(const NodeArgs& args, const SymExpr& in, const SymExpr& out, bool corners, size_t scaleAt, DType type) {
+    if (in.bounds().first < 1 || out.bounds().first < 1) throw NotLowered("resampling that may be of nothing");
+    Stretch s{in, out, 0, corners};
     const double given = args.numberOr(scaleAt, 0);
     const bool single = type != DType::Float64;
     const auto ratio = [&](double a, double b) { return single ? static_cast<double>(static_cast<float>(a) / static_cast<float>(b)) : a / b; };
-    if (corners) s.scale = out > 1 ? ratio(static_cast<double>(in - 1), static_cast<double>(out - 1)) : 0;
-    else if (given > 0) s.scale = single ? static_cast<double>(static_cast<float>(1.0 / given)) : 1.0 / given;
-    else s.scale = ratio(static_cast<double>(in), static_cast<double>(out));
+    if (!corners && given > 0) {
+      s.scale = single ? static_cast<double>(static_cast<float>(1.0 / given)) : 1.0 / given;
+      return s;
+    }
+    if (corners && out.bounds().first < 2 && !out.isConstant()) throw NotLowered("resampling to what may be a single position");
+    if (!in.isConstant() || !out.isConstant()) return s;
+    const auto from = static_cast<double>(in.constant()), to = static_cast<double>(out.constant());
+    s.scale = !corners ? ratio(from, to) : to > 1 ? ratio(from - 1, to - 1) : 0;
     return s;
+  }
+
+  bool isCopy() const { return in == out; }
+
+  /// Real position that an output position reads.
+  Val source(const Val& at, BodyBuilder& b, DType type) const {
+    const auto times = [&](const Val& x) {
+      if (in.isConstant() && out.isConstant()) return x * scale;
+      if (scale > 0) return x * scale;
+      const int64_t less = corners ? 1 : 0;
+      return x * (Val{&b, b.cast(b.index(in - less), type)} / Val{&b, b.cast(b.index(out - less), type)});
+    };
+    return corners ? times(at) : maximum(times(at + 0.5) - 0.5, 0.0);
   }
 };
 
@@ -41,13 +58,13 @@ struct Neighbours {
 };
 
 Neighbours neighboursOf(BodyBuilder& b, const Stretch& s, const SymExpr& position, DType type) {
-  if (s.in == s.out) return {position, position, Val{&b, b.constant(0, type)}};
-  const Val at{&b, b.cast(b.index(position), type)};
-  const Val real = s.corners ? at * s.scale : maximum((at + 0.5) * s.scale - 0.5, 0.0);
-  const Val below = minimum(floor(real), static_cast<double>(s.in - 1));
+  if (s.isCopy()) return {position, position, Val{&b, b.constant(0, type)}};
+  const Val real = s.source(Val{&b, b.cast(b.index(position), type)}, b, type);
+  const Val last{&b, b.cast(b.index(s.in - 1), type)};
+  const Val below = minimum(floor(real), last);
   const Val weight = minimum(maximum(real - below, 0.0), 1.0);
   const SymExpr first = b.indirect(b.cast(below.id, DType::Int64), s.in);
-  const SymExpr second = b.indirect(b.cast(minimum(below + 1.0, static_cast<double>(s.in - 1)).id, DType::Int64), s.in);
+  const SymExpr second = b.indirect(b.cast(minimum(below + 1.0, last).id, DType::Int64), s.in);
   return {first, second, weight};
 }
 
@@ -61,7 +78,7 @@ Values interpolated(Lowering& lowering, const Node& node) {
   const DType type = computeType(meta.dtype);
   std::vector<Stretch> stretches;
   for (size_t d = 2; d < x.rank(); ++d)
-    stretches.push_back(Stretch::of(args, knownSize(x.sizes[d], "resampling"), knownSize(meta.sizes[d], "resampling"), args.boolean(2), d + 1, type));
+    stretches.push_back(Stretch::of(args, x.sizes[d], meta.sizes[d], args.boolean(2), d + 1, type));
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     std::vector<Neighbours> sides;
     for (size_t d = 0; d < stretches.size(); ++d) sides.push_back(neighboursOf(b, stretches[d], index[2 + d], type));
@@ -70,7 +87,7 @@ Values interpolated(Lowering& lowering, const Node& node) {
       if (d == sides.size()) return Val{&b, x.load(b, at)};
       at[2 + d] = sides[d].first;
       const Val first = along(d + 1);
-      if (stretches[d].in == stretches[d].out) return first;
+      if (stretches[d].isCopy()) return first;
       at[2 + d] = sides[d].second;
       const Val second = along(d + 1);
       return (1.0 - sides[d].weight) * first + sides[d].weight * second;
@@ -81,12 +98,12 @@ Values interpolated(Lowering& lowering, const Node& node) {
 }
 
 /// Reflected or repeated borders: where an output position reads.
-SymExpr borderPosition(const SymExpr& position, int64_t before, int64_t size, bool reflects) {
+SymExpr borderPosition(const SymExpr& position, int64_t before, const SymExpr& size, bool reflects) {
   const SymExpr at = position - before;
-  if (!reflects) return min(max(at, SymExpr(0)), SymExpr(size - 1));
+  if (!reflects) return min(max(at, SymExpr(0)), size - 1);
   const SymExpr fromFirst = max(at, SymExpr(0) - at);
   const SymExpr over = fromFirst - (size - 1);
-  return SymExpr(size - 1) - max(over, SymExpr(0) - over);
+  return size - 1 - max(over, SymExpr(0) - over);
 }
 
 /// (self, padding), the last dimension's pair first.
@@ -96,16 +113,15 @@ Values padded(Lowering& lowering, const Node& node, bool reflects) {
   const LazyTensor x = lowering.tensor(args, 0);
   const std::vector<int64_t> padding = args.integers(1);
   const size_t spatial = padding.size() / 2;
-  std::vector<int64_t> before(x.rank(), 0), sizes(x.rank(), 0);
+  std::vector<int64_t> before(x.rank(), 0);
   for (size_t d = 0; d < spatial; ++d) {
     const size_t at = x.rank() - 1 - d;
     before[at] = padding[2 * d];
-    sizes[at] = knownSize(x.sizes[at], "resampling");
-    if (sizes[at] < 1) throw NotLowered("padding nothing");
+    if (x.sizes[at].bounds().first < 1) throw NotLowered("padding what may be nothing");
   }
   return {lowering.formula(node.outputs[0].tensor, [=](BodyBuilder& b, const IndexList& index) {
     IndexList at = index;
-    for (size_t d = x.rank() - spatial; d < x.rank(); ++d) at[d] = borderPosition(index[d], before[d], sizes[d], reflects);
+    for (size_t d = x.rank() - spatial; d < x.rank(); ++d) at[d] = borderPosition(index[d], before[d], x.sizes[d], reflects);
     return x.load(b, at);
   }, {x}, 1)};
 }
@@ -120,13 +136,14 @@ Values reflectionBackward(Lowering& lowering, const Node& node) {
   const size_t spatial = padding.size() / 2, rank = meta.sizes.size();
   const DType type = computeType(meta.dtype);
   struct Side {
-    int64_t before, after, size;
+    int64_t before, after;
+    SymExpr size;
   };
   std::vector<Side> sides;
   for (size_t d = rank - spatial; d < rank; ++d) {
     const size_t from = 2 * (rank - 1 - d);
     if (padding[from] < 0 || padding[from + 1] < 0) throw NotLowered("negative padding");
-    sides.push_back({padding[from], padding[from + 1], knownSize(meta.sizes[d], "resampling")});
+    sides.push_back({padding[from], padding[from + 1], meta.sizes[d]});
   }
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     Val total{&b, b.constant(0, type)};
@@ -154,8 +171,8 @@ Values reflectionBackward(Lowering& lowering, const Node& node) {
       at[dim] = position + s.before;
       visit(d + 1, condition);
       if (s.after > 0) {
-        const SymExpr fromEnd = SymExpr(s.size - 1) - position;
-        at[dim] = SymExpr(s.before + s.size - 1) + fromEnd;
+        const SymExpr fromEnd = s.size - 1 - position;
+        at[dim] = s.size + (s.before - 1) + fromEnd;
         visit(d + 1, also(within(fromEnd, s.after)));
       }
     };

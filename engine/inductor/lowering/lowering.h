@@ -20,6 +20,7 @@ struct ReductionSpec {
   DType type = DType::Float32;  ///< of the accumulator (the inputs' type)
   /// Values to accumulate, for a point of the reduced tensor.
   std::function<std::array<ValueId, 3>(BodyBuilder&, const IndexList&)> inputs;
+  bool mayBeOfNothing = false;  ///< the results see to what holds over no elements; sums need not
 };
 
 /// One result of a reduction: computed from the reductions' results, stored in a tensor of its own.

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/axis_symbol.h"
+
 namespace fusebox::inductor {
 
 std::pair<int64_t, int64_t> pairOf(const NodeArgs& args, size_t i, std::pair<int64_t, int64_t> fallback) {
@@ -22,10 +24,10 @@ ValueId both(BodyBuilder& b, ValueId x, ValueId y) {
   return y < 0 ? x : b.emit(Op::BitAnd, DType::Bool, {x, y});
 }
 
-ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
+ValueId inside(BodyBuilder& b, const SymExpr& e, const SymExpr& size) {
   ValueId c = -1;
-  if (e.bounds().first < 0) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
-  if (e.bounds().second >= size) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
+  if (!graph::isNeverNegative(e)) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
+  if (!graph::isNeverNegative(size - 1 - e)) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
   return c;
 }
 

@@ -18,7 +18,7 @@ int64_t knownSize(const SymExpr& size, const char* what);
 ValueId both(BodyBuilder& b, ValueId x, ValueId y);
 
 /// 0 <= e < size, or -1 where e's range makes that certain.
-ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size);
+ValueId inside(BodyBuilder& b, const SymExpr& e, const SymExpr& size);
 
 /// NotLowered for a result on the CPU: eager's kernel is quicker there.
 void leaveToCpu(const graph::TensorMeta& result);

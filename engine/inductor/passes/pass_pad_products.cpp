@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/passes/rewriter.h"
 
@@ -50,6 +51,7 @@ bool isByColumns(const TensorMeta& m) {
   return !(m.strides[last] == SymExpr(1)) && m.strides[last - 1] == SymExpr(1);
 }
 
+/// Symbolic ones as they are at capture.
 struct Extents {
   int64_t batch = 1, m = 0, k = 0, n = 0;
   double bytes() const { return 2.0 * static_cast<double>(batch) * (static_cast<double>(m) * k + static_cast<double>(k) * n + static_cast<double>(m) * n); }
@@ -82,7 +84,7 @@ class Padding {
  private:
   const TensorMeta& operand(const Node& n, int at) const { return graph_.meta(NodeArgs(n).ref(static_cast<size_t>(at))).tensor; }
 
-  /// Where all of them are known, of 16-bit elements on a GPU.
+  /// Of 16-bit elements on a GPU.
   std::optional<Extents> extentsOf(const Node& n, const Form& form) const {
     const TensorMeta& out = n.outputs[0].tensor;
     if (out.device.kind != graph::DeviceKind::Cuda || (out.dtype != DType::BFloat16 && out.dtype != DType::Float16)) return std::nullopt;
@@ -90,26 +92,27 @@ class Padding {
     if (left.dtype != out.dtype || right.dtype != out.dtype || (form.addend >= 0 && operand(n, form.addend).dtype != out.dtype)) return std::nullopt;
     Extents e;
     const size_t rank = left.sizes.size();
-    const auto known = [](const SymExpr& size) { return size.maybeConstant().value_or(0); };
-    if (rank == 3) e.batch = known(left.sizes[0]);
-    e.m = known(left.sizes[rank - 2]);
-    e.k = known(left.sizes[rank - 1]);
-    e.n = known(right.sizes[rank - 1]);
+    if (rank == 3) e.batch = graph::hint(left.sizes[0]);
+    e.m = graph::hint(left.sizes[rank - 2]);
+    e.k = graph::hint(left.sizes[rank - 1]);
+    e.n = graph::hint(right.sizes[rank - 1]);
     if (e.batch * e.m * e.k * e.n == 0) return std::nullopt;
     return e;
   }
 
-  /// An extent counts where it is what is consecutive in some matrix.
+  /// An extent counts where it is what is consecutive in some matrix. A symbolic one stays as it is.
   Extents wanted(const Node& n, const Form& form, const Extents& e) const {
-    const bool left = isByColumns(operand(n, form.left)), right = isByColumns(operand(n, form.right));
+    const TensorMeta &a = operand(n, form.left), &b = operand(n, form.right);
+    const bool left = isByColumns(a), right = isByColumns(b);
+    const size_t rank = a.sizes.size();
     Extents to = e;
     to.n = padded(e.n);
     if (!left || right) to.k = padded(e.k);
     if (left) to.m = padded(e.m);
     // Where nothing is odd, nothing is to be made rounder either.
-    if (e.n % kAlignment == 0) to.n = e.n;
-    if (e.k % kAlignment == 0) to.k = e.k;
-    if (e.m % kAlignment == 0) to.m = e.m;
+    if (e.n % kAlignment == 0 || !b.sizes[rank - 1].isConstant()) to.n = e.n;
+    if (e.k % kAlignment == 0 || !a.sizes[rank - 1].isConstant()) to.k = e.k;
+    if (e.m % kAlignment == 0 || !a.sizes[rank - 2].isConstant()) to.m = e.m;
     return to;
   }
 
@@ -146,16 +149,15 @@ class Padding {
     return allUsers(n, [&](const Node& user) { return user.kind == NodeKind::Call && (isView(user) ? onlyLoopsRead(user) : isGenerated(user)); });
   }
 
-  /// x with zeros behind its last rows and columns.
-  T pad(Rewriter& r, T x, int64_t rows, int64_t columns) {
+  /// x with so many rows and columns of zeros behind its last ones.
+  T pad(Rewriter& r, T x, int64_t below, int64_t beside) {
+    if (below == 0 && beside == 0) return x;
+    auto [made, isNew] = pads_.try_emplace({x.v, below, beside});
+    if (!isNew) return {&r, made->second};
     TensorMeta m = x.meta();
     const size_t rank = m.sizes.size();
-    const int64_t below = rank < 2 ? 0 : rows - m.sizes[rank - 2].constant(), beside = columns - m.sizes[rank - 1].constant();
-    if (below == 0 && beside == 0) return x;
-    auto [made, isNew] = pads_.try_emplace({x.v, rows, columns});
-    if (!isNew) return {&r, made->second};
-    if (rank >= 2) m.sizes[rank - 2] = rows;
-    m.sizes[rank - 1] = columns;
+    if (rank >= 2) m.sizes[rank - 2] += below;
+    m.sizes[rank - 1] += beside;
     m.strides = graph::contiguousStrides(m.sizes);
     m.storageOffset = 0;
     graph::ArgumentList amounts{int64_t{0}, beside};
@@ -182,43 +184,44 @@ class Padding {
   }
 
   /// By what is consecutive in memory, so that products with an operand and with its transpose share the padded one.
-  T matrix(Rewriter& r, T x, int64_t rows, int64_t columns) {
-    if (!isByColumns(x.meta())) return pad(r, x, rows, columns);
-    T base = transposed(r, x), made = pad(r, base, columns, rows);
+  T matrix(Rewriter& r, T x, int64_t below, int64_t beside) {
+    if (!isByColumns(x.meta())) return pad(r, x, below, beside);
+    T base = transposed(r, x), made = pad(r, base, beside, below);
     return made.v == base.v ? x : transposed(r, made);
   }
 
   /// Rows or columns of which there is one stand for all.
-  T addend(Rewriter& r, T x, const Extents& to) {
+  T addend(Rewriter& r, T x, int64_t below, int64_t beside) {
     const size_t rank = x.rank();
     const auto one = [&](size_t dim) { return x.meta().sizes[dim] == SymExpr(1); };
     if (rank == 0) return x;
-    const int64_t rows = rank < 2 || one(rank - 2) ? 1 : to.m;
-    return pad(r, x, rows, one(rank - 1) ? 1 : to.n);
+    return pad(r, x, rank < 2 || one(rank - 2) ? 0 : below, one(rank - 1) ? 0 : beside);
   }
 
   void rewrite(const Node& n, const Form& form, const Extents& from, const Extents& to) {
     Rewriter r(copy_, n);
     graph::ArgumentList args = copy_.mappedArgs(n);
     const auto put = [&](int at, T value) { args[static_cast<size_t>(at)] = value.v; };
-    put(form.left, matrix(r, r.in(static_cast<size_t>(form.left)), to.m, to.k));
-    put(form.right, matrix(r, r.in(static_cast<size_t>(form.right)), to.k, to.n));
-    if (form.addend >= 0) put(form.addend, addend(r, r.in(static_cast<size_t>(form.addend)), to));
-    TensorMeta m = n.outputs[0].tensor;
+    const int64_t rows = to.m - from.m, inner = to.k - from.k, columns = to.n - from.n;
+    put(form.left, matrix(r, r.in(static_cast<size_t>(form.left)), rows, inner));
+    put(form.right, matrix(r, r.in(static_cast<size_t>(form.right)), inner, columns));
+    if (form.addend >= 0) put(form.addend, addend(r, r.in(static_cast<size_t>(form.addend)), rows, columns));
+    const TensorMeta& asked = n.outputs[0].tensor;
+    TensorMeta m = asked;
     const size_t rank = m.sizes.size();
-    m.sizes[rank - 2] = to.m;
-    m.sizes[rank - 1] = to.n;
+    m.sizes[rank - 2] += rows;
+    m.sizes[rank - 1] += columns;
     m.strides = graph::contiguousStrides(m.sizes);
     T result = r.call(n.op.c_str(), std::move(args), m);
     // Views of it say the strides of the trace, which calls of operators are given.
-    const auto slice = [&](size_t dim, int64_t size) {
-      m.sizes[dim] = size;
+    const auto slice = [&](size_t dim) {
+      m.sizes[dim] = asked.sizes[dim];
       TensorMeta seen = m;
-      seen.strides = m.sizes == n.outputs[0].tensor.sizes ? n.outputs[0].tensor.strides : graph::contiguousStrides(m.sizes);
-      result = r.call("aten::slice.Tensor", {result.v, static_cast<int64_t>(dim), int64_t{0}, size, int64_t{1}}, seen);
+      seen.strides = m.sizes == asked.sizes ? asked.strides : graph::contiguousStrides(m.sizes);
+      result = r.call("aten::slice.Tensor", {result.v, static_cast<int64_t>(dim), int64_t{0}, m.sizes[dim].constant(), int64_t{1}}, seen);
     };
-    if (to.m != from.m) slice(rank - 2, from.m);
-    if (to.n != from.n) slice(rank - 1, from.n);
+    if (rows) slice(rank - 2);
+    if (columns) slice(rank - 1);
     copy_.replace(n, {result.v});
   }
 

@@ -33,7 +33,7 @@ struct Count {
   /// As a tensor without dimensions, on the device of `like` and of its type.
   T tensor(T like) const;
 };
-/// Throws NotLowered where it is or may be 0.
+/// Throws NotLowered where it is 0.
 Count countOf(T x, const Dims& dims);
 
 /// Appends the nodes that stand for one node of the old graph. They inherit its provenance.

@@ -97,8 +97,7 @@ class AcrossMerger {
   void checkShapes() const {
     if (!isPureReduction(columns_.kernel)) throw MergeRefusal{"different outer loops"};
     const auto isKnown = [](const Axis& axis) { return axis.extent.isConstant(); };
-    for (const auto* axes : {&columns_.kernel.outer, &rows_.kernel.outer})
-      if (!std::all_of(axes->begin(), axes->end(), isKnown)) throw MergeRefusal{"sums of the columns beside rows whose sizes change"};
+    if (!std::all_of(columns_.kernel.outer.begin(), columns_.kernel.outer.end(), isKnown)) throw MergeRefusal{"sums of columns whose number changes"};
     const int64_t length = pointsOf(columns_.kernel.outer);
     if (pointsOf(rows_.kernel.outer) < kFewestRows) throw MergeRefusal{"too few rows to walk over with sums of the columns"};
     if (length < kShortestRow || length > kLongestRow) throw MergeRefusal{"sums of the columns do not fit a block's registers"};

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/graph/axis_symbol.h"
 #include "engine/inductor/ir/loop_transform.h"
 #include "engine/inductor/schedule/schedule_node.h"
 
@@ -61,10 +62,9 @@ std::vector<std::optional<Conditions>> conditionsOfUse(const Section& s) {
 }
 
 bool isAlwaysInside(const LoweredGraph& lowered, const Section& s, const Value& load) {
-  const auto elements = reachableElements(lowered.buffers[static_cast<size_t>(load.buffer)].meta).maybeConstant();
+  const SymExpr elements = reachableElements(lowered.buffers[static_cast<size_t>(load.buffer)].meta);
   const bool isLoaded = std::any_of(s.indirect.begin(), s.indirect.end(), [&](const auto& entry) { return load.index.contains(entry.first); });
-  const auto [first, last] = load.index.bounds();
-  return elements && !isLoaded && first >= 0 && last < *elements;
+  return !isLoaded && graph::isNeverNegative(load.index) && graph::isNeverNegative(elements - 1 - load.index);
 }
 
 /// Whether a condition on one axis, true at some point of it, says nothing of `index`, nor of what the `others` are about.
@@ -82,9 +82,12 @@ bool isBeside(const Section& s, ValueId condition, const SymExpr& index, const C
   return std::all_of(others.begin(), others.end(), [&](ValueId other) {
     if (other == condition) return true;
     const Value& v = s.values[static_cast<size_t>(other)];
-    if ((v.op != Op::Lt && v.op != Op::Ge) || s.values[static_cast<size_t>(v.args[1])].op != Op::Constant) return false;
-    const Value& e = s.values[static_cast<size_t>(v.args[0])];
-    return e.op == Op::Index && !e.index.contains(*axis);
+    if (v.op != Op::Lt && v.op != Op::Ge) return false;
+    const auto isApart = [&](ValueId id) {
+      const Value& e = s.values[static_cast<size_t>(id)];
+      return e.op == Op::Constant || (e.op == Op::Index && !e.index.contains(*axis));
+    };
+    return isApart(v.args[0]) && isApart(v.args[1]);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/graph/symbol_values.h"
+
 namespace fusebox::codegen::testing {
 namespace {
 
@@ -120,6 +122,18 @@ Kernel softmax(int64_t rows, SymExpr n, Symbol* size = nullptr) {
   b.section();
   i = b.axis(n);
   b.store(z, o * n + i, b.op(Op::Div, f, power(), b.reduced(total, f)));
+  return b.kernel;
+}
+
+/// x * y, y a row for all, in points of rows of any length.
+Kernel productOfRows(int64_t rows, Symbol n) {
+  KernelBuilder b("product_of_rows");
+  const DType half = DType::Float16, f = DType::Float32;
+  b.kernel.sizeSymbols.push_back(n);
+  const auto x = b.input(half, SymExpr(rows) * SymExpr(n)), y = b.input(f, SymExpr(n)), z = b.output(half, SymExpr(rows) * SymExpr(n));
+  const SymExpr o = b.outer(rows), i = b.outer(n);
+  b.section();
+  b.store(z, o * SymExpr(n) + i, b.op(Op::Cast, half, b.op(Op::Mul, f, b.op(Op::Cast, f, b.load(x, o * SymExpr(n) + i)), b.load(y, i))));
   return b.kernel;
 }
 
@@ -367,6 +381,13 @@ std::vector<NamedKernel> gpuKernels() {
   const Symbol size = Symbol::make("s0", 2, 1 << 20);
   Symbol copy = size;
   list.push_back({"softmax_dynamic", softmax(6, SymExpr(size), &copy), {777}});
+  // Made for rows of a thousand, which are taken in vectors as they lie in memory, whatever their length.
+  Symbol row = Symbol::make("s1", 2, 1 << 20);
+  graph::setHint(row, 1000);
+  for (int64_t n : {2, 3, 4, 5, 31, 511, 777, 1000, 4097}) {
+    list.push_back({fmt::format("softmax_rows_of_{}", n), softmax(6, SymExpr(row), &row), {n}});
+    list.push_back({fmt::format("product_rows_of_{}", n), productOfRows(7, row), {n}});
+  }
   return list;
 }
 

@@ -195,6 +195,8 @@ class GpuPtxTest : public QObject {
     QCOMPARE(count(compiled(named("loss_backward").kernel, false).text, ".v4."), 0);  // not where buffers may begin anywhere
     const gpu::Plan points = gpu::makePlan(named("contiguous_odd").kernel, gpu::GpuTarget{}, true);
     QVERIFY(points.ragged.on && points.phases[0].map.vector == 4);
+    for (const char* name : {"softmax_rows_of_777", "product_rows_of_777"})  // lengths that calls bring
+      QVERIFY2(count(compiled(named(name).kernel).text, "ld.global.nc.v4.") > 0, name);
   }
 
   /// Rows that one block cannot keep are kept by a cluster of blocks, where the device has clusters; threads begin where a line does.

@@ -156,6 +156,15 @@ class SymExprTest : public QObject {
     QVERIFY(mod(k, n) * 8 + floorDiv(k, n) * n * 8 == k * 8);
     QVERIFY(mod(k, n + 1) * m + floorDiv(k, n + 1) * (n + 1) * m == k * m);
     QVERIFY(!(mod(k, n) * 8 + floorDiv(k, n) * n * 4 == k * 8));
+    const SymExpr last = axisSymbol("t", n - 1);
+    QVERIFY(floorDiv(j * (n - 1) + last, n - 1) == j && mod(j * (n - 1) + last, n - 1) == last);
+    QVERIFY(floorDiv(j * (n + m) * 2 + last, n * 2 + m * 2) == j && !(floorDiv(j * (n - 1) + i, n - 1) == j));
+    const SymExpr half = axisSymbol("h", floorDiv(n, 2));
+    QVERIFY(isNeverNegative(n - 2 - half * 2) && !isNeverNegative(n - 3 - half * 2) && min(n, half * 2 + 2) == half * 2 + 2);
+    const SymExpr side = floorDiv(n, 2), plane = axisSymbol("p", side * side);
+    QVERIFY(floorDiv(side * side - 1, side) == side - 1 && isNeverNegative(n - 2 - floorDiv(plane, side) * 2) && isNeverNegative(n - 2 - mod(plane, side) * 2));
+    QVERIFY(!isNeverNegative(n - 3 - floorDiv(plane, side) * 2) && !isNeverNegative(n - 3 - mod(plane, side) * 2));
+    QVERIFY(isNeverNegative(floorDiv(n, 2) * 2 - n + 1) && !isNeverNegative(floorDiv(n, 2) * 2 - n));
     QVERIFY(isNeverNegative(n - 1 - i) && !isNeverNegative(n - 2 - i) && !isNeverNegative(n - i * 2));
     QVERIFY(isNeverNegative(n * m - 1 - (j * n + i)) && !isNeverNegative(n * m - 1 - (i * n + j)));
     QVERIFY(symbolicStride(j * n + i, j.symbols()[0]) == std::optional(n));
