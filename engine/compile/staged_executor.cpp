@@ -159,7 +159,7 @@ class StagedGraph {
       const at::Tensor& t = slots[code.asked.results[i]];
       bool fits = t.defined() && t.scalar_type() == static_cast<at::ScalarType>(meta.dtype) && t.dim() == static_cast<int64_t>(meta.sizes.size());
       for (int64_t d = 0; fits && d < t.dim(); ++d)
-        fits = t.size(d) == all(meta.sizes[static_cast<size_t>(d)]) && (t.size(d) < 2 || t.stride(d) == all(meta.strides[static_cast<size_t>(d)]));
+        fits = t.size(d) == all(meta.sizes[static_cast<size_t>(d)]) && (t.numel() == 0 || t.size(d) < 2 || t.stride(d) == all(meta.strides[static_cast<size_t>(d)]));
       if (!fits) throw runtime::Mispredicted(module_->forward.node(value.node).op, module_->forward.node(value.node).op + " gave something else than was predicted");
     }
   }

@@ -283,6 +283,21 @@ bool ShapeEnv::assume(Compare op, const SymExpr& a, const SymExpr& b, const std:
   return true;
 }
 
+/// Where a relation is no sum of symbols (n // 2 == 3, 3 * n == 12): a value about where the line through two points of the difference meets zero.
+static bool meetNear(int64_t from, const std::function<int64_t(int64_t)>& put, const std::function<bool()>& fits) {
+  constexpr int64_t kApart = 64, kAround = 16, kMost = 1'000'000'000;
+  const auto here = static_cast<double>(put(from)), there = static_cast<double>(put(from + kApart));
+  const double meets = here == there ? 0 : static_cast<double>(from) - here * kApart / (there - here);
+  const int64_t middle = std::abs(meets) < kMost ? static_cast<int64_t>(meets) : from;
+  for (int64_t i = 0; i <= 2 * kAround; ++i) {
+    const int64_t other = middle + (i % 2 ? -(i + 1) / 2 : i / 2);
+    if (other < kSeveral) continue;
+    put(other);
+    if (fits()) return true;
+  }
+  return false;
+}
+
 /// Other values for symbols of data of which nothing has been made yet, with which the relation holds: for one of them the nearest, for several whose sum
 /// is given different ones of about its share.
 bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree) {
@@ -320,6 +335,16 @@ bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const
     if (fits()) return true;
   }
   hints_ = before;
+  for (const Symbol s : (b - a).symbols()) {
+    if (std::find(dataSymbols_.begin(), dataSymbols_.end(), s) == dataSymbols_.end() || !isFree(s)) continue;
+    int64_t& value = hints_[index_.at(s.id)];
+    const auto put = [&](int64_t other) {
+      value = other;
+      return hint(b) - hint(a);
+    };
+    if (meetNear(value, put, [&] { return value >= std::max<int64_t>(kSeveral, s.lower()) && value <= s.upper() && fits(); })) return true;
+    hints_ = before;
+  }
   return false;
 }
 

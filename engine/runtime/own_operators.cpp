@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
 
 #include <array>
@@ -52,6 +53,10 @@ Tensor uniform(const Tensor& seed, int64_t stream, c10::SymIntArrayRef sizes) {
   return word.__rshift__(8).to(at::kFloat).mul(0x1p-24).view(size);
 }
 
+Tensor laidOut(const Tensor& self, c10::SymIntArrayRef strides) {
+  return at::empty_strided(self.sizes(), C10_AS_INTARRAYREF_SLOW(strides), self.options()).copy_(self);
+}
+
 [[maybe_unused]] const bool kAreThere = (registerOwnOperators(), true);  // facts about them are asked before they are called
 
 }  // namespace
@@ -62,6 +67,7 @@ void registerOwnOperators() {
     made.def("exact_bmm(Tensor self, Tensor mat2) -> Tensor", &exactProduct);
     made.def("exact_bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &exactProductInto);
     made.def("uniform(Tensor seed, int stream, SymInt[] size) -> Tensor", &uniform);
+    made.def("laid_out(Tensor self, SymInt[] stride) -> Tensor", &laidOut);
     return made;
   }();
 }

@@ -73,9 +73,12 @@ std::optional<std::vector<Result>> maskedSelect(const DataCall& call) {
   return {{vectorOf(countOf(call, call.tensor(1)), call.tensor(0).scalar_type())}};
 }
 
+/// Whether the program says what the sizes of the results are.
+bool areSizesGiven(const OperatorFacts& facts, c10::ArrayRef<IValue> args) { return facts.name == "aten::repeat_interleave.Tensor" && !args[1].isNone(); }
+
 /// repeat_interleave.Tensor(repeats, output_size)
 std::vector<Result> repeatInterleave(const DataCall& call) {
-  if (!call.args[1].isNone()) return {vectorOf(SymbolicCall::integer(call.args[1]), call.tensor(0).scalar_type())};
+  if (areSizesGiven(call.facts, call.args)) return {vectorOf(SymbolicCall::integer(call.args[1]), call.tensor(0).scalar_type())};
   const SymExpr whole = graph::product(call.sizes(0));
   return {vectorOf(call.symbol(0, 0, 2 * call.context.shapes().hint(whole) + 1, nullptr), call.tensor(0).scalar_type())};
 }
@@ -241,9 +244,10 @@ void assumeParts(const OperatorFacts& facts, c10::ArrayRef<IValue> args, TraceCo
 }
 
 bool recordDataSized(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::Device device, TraceContext& context, Stack* stack) {
-  if (!facts.dynamicShape || !context.dataSizes().isAllowed || context.recorder().isBackward()) return false;
+  if (!facts.dynamicShape) return false;
   const size_t arity = op.schema().arguments().size();
   const std::vector<IValue> args(stack->end() - static_cast<int64_t>(arity), stack->end());
+  if ((!context.dataSizes().isAllowed || context.recorder().isBackward()) && !areSizesGiven(facts, args)) return false;
   const auto made = resultsOf({context, facts, args, static_cast<graph::NodeId>(context.recorder().graph().nodes().size())}, device.is_cpu());
   if (!made) return false;
   graph::ShapeEnv& env = context.shapes();
@@ -269,7 +273,7 @@ bool fitsAnyCount(const OperatorFacts& facts) {
       "aten::_unsafe_index", "aten::_unsafe_index_put", "aten::index_add", "aten::index_select", "aten::embedding", "aten::cat",
       "aten::select.int", "aten::split_with_sizes", "aten::unsafe_split_with_sizes", "aten::unsqueeze", "aten::t", "aten::transpose.int", "aten::permute", "aten::expand", "aten::alias", "aten::detach",
       "aten::unbind.int", "aten::clone", "aten::_to_copy", "aten::full", "aten::zeros", "aten::ones", "aten::empty.memory_format", "aten::arange", "aten::arange.start_step",
-      "aten::new_zeros", "aten::new_full", "aten::new_ones", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::copy", "aten::fill.Scalar"};
+      "aten::new_zeros", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::new_full", "aten::new_ones", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::copy", "aten::fill.Scalar"};
   return facts.pointwise || kNames.contains(facts.name);
 }
 

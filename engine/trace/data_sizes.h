@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ class DataSizes {
   bool readsNumbers = false;  ///< the program has read one from a tensor, which may become a symbol
   /// Values that such sizes had in an earlier call, in the order in which their symbols are made: what decisions are made by.
   std::vector<int64_t> hints;
+  /// Set where an operator has failed: values for all symbols so far with which it does not. Whoever hears of the failure takes them.
+  std::optional<std::vector<int64_t>> fitting;
 
   const std::vector<DataDefinition>& definitions() const { return definitions_; }
   std::vector<DataDefinition>& definitions() { return definitions_; }

@@ -135,6 +135,14 @@ void specialiseAll(c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string
   }
 }
 
+SymExpr settledSize(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
+  SymExpr size = env.simplify(e);
+  if (size.isConstant() || (fitsAny && env.isOfData(size))) return size;
+  if (env.hint(size) < 2) return env.specialise(size, who);
+  env.decide(Compare::Le, 2, size, who);
+  return env.simplify(size);
+}
+
 namespace {
 
 /// A stride of a dimension of size 1 that the sizes do not explain is an argument's, where one has it there.
@@ -186,21 +194,12 @@ std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete
   return made;
 }
 
-/// Sizes are at least 2 wherever they are not known: what has no elements or one of them is another program.
-SymExpr settled(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
-  SymExpr size = env.simplify(e);
-  if (size.isConstant() || (fitsAny && env.isOfData(size))) return size;
-  if (env.hint(size) < 2) return env.specialise(size, who);
-  env.decide(Compare::Le, 2, size, who);
-  return env.simplify(size);
-}
-
 Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string_view who,
                             bool fitsAny) {
   SymbolicCall::want(static_cast<int64_t>(shape.sizes.size()) == concrete.dim());
   for (size_t d = 0; d < shape.sizes.size(); ++d) {
     SymbolicCall::want(env.hint(shape.sizes[d]) == concrete.size(static_cast<int64_t>(d)));
-    shape.sizes[d] = settled(shape.sizes[d], env, who, fitsAny);
+    shape.sizes[d] = settledSize(shape.sizes[d], env, who, fitsAny);
   }
   SymbolicGeometry made;
   if (!shape.strides) shape.strides = denseStrides(shape.sizes, concrete, args, env);

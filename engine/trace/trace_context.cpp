@@ -92,7 +92,15 @@ TraceContext::TraceContext(LiftPolicy lift, ProvenanceSource provenance)
   });
 }
 
-TraceContext::~TraceContext() { shapes_->close(); }
+TraceContext::TraceContext(TraceContext& outer)
+    : lift_([](const at::Tensor&) { return Lift::constant(); }),
+      shapes_(outer.shapes_),
+      ownsShapes_(false),
+      recorder_(std::make_unique<Recorder>([] { return graph::Provenance(); }, shapes_)) {}
+
+TraceContext::~TraceContext() {
+  if (ownsShapes_) shapes_->close();
+}
 
 TraceContext* TraceContext::current() { return currentContext; }
 

@@ -62,6 +62,8 @@ struct TracedInput {
 class TraceContext {
  public:
   TraceContext(LiftPolicy lift, ProvenanceSource provenance);
+  /// A trace inside of another one, with its symbols, of something that is thrown away: real tensors are constants.
+  explicit TraceContext(TraceContext& outer);
   ~TraceContext();
   TraceContext(const TraceContext&) = delete;
   TraceContext& operator=(const TraceContext&) = delete;
@@ -139,6 +141,7 @@ class TraceContext {
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;
   std::shared_ptr<graph::ShapeEnv> shapes_;
+  bool ownsShapes_ = true;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, int32_t> indexOf_;

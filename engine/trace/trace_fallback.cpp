@@ -17,6 +17,8 @@
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/functional_form.h"
 #include "engine/trace/eager_check.h"
+#include "engine/trace/fake_function.h"
+#include "engine/trace/fitting_values.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
@@ -200,6 +202,8 @@ bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
   if (facts.name != "aten::slice_scatter" && facts.name != "aten::select_scatter" && facts.name != "aten::diagonal_scatter") return false;
   if (!asTrace(t) || at::has_internal_overlap(t) == at::MemOverlap::Yes) return false;
   const at::Tensor& meta = asTrace(t)->meta();
+  // Of symbolic sizes it is not known what lies around; a dense view from the first element on needs nothing of it.
+  if (asTrace(t)->symbolic() && meta.storage_offset() == 0 && meta.is_non_overlapping_and_dense()) return false;
   return meta.storage_offset() != 0 || !meta.is_non_overlapping_and_dense() ||
          meta.storage().nbytes() != static_cast<size_t>(meta.numel()) * meta.element_size();
 }
@@ -286,6 +290,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   const bool symbolic = !context.shapes().empty() && anySymbolic(original);
   refuseListOfSeveralDevices(facts, op, original);
   auto device = resultDevice(facts, original, call);
+  if (recordByFakeFunction(op, facts, device, context, stack)) return;
   // With its index: the graph may run on a thread whose current device is another (autograd's).
   if (facts.devicePosition >= 0 && !original[facts.devicePosition].isNone()) original[facts.devicePosition] = device;
   if (symbolic) {
@@ -313,6 +318,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
       runOnMeta(op, facts, stack);
       if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
     } catch (...) {
+      if (symbolic) findFitting(op, facts, original, context);
       // The program may catch it and go on: it is the error of these sizes.
       if (symbolic) specialiseAll(original, context.shapes(), facts.name);
       throw;

@@ -45,9 +45,11 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   if (origin && origin->source) return fromSource(origin->source);
   if (e_.isNumber(object)) e_.refuseNumber("kept by the program");
   const at::Tensor& value = tensorOf(object);
+  if (RecipePtr made = withoutData(object)) return made;
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
                         e_.place(), {}}, origin ? origin->birth : -1};
+  if (Py_TYPE(object) != tensorType() && isPlainTensorClass(Py_TYPE(object))) return parameter(object);
   RecipePtr recipe = node(Recipe::Kind::GraphOutput, object);
   recipe->index = static_cast<int64_t>(outputs_.size());
   outputs_.push_back(value);
@@ -61,6 +63,52 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
     dictionary(*recipe, attributes.get());
   }
   if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  return recipe;
+}
+
+/// A tensor of the meta device, of which there is nothing but what it looks like. Null: it is none, or shares its storage.
+RecipePtr RecipeMaker::withoutData(PyObject* object) {
+  static PyObject* const maker = torchObject("torch.empty_strided");
+  const at::Tensor& value = tensorOf(object);
+  const bool isPlain = value.is_meta() && !trace::isTraceTensor(value) && Py_TYPE(object) == tensorType() && value.layout() == at::kStrided;
+  if (!isPlain || value.requires_grad() || value.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || value.storage_offset() != 0) return nullptr;
+  if (value.storage().use_count() > 1 || at::detail::computeStorageNbytes(value.sizes(), value.strides(), value.element_size()) != value.storage().nbytes()) return nullptr;
+  const auto rowOf = [](c10::IntArrayRef numbers) {
+    PyRef made = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+    for (size_t i = 0; i < numbers.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(numbers[i]));
+    return made;
+  };
+  PyRef keywords = PyRef::steal(PyDict_New()), dtype = PyRef::steal(PyObject_GetAttrString(object, "dtype")), device = PyRef::steal(PyUnicode_FromString("meta"));
+  PyDict_SetItemString(keywords.get(), "dtype", dtype.get());
+  PyDict_SetItemString(keywords.get(), "device", device.get());
+  const auto args = std::make_shared<Recipe>();
+  args->kind = Recipe::Kind::Tuple;
+  args->children = {constant(rowOf(value.sizes()).get()), constant(rowOf(value.strides()).get())};
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  recipe->children = {constant(maker), args, constant(keywords.get())};
+  return recipe;
+}
+
+/// A parameter that the program has made: of the tensor that it shares its memory with, a leaf.
+RecipePtr RecipeMaker::parameter(PyObject* object) {
+  static PyObject* const maker = torchObject("torch.Tensor._make_subclass");
+  const at::Tensor& value = tensorOf(object);
+  const bool wantsGradient = value.requires_grad();
+  if (wantsGradient) value.set_requires_grad(false);  // the graph gives its data
+  RecipePtr recipe = node(Recipe::Kind::Parameterised, object);
+  const auto data = std::make_shared<Recipe>(), args = std::make_shared<Recipe>(), made = std::make_shared<Recipe>();
+  data->kind = Recipe::Kind::GraphOutput;
+  data->index = static_cast<int64_t>(outputs_.size());
+  outputs_.push_back(value);
+  args->kind = Recipe::Kind::Tuple;
+  args->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), data, constant(wantsGradient ? Py_True : Py_False)};
+  made->kind = Recipe::Kind::Call;
+  made->children = {constant(maker), args, constant(Py_None)};
+  recipe->base = made;
+  recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
+  PyErr_Clear();
+  if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) dictionary(*recipe, attributes.get());
   return recipe;
 }
 

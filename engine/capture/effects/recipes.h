@@ -27,6 +27,8 @@ class RecipeMaker {
   RecipePtr constant(PyObject* object);
   RecipePtr tensor(PyObject* object);
   RecipePtr wrapper(PyObject* object);
+  RecipePtr parameter(PyObject* object);
+  RecipePtr withoutData(PyObject* object);
   RecipePtr number(PyObject* object);
   RecipePtr deferred(PyObject* object);
   RecipePtr array(PyObject* object);

@@ -443,6 +443,7 @@ void EntryMaker::recordGuards(Entry& entry) {
 }
 
 constexpr const char* kSkipped = "the backend asks for the frame to be left to Python";
+constexpr const char* kAsks = "the backend asks more of its sizes";  ///< which it says when the place is captured again
 
 /// Hands the graph to a backend in Python, which may run any code.
 void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e) {
@@ -564,7 +565,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     return nullptr;
   }
   if (segment.torchGraph) compileByFunction(segment, *entry, e);
-  if (e.kind == CaptureEvent::Kind::Failed && segment.torchGraph && !PyErr_Occurred() && e.detail != kSkipped && refuseSymbols(e.detail)) {
+  if (e.kind == CaptureEvent::Kind::Failed && segment.torchGraph && !PyErr_Occurred() && e.detail != kSkipped && (e.detail == kAsks || refuseSymbols(e.detail))) {
     constantsInstead_ = true;
     return nullptr;
   }
@@ -867,6 +868,8 @@ void finishEntry(Entry& entry, Segment segment) {
 bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* options, const char* why) {
   Place place = placeOf(code.code, point.offset);
   if (point.offset == 0) place.line = code.code->co_firstlineno;
+  // Frames that compilers run themselves are nobody's; so are those of a call that does not fit its graph and is run again, whose operators are heard.
+  const bool isTracing = std::string_view(why) == "tracing is active";
   if (code.refused != why) {
     code.refused = why;
     CaptureEvent e;
@@ -876,9 +879,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     e.line = place.line;
     e.what = why;
     addEvent(std::move(e));
-    // Frames that compilers run themselves are nobody's.
-    const std::string_view reason = why;
-    const bool isCompilers = reason == "tracing is active" || reason == "functionalisation is active";
+    const bool isCompilers = isTracing || std::string_view(why) == "functionalisation is active";
     const std::string told = place.function + " (" + place.file + ":" + std::to_string(place.line) + ")";
     if (Recorder* recorder = Recorder::active()) {
       recorder->frameStatus(frameRecord(code, point), "skipped", why);
@@ -887,7 +888,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     if (!options->fullgraph && !isCompilers) warnOnce(told + " is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
-  if (!options->fullgraph) return true;
+  if (!options->fullgraph || isTracing) return true;
   const std::string text = std::string(why) + "\n  at " + place.file + ":" + std::to_string(place.line) + " in " + place.function +
                            "\n  fullgraph=True asks for one graph without a break.";
   PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());

@@ -77,13 +77,24 @@ void startOverToFit(Evaluation& e, const Question& q) {
   if (!tried.assume(q.op, q.a, q.b, [](graph::Symbol) { return true; })) return;
   std::vector<int64_t> hints;
   for (const trace::DataDefinition& known : context->dataSizes().definitions()) hints.push_back(tried.hint(known.symbol));
-  if (hints == policy->dataHints) return;  // they were not taken
-  const auto take = [policy, hints] {
-    policy->dataHints = hints;
+  startOverWith(e, hints);
+}
+
+}  // namespace
+
+void startOverWith(Evaluation& e, const std::vector<int64_t>& values) {
+  constexpr int kMost = 32;
+  SymbolicPolicy* policy = e.options().symbolic;
+  if (!policy || !policy->dataAllowed || policy->dataStarts >= kMost || values == policy->dataHints) return;  // the same: they were not taken
+  const auto take = [policy, values] {
+    policy->dataHints = values;
+    ++policy->dataStarts;
     return true;
   };
   throw CaptureBreak{{"data-dependent value", "other values have to be taken for what data decide", "", e.place(), e.stackPlaces()}, -1, take};
 }
+
+namespace {
 
 /// The traced value of a tensor of one bool; null: it has none.
 const trace::TraceTensorImpl* tracedTruth(at::Tensor value) {

@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/data_conditions.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -342,6 +343,13 @@ void Evaluation::throwIfBreak() {
   if (functionModes_->wasAsked()) [[unlikely]] functionModes_->refuse();
   std::optional<trace::BreakError> error = trace::takeLastBreak();
   if (!error && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError)) error = raisedBreak();
+  if (const auto fitting = std::exchange(trace_->dataSizes().fitting, std::nullopt); fitting && PyErr_Occurred()) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyRef kept[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
+    startOverWith(*this, *fitting);
+    PyErr_Restore(kept[0].release(), kept[1].release(), kept[2].release());
+  }
   if (!error) return;
   PyErr_Clear();
   breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
@@ -998,7 +1006,28 @@ void Evaluation::refuseFinalizer(PyTypeObject* type) {
               "Make the object outside the compiled region.");
 }
 
+/// torch.nn.Parameter(data, requires_grad) where no gradient of it is recorded. Null without error: it is another call.
+static PyRef parameterOf(Evaluation& e, PyTypeObject* type, const CallArguments& a) {
+  static PyObject* const parameter = torchObject("torch.nn.parameter.Parameter");
+  static PyObject* const detach = torchObject("torch.ops.aten.detach.default");
+  if (reinterpret_cast<PyObject*>(type) != parameter || e.torchCalls() || e.functionModes().isActive() || a.positional > 2 || a.total() > 2) return {};
+  PyObject* data = a.positional > 0 ? a.args[0] : a.keyword("data");
+  PyObject* wants = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
+  if (!data || !e.isStandIn(data) || !isPlainTensorClass(Py_TYPE(data)) || (wants && !PyBool_Check(wants))) return {};
+  const bool wantsGradient = wants != Py_False;
+  if (wantsGradient && (at::GradMode::is_enabled() || !tensorOf(data).is_floating_point())) return {};
+  PyRef made = e.call(detach, &data, 1, nullptr);
+  if (!made) return {};
+  if (PyObject_SetAttrString(made.get(), "__class__", parameter) < 0) return {};
+  if (wantsGradient) tensorOf(made.get()).set_requires_grad(true);
+  return made;
+}
+
 PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
+  if (PyRef made = parameterOf(*this, type, a); made || PyErr_Occurred()) {
+    if (made) noteLeaf(made.get());
+    return made;
+  }
   if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");

@@ -191,8 +191,13 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     PyRef plain = plainIndex(key), rest;
     if (!plain) return false;
     if (isStandIn(object) && indexHasSymbols(plain.get())) {
+      PyRef given = torchCalls_ ? expose(value) : PyRef::borrow(value);
+      if (!given) return false;
+      TorchCalls::Scope scope(torchCalls_.get());
       PyRef view = takeSymbols(*this, object, plain.get(), &rest);
-      if (view || PyErr_Occurred()) return view && setItem(view.get(), rest ? rest.get() : Py_Ellipsis, value);
+      const bool done = view && setItem(view.get(), rest ? rest.get() : Py_Ellipsis, value);
+      if (done) scope.done("setitem", {object, plain.get(), given.get()}, Py_None);
+      if (view || PyErr_Occurred()) return done;
     }
     PyRef index = expose(plain.get()), exposed = expose(value);
     if (!index || !exposed) return false;

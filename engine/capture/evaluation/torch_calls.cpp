@@ -386,7 +386,20 @@ PyRef TorchCalls::copyOf(PyObject* o) {
     if (!copy) PyErr_Clear();
     return copy;
   }
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return PyRef::borrow(o);
+  if (PyDict_CheckExact(o)) {
+    PyRef made = PyRef::steal(PyDict_New());
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+      PyRef part = copyOf(value);
+      if (!part || PyDict_SetItem(made.get(), key, part.get()) < 0) return {};
+    }
+    e_.adopt(made.get());
+    return made;
+  }
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) {
+    if (isConstantValue(o) || isSymbolicInt(o)) return PyRef::borrow(o);
+    e_.breakHere("higher-order operator", std::string("a function given to the operator returns a ") + Py_TYPE(o)->tp_name);
+  }
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   PyRef made = PyRef::steal(PyTuple_Check(o) ? PyTuple_New(n) : PyList_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {

@@ -29,6 +29,7 @@ struct SymbolicPolicy {
   bool allowed = true;               ///< false: all numbers are constants, but noted
   bool dataAllowed = true;           ///< sizes that data decide may be symbols
   std::vector<int64_t> dataHints;    ///< trace::DataSizes::hints
+  int dataStarts = 0;                ///< how often capture started over with others
   bool dataUsed = false;             ///< some size was such a symbol
   bool used = false;                 ///< some number was a symbol
   bool strict = false;               ///< some number was marked so that a constant is an error

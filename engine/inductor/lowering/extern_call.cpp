@@ -137,7 +137,24 @@ BufferId Lowering::resultBuffer(size_t position, ValueRef ref, const TensorMeta&
     base = *of;
   }
   const TensorMeta& whole = meta(base);
-  if (base == ref || !isDense(whole) || whole.dtype != layout.dtype) return bufferFor(value, layout);
+  if (base == ref || !isDense(whole) || whole.dtype != layout.dtype) {
+    const BufferId made = bufferFor(value, layout);
+    const TensorMeta own = out_.buffers[static_cast<size_t>(made)].meta;
+    if (sameStrides(layout, own.strides)) return made;
+    // No kernel stores there; an operator does it.
+    TensorMeta laid = own;
+    laid.strides = layout.strides;
+    const BufferId copy = newBuffer(LoweredBuffer::Kind::Computed, laid, {});
+    Operation& op = newOperation(Operation::Kind::Extern);
+    op.name = "laid_out_" + std::to_string(op.id);
+    op.call.op = "fusebox::laid_out";
+    op.call.args = {ValueRef{made, 0}, ArgumentList(layout.strides.begin(), layout.strides.end())};
+    op.call.results = {copy};
+    op.call.reason = "a result whose elements may share places";
+    op.reads = {value.storage->buffer};
+    op.writes = {copy};
+    return copy;
+  }
   return viewBuffer(bufferFor(tensor(base), whole), layout, layout.storageOffset - whole.storageOffset);
 }
 

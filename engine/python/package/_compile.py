@@ -120,7 +120,7 @@ def compile_as(model, settings, off=False):
         return model
     function = _innermost(model)
     if settings.get("function") and _is_within_operator():
-        return _followed_or_as_it_is(function, settings)
+        return _followed_here_or_there(function, settings)
     return compiled_with(function if _runs_python(function) else _with_frame(function), settings, _forward_of(model))
 
 
@@ -141,14 +141,19 @@ def _is_within_operator():
     return bool(utils and utils._in_hop_compile())
 
 
-def _followed_or_as_it_is(function, settings):
-    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it."""
+def _followed_here_or_there(function, settings):
+    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it. Under modes and transforms that hear
+    of every operator (make_fx, torch.export, vmap) it needs graphs whose inputs are all that its functions read: PyTorch's own capture makes them."""
     compiled = _engine.compiled(function, settings, None)
 
     def call(*args, **kwargs):
         try:
             return compiled(*args, **kwargs)
         except GraphBreakError as why:
+            if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
+                from torch._dynamo import eval_frame
+                backend = torch._TorchCompileWrapper(settings["function"].function, None, None, settings["dynamic"])  # as torch.compile hands it on
+                return eval_frame.optimize(backend, nopython=True, dynamic=settings["dynamic"])(function)(*args, **kwargs)
             once(f"an operator of higher order calls its functions as they are: {str(why).splitlines()[0]}")
             return function(*args, **kwargs)
 

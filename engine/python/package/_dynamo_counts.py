@@ -6,6 +6,8 @@ from ._engine_access import _engine
 
 _seen = 0
 _depth = 0
+_GRAPH_CACHE = {"cache_hits": "fxgraph_cache_hit", "cache_misses": "fxgraph_cache_miss", "cache_bypasses": "fxgraph_cache_bypass"}
+_looked_up = {}  # how many of them there were
 
 
 def _compiling(begins):
@@ -34,6 +36,7 @@ def catch_up():
     counters = getattr(utils, "counters", None)
     if counters is None:
         return
+    _count_cache(counters)
     events, _seen = _engine.events_since(_seen), _engine.latest_event()
     for event in events:
         kind = event["kind"]
@@ -53,6 +56,17 @@ def catch_up():
             counters["unimplemented"][f"{event['what']}: {event['detail']}"] += 1
 
 
+def _count_cache(counters):
+    """Graphs that were looked up among the compiled ones, unless nobody wants them kept."""
+    now = _engine.counters()
+    config = sys.modules.get("torch._inductor.config")
+    is_on = config is None or (config.fx_graph_cache and not config.force_disable_caches)
+    for name, stock in _GRAPH_CACHE.items():
+        if is_on and now[name] > _looked_up.get(name, 0):
+            counters["inductor"][stock] += now[name] - _looked_up.get(name, 0)
+        _looked_up[name] = now[name]
+
+
 def _measure(utils, event, **facts):
     """What torch._dynamo.utils.get_compilation_metrics() tells of it."""
     utils._compilation_metrics.append(utils.CompilationMetrics(
@@ -64,4 +78,5 @@ def listen(on):
     """Whether to, from now on."""
     global _seen
     _seen = _engine.latest_event()
+    _looked_up.update({name: count for name, count in _engine.counters().items() if name in _GRAPH_CACHE})
     _engine.listen_to_compiling(_compiling, on)

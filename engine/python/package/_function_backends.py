@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 
+import sympy
 import torch
 import torch.fx
 
@@ -18,6 +19,8 @@ from ._unused_options import once
 
 
 _numbers = itertools.count()  # of graphs that backends were given
+ASKS = "the backend asks more of its sizes"  # the engine knows the text
+_MOST_ASKED = 64  # of one graph
 
 
 def _why_it_ends(captured):
@@ -34,6 +37,8 @@ class FunctionBackend:
 
     def __init__(self, function, kwargs):
         self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
+        self.asked = {}  # by graph: what it asks of sizes, as Python over n0, n1, …
+        self.waiting = None  # (graph, what it asks, what was compiled) until that is guarded
 
     def graph(self, rows, inputs, results, grad_before, grad_after, assumes, data, assumptions, writes, breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
@@ -45,7 +50,7 @@ class FunctionBackend:
                 if made.sizes:
                     if writes and _share_memory(made):
                         raise NotExpressible(-1, "inputs that share memory, to which the graph writes, have sizes that change")
-                    _describe_sizes(made)
+                    _describe_sizes(made, self.asked)
             return made
         except NotExpressible as refused:
             return refused.row, refused.reason
@@ -82,8 +87,12 @@ class FunctionBackend:
         from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
         try:
             compile_context = torch._guards.CompileContext(torch._guards.CompileId(frame_id=next(_numbers), frame_compile_id=0))
-            with _same_modes(), unheard(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
-                compiled = self.watched()(module, [*captured.symbols, *inputs], **self.kwargs)
+            compiled = self.guarded_now(captured) if captured.sizes else None
+            if compiled is None:
+                with _same_modes(), unheard(), torch._guards.compile_context(compile_context), torch._guards.tracing(context):
+                    compiled = self.watched()(module, [*captured.symbols, *inputs], **self.kwargs)
+                if captured.sizes and callable(compiled) and (answer := self.asks_more(captured, mode.shape_env, compiled)):
+                    return answer
             if not callable(compiled):
                 raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
         except SkipFrame:
@@ -96,20 +105,44 @@ class FunctionBackend:
                 warnings.warn(f"{frame} is left to Python: {failed}", RuntimeWarning, stacklevel=2)
                 return None
             raise failed.with_traceback(error.__traceback__) from error
-        if captured.sizes:
-            if refused := _taken_for_granted(mode.shape_env, captured.guards):
-                return refused
         if len(captured.used_inputs) > len(inputs) or captured.sizes:
             compiled = Sized(compiled, list(captured.sizes.values()), len(inputs))
         return Assuming(compiled) if captured.assumes else compiled
 
+    def asks_more(self, captured, shape_env, compiled):
+        """What tracing of PyTorch's own found out about sizes beyond the capture's guards. None: nothing; ASKS: capture goes over it again, with guards for
+        it; else why that cannot be."""
+        asked = [guard.expr for guard in shape_env.guards[captured.guards:]]
+        asked += [sympy.Eq(symbol, shape_env.replacements[symbol]) for symbol in _taken_for_another(shape_env)]
+        if not asked:
+            return None
+        numbers = {symbol.node.expr: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(captured.symbols)}
+        texts = []
+        for expression in asked:
+            if not all(symbol in numbers for symbol in expression.free_symbols):
+                return f"the backend asks whether {expression}"
+            texts.append(_python(expression.xreplace(numbers)))
+        new = [text for text in texts if text not in captured.held]
+        if not new:
+            return None
+        known = self.asked.setdefault(captured.text_of_sizes, [])
+        if any(text in known for text in new) or len(known) > _MOST_ASKED:
+            return f"the backend asks whether {asked[texts.index(new[0])]}"
+        known += new
+        self.waiting = captured.text_of_sizes, texts, compiled
+        return ASKS
 
-def _taken_for_granted(shape_env, guards):
-    """What tracing of PyTorch's own found out about sizes beyond that many guards, which nobody checks; None: nothing."""
-    if len(shape_env.guards) > guards:
-        return f"the backend asks whether {shape_env.guards[guards].expr}"
-    taken = _taken_for_another(shape_env)
-    return f"the backend takes {taken[0]} for another number" if taken else None
+    def guarded_now(self, captured):
+        """What was compiled of the same graph a moment ago, when nobody guarded what it took for granted."""
+        waiting, self.waiting = self.waiting, None
+        if waiting and waiting[0] == captured.text_of_sizes and set(waiting[1]) <= captured.held:
+            return waiting[2]
+        return None
+
+
+def _python(expression):
+    from torch.utils._sympy.printers import PythonPrinter
+    return PythonPrinter().doprint(expression)
 
 
 def _taken_for_another(shape_env):
@@ -125,11 +158,11 @@ def _share_memory(captured):
     return any(address and every.count(address) > 1 for address in dynamic)
 
 
-def _describe_sizes(captured):
-    """The graph's values with sizes that are symbols, while it is captured: what PyTorch asks of them becomes guards of the capture."""
+def _describe_sizes(captured, asked):
+    """The graph's values with sizes that are symbols, while it is captured: what PyTorch asks of them becomes guards of the capture, and what the
+    backend has asked of this graph before."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
-    from torch.utils._sympy.printers import PythonPrinter
     while True:
         shape_env = ShapeEnv(assume_static_by_default=True)
         captured.module = torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
@@ -148,7 +181,7 @@ def _describe_sizes(captured):
         raise NotExpressible(-1, "sizes that differ in other calls are equal in this one")
     for guard in shape_env.guards:
         try:
-            holds = bool(eval(PythonPrinter().doprint(guard.expr), {"math": math}, names))  # of PyTorch's own text
+            holds = bool(eval(_python(guard.expr), {"math": math}, names))  # of PyTorch's own text
         except Exception as error:
             raise NotExpressible(-1, f"PyTorch asks whether {guard.expr}: {error}") from error
         if not holds:
@@ -157,6 +190,12 @@ def _describe_sizes(captured):
     if taken := _taken_for_another(shape_env):
         raise NotExpressible(-1, f"PyTorch takes a size for another number: {taken}")
     shape_env.pending_fresh_unbacked_symbols.clear()  # the backend finds its own
+    captured.text_of_sizes = captured.module.code + str(list(captured.sizes.values()))
+    numbers = {f"n{i}": captured.own_sizes[name] for i, name in enumerate(captured.sizes)}
+    try:
+        captured.held = {text for text in asked.get(captured.text_of_sizes, ()) if eval(text, {"math": math}, numbers)}
+    except Exception as error:
+        raise NotExpressible(-1, f"the backend asks more than is guarded: {error}") from error
 
 
 def _static_mode(shape_env):

@@ -268,8 +268,8 @@ _state = (False, False, False)
 
 
 def _sinks():
-    from . import _compile_debug, _logs, _structured_trace
-    return _logs, _structured_trace, _compile_debug
+    from . import _compile_debug, _logs, _saved_code, _structured_trace
+    return _logs, _structured_trace, _compile_debug, _saved_code
 
 
 def refresh():

@@ -92,6 +92,13 @@ def _only_tensors(value):
         isinstance(value, dict) and all(map(_only_tensors, value.values())))
 
 
+def _structure(value):
+    """Of nested containers of tensors, in the order in which they lie there."""
+    if isinstance(value, torch.Tensor):
+        return None
+    return type(value), list(value) if isinstance(value, dict) else None, [_structure(v) for v in (value.values() if isinstance(value, dict) else value)]
+
+
 def _module_name(path):
     return "L__self__" + "".join("_" + part for part in path.split(".")) if path else "L__self__"
 
@@ -433,7 +440,8 @@ class _Builder:
 
     def condition(self, op, predicate, first, second, operands):
         yes, no = self.subgraph(op, *first), self.subgraph(op, *second)
-        self.require_equally_many(first[2], second[2])
+        if _structure(first[2]) != _structure(second[2]):
+            raise NotExpressible(self.row, "functions given to a conditional operator return other containers")
         lifted = self.unite_lifted(yes, no)
         given = tuple(self.argument(t) for t in (*_tensors_in(operands), *lifted))
         branches = self.install("cond_true_", yes), self.install("cond_false_", no)

@@ -1057,6 +1057,65 @@ def test_overloads_that_nobody_named_before():
     expect(fusebox.compile(lambda: hasattr(ops.scaled, "thrice"), fullgraph=True)() is False, "an overload that is not there")
 
 
+def test_tensors_without_data():
+    def program(x):
+        plan = torch.empty((4, x.shape[0], 2), dtype=torch.float16, device="meta").transpose(0, 1)
+        return plan.sin() + 1, x * plan.shape[0], torch.empty_like(plan)
+
+    for _ in range(2):
+        made, scaled, alike = fusebox.compile(program, fullgraph=True)(torch.ones(3))
+        expected = program(torch.ones(3))
+        for a, b in ((made, expected[0]), (alike, expected[2])):
+            expect(a.device.type == "meta" and (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype), f"{a.shape} {a.stride()}")
+        torch.testing.assert_close(scaled, expected[1])
+    same = fusebox.compile(lambda: [torch.empty(2, device="meta")] * 2, fullgraph=True)()
+    expect(same[0] is same[1], "one tensor is one")
+
+    def views():
+        plan = torch.empty(6, device="meta")
+        return plan, plan.view(2, 3)
+
+    plan, rows = fusebox.compile(views)()
+    expect(plan.untyped_storage()._cdata == rows.untyped_storage()._cdata, "views share what there is of memory")
+
+
+class Reweighted(nn.Module):
+    """Makes its weights parameters in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.weight, self.bias = nn.Linear(4, 3), torch.randn(3, 4), torch.randn(3)
+
+    def forward(self, x):
+        self.inner.weight = nn.Parameter(self.weight)
+        self.inner.bias = nn.Parameter(self.bias * 2, requires_grad=False)
+        self.inner.bias.origin = "here"
+        return self.inner(x).relu(), self.inner.weight.requires_grad
+
+
+def test_parameters_that_are_made():
+    module, x = Reweighted(), torch.randn(2, 4)
+    with torch.no_grad():
+        fusebox.reset()
+        compiled, expected = fusebox.compile(module, fullgraph=True), module(x)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), expected)
+            made = module.inner.weight, module.inner.bias
+            expect([type(p) for p in made] == [nn.Parameter] * 2 and [p.requires_grad for p in made] == [True, False], f"{made}")
+            expect(all(p.is_leaf for p in made) and made[1].origin == "here" and made[0].data_ptr() == module.weight.data_ptr(), "as eager makes them")
+
+    def followed(x):
+        p = nn.Parameter(x)
+        with torch.enable_grad():
+            y = (p * 2).sum()
+        return p, y
+
+    with torch.no_grad():
+        p, y = fusebox.compile(followed)(torch.ones(3))
+    y.backward()
+    expect(p.grad is not None and p.grad.tolist() == [2, 2, 2], f"its gradient arrives: {p.grad}")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     run(globals())

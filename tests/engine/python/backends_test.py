@@ -809,11 +809,13 @@ def test_sizes_are_symbols():
     # What the backend itself asks of sizes holds for all of them, or they are constants.
     from torch._dynamo.backends.common import aot_autograd
     fusebox.reset()
-    asks = aot_autograd(fw_compiler=lambda gm, given: gm.forward if given[-1].shape[0] % 4 else (lambda *values: [values[-1] * 0 + 7]))
+    made = []
+    asks = aot_autograd(fw_compiler=lambda gm, given: made.append(gm) or gm.forward if given[-1].shape[0] % 4 else (lambda *values: [values[-1] * 0 + 7]))
     compiled = torch.compile(lambda a: a * 2, backend=asks, dynamic=True)
-    for n in (3, 5, 6, 8, 9):
+    for n in (3, 5, 6, 8, 9, 12, 13):
         a = torch.randn(n)
         same(f"a backend that asks, {n}", compiled(a), torch.full((n,), 7.0) if n % 4 == 0 else a * 2)
+    expect(len(made) == 1, f"what it asks is guarded: {len(made)} graphs for sizes that are no multiples of four")
 
 
 def test_data_in_graphs():
@@ -891,6 +893,52 @@ def test_ints_that_were_none_and_one():
     for n in (0, 1, 2, 1, 3, 0, 4):
         a = x()
         same(f"a dimension, or a factor, {n}", compiled(a, n), program(a, n))
+
+
+def test_functions_of_an_operator_return_containers():
+    """What one function gives is never taken for what the other gives."""
+    def first(given):
+        return {"made": [given["a"], (given["b"] + 1,)], "last": given["a"] * 2}
+
+    def second(given):
+        return {"made": [given["b"], (given["a"] - 1,)], "last": given["b"] * 3}
+
+    def other(given):
+        return {"last": given["b"] * 3, "made": [given["b"], (given["a"] - 1,)]}
+
+    def program(choice, given):
+        return torch.cond(choice, first, second, (given,))
+
+    a, b = x(), x() + 1
+    for backend in (Recorder(), "eager", "inductor"):
+        torch._dynamo.reset()
+        compiled = torch.compile(program, backend=backend)
+        for choice, function in ((True, first), (False, second)):
+            same(f"containers, {choice}", compiled(torch.tensor(choice), {"a": a, "b": b}), function({"a": a, "b": b}))
+    for choice, function in ((True, first), (False, second)):
+        same(f"called eagerly, {choice}", program(torch.tensor(choice), {"a": a, "b": b}), function({"a": a, "b": b}))
+    for choice, function in ((True, first), (False, other)):
+        try:
+            got = torch.compile(lambda c: torch.cond(c, first, other, ({"a": a, "b": b},)), backend=Recorder())(torch.tensor(choice))
+        except Exception:  # PyTorch refuses functions that return containers in another order
+            continue
+        for key, value in function({"a": a, "b": b}).items():
+            same(f"another order, {choice}, {key}", got[key], value)
+
+
+def test_items_that_are_written_at_a_symbol():
+    def program(a, n):
+        a[n] = n * 2
+        a[:n, 1] += 1
+        return a
+
+    recorder = Recorder()
+    compiled = torch.compile(program, backend=recorder)
+    for n in (2, 3, 5, 7):
+        given, other = torch.zeros(9, 3), torch.zeros(9, 3)
+        same(f"place {n}", compiled(given, n), program(other, n))
+        same(f"the tensor itself, place {n}", given, other)
+    expect(len(recorder.graphs) == 2, f"a place that changes is a symbol: {len(recorder.graphs)} graphs")
 
 
 def test_operators_in_place_of_numbers():

@@ -6,9 +6,11 @@ import copy
 import gc
 import io
 import logging
+import os
 import pickle
 import subprocess
 import sys
+import tempfile
 
 import torch
 import torch.nn as nn
@@ -593,6 +595,31 @@ def test_counters_and_callbacks():
     counters.clear()
     torch.compile(breaks, backend="eager")(x)
     expect(not counters["stats"], "nothing was compiled again")
+
+
+COUNTED = """
+import torch, fusebox, torch._dynamo, torch._inductor.config
+from torch._dynamo.utils import counters
+fusebox.install()
+def found():
+    torch._dynamo.reset()
+    counters.clear()
+    torch.compile(lambda a: (a * 3).cos())(torch.ones(3))
+    return {name: n for name, n in counters["inductor"].items() if name.startswith("fxgraph_cache")}
+first = found()
+torch.compiler.save_cache_artifacts()  # waits until it is kept
+second = found()
+with torch._inductor.config.patch(force_disable_caches=True):
+    print(first, second, found())
+"""
+
+
+def test_counters_of_graphs_that_are_kept():
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder}
+        environment.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)
+        done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, env=environment)
+    expect(done.stdout == "{'fxgraph_cache_miss': 1} {'fxgraph_cache_hit': 1} {}\n", done.stdout + done.stderr)
 
 
 def test_what_a_callback_raises_is_the_programs():

@@ -128,5 +128,30 @@ def test_conditions_that_break():
     expect(kept == [], "what is not chosen has left nothing behind")
 
 
+class Choosing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: self.inner(x), lambda x: x.cos(), (x,))
+
+
+def test_exported_functions_find_what_they_read():
+    """Functions under a mode that hears of every operator: weights are inputs of the operator, no constants."""
+    program, other, x = torch.export.export(Choosing(), (torch.ones(2, 3),), strict=False).module(), Choosing(), torch.ones(2, 3)
+    program.load_state_dict(other.state_dict())
+    torch.testing.assert_close(program(x), other.inner(x))
+    torch.testing.assert_close(program(-x), x.cos())
+    rows = torch.vmap(lambda x: torch.cond(x.sum() > 0, lambda x: other.inner(x), lambda x: x.cos(), (x,)))(torch.tensor([[1.0, 2, 3], [-1, -2, -3]]))
+    expect(isinstance(rows, torch.Tensor) and rows.shape == (2, 3), f"under vmap it gives {type(rows).__name__}")
+
+
+def test_functions_that_nobody_captures():
+    said = []
+    result = torch.cond(torch.tensor(True), lambda x: (said.append(1), x + 1)[1], lambda x: x - 1, (torch.ones(2),))
+    expect(bool((result == 2).all()) and said == [1], f"functions are called: {result}, {said}")
+
+
 if __name__ == "__main__":
     run(globals())

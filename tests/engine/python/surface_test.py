@@ -231,5 +231,18 @@ def test_words_of_conditions():
             fusebox.compile(f, fullgraph=True)(torch.ones(3))
 
 
+def test_code_that_is_asked_for():
+    """Who wants to see what a call was compiled to gets a listing of each graph."""
+    from torch._inductor.utils import run_and_get_code
+
+    x, w = torch.ones(4), torch.full((4,), 0.5, requires_grad=True)
+    loss, listings = run_and_get_code(fusebox.compile(lambda x, w: (x * w).tanh().sum()), x, w.detach())
+    expect(len(listings) == 1 and "tanh" in listings[0] and "def call(args)" in listings[0], f"{len(listings)} listings")
+    expect(torch.allclose(loss, torch.tensor(0.5).tanh() * 4), "and the call's result")
+    compiled = fusebox.compile(lambda x, w: (x * w).tanh().sum())
+    _, listings = run_and_get_code(lambda: compiled(x, w).backward())
+    expect(len(listings) == 2, f"forward and backward: {len(listings)} listings")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -1,0 +1,129 @@
+"""Sizes and numbers that data decide, in one graph each: what is taken for them, and operators of the program's that find them."""
+
+import torch
+import torch._dynamo
+
+import fusebox
+from checks.script_checks import expect, run
+
+
+class Whole:
+    """A function compiled as one graph, beside eager."""
+
+    def __init__(self, f, **options):
+        fusebox.reset()
+        self.f, self.compiled, self.before = f, fusebox.compile(f, fullgraph=True, **options), fusebox.counters()
+
+    def __call__(self, *args):
+        torch.testing.assert_close(self.compiled(*args), self.f(*args))
+
+    def since(self, name):
+        return fusebox.counters()[name] - self.before[name]
+
+
+def test_numbers_that_a_check_tells():
+    """The check says of the number what a quotient of it is, the addition which of the two it is."""
+
+    def program(x, count):
+        n = count.item()
+        torch._check(n // 2 == 3)
+        torch._check(n * 3 < 30)
+        return x + x.new_full((n,), 2)
+
+    for n in (6, 7):
+        Whole(program)(torch.randn(n), torch.tensor(n))
+
+
+def test_numbers_that_operators_tell():
+    def program(x, w, count, like):
+        n = count.item()
+        many = torch.cat([x.expand(like.shape[0], *x.shape), x.expand(n, *x.shape)], dim=1)
+        return torch.bmm(many.permute(0, 2, 1), w.expand(n, *w.shape)).sum(0)
+
+    f = Whole(program)
+    for n in (7, 9, 4):
+        f(torch.randn(3, 4), torch.randn(6, 5), torch.tensor(n), torch.randn(n))
+    expect(f.since("eager_runs") == 0, "what was taken for the number did not fit")
+    expect(f.since("frames") + f.since("recompiles") <= 2, f"{f.since('recompiles')} recompiles")
+
+
+def test_a_length_that_is_given():
+    f = Whole(lambda repeats: torch.ops.aten.repeat_interleave.Tensor(repeats, output_size=12) + 1)
+    f(torch.tensor([2, 4, 6]))
+    f(torch.tensor([12, 0, 0]))
+
+
+@torch.library.custom_op("fusebox_sizes::above", mutates_args=())
+def above(x: torch.Tensor, least: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Positions and values of what is greater."""
+    return (x > least).nonzero().contiguous(), x[x > least]
+
+
+@above.register_fake
+def _(x, least):
+    count = torch.library.get_ctx().new_dynamic_size()
+    return x.new_empty((count, x.dim()), dtype=torch.int64), x.new_empty(count)
+
+
+@torch.library.custom_op("fusebox_sizes::padded", mutates_args=())
+def padded(x: torch.Tensor, extra: int) -> list[torch.Tensor]:
+    return [torch.cat([x, x.new_zeros(extra, *x.shape[1:])]), x.sum(0)]
+
+
+@padded.register_fake
+def _(x, extra):
+    assert x.device.type == "cpu", f"on {x.device}"
+    if x.dim() < 2:
+        raise ValueError("rows are padded")
+    return [x.new_empty(x.shape[0] + extra, *x.shape[1:]), x.new_empty(x.shape[1:])]
+
+
+def test_operators_that_find_sizes():
+    def program(x):
+        places, values = torch.ops.fusebox_sizes.above(x, 0.0)
+        return places.float().sum(0), values * 2, values.sum() + places.shape[0]
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        f = Whole(program)
+        for n in (9, 20, 3):
+            f(torch.cat([torch.ones(n), -torch.ones(32 - n)])[torch.randperm(32)].view(8, 4))
+        expect(f.since("recompiles") == 0 and f.since("eager_runs") == 0, "one graph for all counts")
+        f(-torch.ones(8, 4))
+        f(torch.tensor([[1.0, -1.0]]))
+
+
+def test_operators_keep_symbols():
+    def program(x, extra):
+        long, total = torch.ops.fusebox_sizes.padded(x, extra)
+        return long * 2, total + 1, long.shape[0]
+
+    f = Whole(program, dynamic=True)
+    for n in (4, 5, 9, 17):
+        f(torch.randn(n, 3), n + 2)
+    expect(f.since("recompiles") == 0, f"{f.since('recompiles')} recompiles")
+    try:
+        f.compiled(torch.randn(5), 1)
+        expect(False, "the error of the operator's description is missing")
+    except Exception as error:
+        expect("rows are padded" in str(error), str(error))
+
+
+LIBRARY = torch.library.Library("fusebox_sizes", "FRAGMENT")
+LIBRARY.define("halves(Tensor x) -> (Tensor, Tensor)")
+LIBRARY.impl("halves", lambda x: (x[: x.shape[0] // 2] * 1, x[x.shape[0] // 2:] * 1), "CPU")
+LIBRARY.impl("halves", lambda x: (x.new_empty(x.shape[0] // 2, *x.shape[1:]), x.new_empty(x.shape[0] - x.shape[0] // 2, *x.shape[1:])), "Meta")
+
+
+def test_kernels_without_data_keep_symbols():
+    def program(x):
+        first, second = torch.ops.fusebox_sizes.halves(x)
+        return first.sum(0) - second.sum(0), first.shape[0]
+
+    f = Whole(program, dynamic=True)
+    for n in (8, 9, 15, 21):
+        f(torch.randn(n, 3))
+    expect(f.since("recompiles") == 0, f"{f.since('recompiles')} recompiles")
+
+
+if __name__ == "__main__":
+    run(globals())
