@@ -541,11 +541,12 @@ def redrawn_masks():
 
 def quotients_by_numbers():
     """Quantisation asks for eager's very quotients: CUDA's kernel multiplies with the reciprocal of a number, and divides by a tensor."""
-    def quotients(x, rows):
-        return x / 448, x.half() / 7.3, x.bfloat16() / 0.1, x.double() / 3, x / rows, x / torch.tensor(7.3), (x.abs().amax(-1, keepdim=True) / 127) * 2
+    def quotients(x, rows, count):
+        return x / 448, x.half() / 7.3, x.bfloat16() / 0.1, x.double() / 3, x / rows, x / torch.tensor(7.3), x.half() / torch.tensor(7.3), x.double() / torch.tensor(7), x / count, (x.abs().amax(-1, keepdim=True) / 127) * 2
 
     x, rows = torch.randn(999, 130, device="cuda"), torch.rand(999, 1, device="cuda") + 0.1
-    for i, (got, want) in enumerate(zip(fusebox.compile(quotients)(x, rows), quotients(x, rows))):
+    count = torch.tensor(11)
+    for i, (got, want) in enumerate(zip(fusebox.compile(quotients)(x, rows, count), quotients(x, rows, count))):
         assert torch.equal(got, want), (i, (got != want).sum().item())
 
 

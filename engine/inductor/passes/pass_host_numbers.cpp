@@ -88,14 +88,39 @@ class Sender {
         if (const auto* v = a.as<ValueRef>(); v && isHostNumber(graph_.meta(*v))) own.emplace(copy_.mapped(*v), onDevice(node, *v, *device));
       graph::ArgumentList args = copy_.mappedArgs(node);
       graph::Graph::mapValues(args, [&](ValueRef v) { return own.contains(v) ? own.at(v) : v; });
-      const graph::NodeId id = copy_.to().addCall(node.op, std::move(args), node.outputs, node.origin);
-      copy_.to().node(id).isBackward = node.isBackward;
-      copy_.to().node(id).noGrad = node.noGrad;
-      copy_.replace(node, {{id, 0}});
+      const bool isQuotient = divides(node);
+      if (isQuotient) args[1] = reciprocal(node, *args[1].as<ValueRef>(), *device);
+      copy_.replace(node, {call(node, isQuotient ? "aten::mul.Tensor" : node.op, std::move(args), node.outputs[0])});
     } else {
       copy_.keep(node);
     }
     emitted_[static_cast<size_t>(node.id)] = true;
+  }
+
+  /// Whether CUDA's kernel multiplies with the reciprocal of a number of the CPU, as it does with one that the program writes down.
+  bool divides(const Node& node) const {
+    const auto* number = node.op == "aten::div.Tensor" ? node.args[1].as<ValueRef>() : nullptr;
+    return number && isHostNumber(graph_.meta(*number)) && graph::isFloatingPoint(node.outputs[0].tensor.dtype);
+  }
+
+  /// 1 / number in the type that quotients are computed in.
+  ValueRef reciprocal(const Node& reader, ValueRef number, const graph::Device& device) {
+    OutputMeta one = copy_.to().meta(number);
+    const graph::DType type = reader.outputs[0].tensor.dtype == graph::DType::Float64 ? graph::DType::Float64 : graph::DType::Float32;
+    if (one.tensor.dtype != type) {
+      one.tensor.dtype = type;
+      one.tensor.storageOffset = 0;
+      number = call(reader, "aten::_to_copy", {number, type, {}, device, {}, false, {}}, one);
+    }
+    one.tensor.storageOffset = 0;
+    return call(reader, "aten::reciprocal", {number}, one);
+  }
+
+  ValueRef call(const Node& reader, const std::string& op, graph::ArgumentList args, OutputMeta meta) {
+    const graph::NodeId id = copy_.to().addCall(op, std::move(args), {std::move(meta)}, reader.origin);
+    copy_.to().node(id).isBackward = reader.isBackward;
+    copy_.to().node(id).noGrad = reader.noGrad;
+    return {id, 0};
   }
 
   ValueRef onDevice(const Node& reader, ValueRef number, const graph::Device& device) {
@@ -113,14 +138,10 @@ class Sender {
 
   void send(const Node& reader, const std::vector<ValueRef>& numbers, const graph::Device& device) {
     ++copies_;
-    graph::Graph& to = copy_.to();
-    const auto call = [&](const char* op, graph::ArgumentList args, graph::TensorMeta meta) {
+    const auto made = [&](const char* op, graph::ArgumentList args, const graph::TensorMeta& meta) {
       OutputMeta o;
-      o.tensor = std::move(meta);
-      const graph::NodeId id = to.addCall(op, std::move(args), {o}, reader.origin);
-      to.node(id).isBackward = reader.isBackward;
-      to.node(id).noGrad = reader.noGrad;
-      return ValueRef{id, 0};
+      o.tensor = meta;
+      return call(reader, op, std::move(args), std::move(o));
     };
     graph::TensorMeta one = graph_.meta(numbers[0]).tensor, all = one;
     one.requiresGrad = all.requiresGrad = false;
@@ -130,14 +151,14 @@ class Sender {
     all.sizes = {static_cast<int64_t>(numbers.size())};
     all.strides = {1};
     const bool single = numbers.size() == 1;
-    const ValueRef packed = single ? *list[0].as<ValueRef>() : call("aten::stack", {list, int64_t{0}}, all);
+    const ValueRef packed = single ? *list[0].as<ValueRef>() : made("aten::stack", {list, int64_t{0}}, all);
     graph::TensorMeta there = single ? one : all;
     there.device = one.device = device;
     // The copy reads pageable memory before it returns, so nobody waits for the device.
-    const ValueRef sent = call("aten::_to_copy", {packed, {}, {}, device, {}, true, {}}, there);
+    const ValueRef sent = made("aten::_to_copy", {packed, {}, {}, device, {}, true, {}}, there);
     for (size_t i = 0; i < numbers.size(); ++i) {
       one.storageOffset = single ? 0 : static_cast<int64_t>(i);
-      sent_[{numbers[i], device.index}] = single ? sent : call("aten::select.int", {sent, int64_t{0}, static_cast<int64_t>(i)}, one);
+      sent_[{numbers[i], device.index}] = single ? sent : made("aten::select.int", {sent, int64_t{0}, static_cast<int64_t>(i)}, one);
     }
   }
 

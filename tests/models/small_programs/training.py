@@ -678,6 +678,24 @@ def deep_supervision_and_freeze(compile):
 
 
 @script
+def losses_of_other_types(compile):
+    """A loss of bytes has no place for its floats: eager says so, at its line."""
+
+    @compile
+    def f(x, y):
+        said = []
+        for loss in (F.l1_loss, F.huber_loss, F.smooth_l1_loss):
+            try:
+                said.append(loss(x, y))
+            except RuntimeError as error:
+                said.append(str(error))
+        return said
+
+    floats, bytes_ = torch.rand(4, 3), torch.randint(0, 9, (4, 3), dtype=torch.uint8)
+    return f(floats, floats * 2), f(bytes_, floats), f(floats, bytes_)
+
+
+@script
 def loss_functions(compile):
     names = [
         "L1Loss",
