@@ -12,16 +12,14 @@ with `dynamic=False`.
 import argparse
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from measured_child import Child, geomean
 
 PROGRAMS = {}
 
@@ -401,37 +399,6 @@ def child(name, engine, device, seconds):
     print("RESULT " + json.dumps(result), flush=True)
 
 
-class Child:
-    """A process that measures one engine on one program: compiles at once, and times when told to."""
-
-    def __init__(self, name, engine, options):
-        self.cache, self.errors = tempfile.TemporaryDirectory(), tempfile.TemporaryFile("w+")
-        env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=self.cache.name, TRITON_CACHE_DIR=self.cache.name + "/triton", FUSEBOX_CACHE_DIR=self.cache.name)
-        command = [sys.executable, __file__, "--child", name, engine, "--device", options.device, "--seconds", str(options.seconds)]
-        self.process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
-
-    def ready(self):
-        self.is_ready = any(line.startswith("READY") for line in iter(self.process.stdout.readline, ""))
-
-    def result(self):
-        answer = None
-        if self.is_ready:
-            self.process.stdin.write("go\n")
-            self.process.stdin.flush()
-            for line in self.process.stdout:
-                if line.startswith("RESULT "):
-                    answer = json.loads(line[len("RESULT "):])
-        self.process.wait()
-        if answer is None:
-            self.errors.seek(0)
-            answer = {"error": self.errors.read().strip().splitlines()[-1:]}
-        return answer
-
-
-def geomean(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
-
-
 def report(row):
     """The row as text; adds `stock_ratios` (by size) and `static_ratio`."""
     ours, stock, static = (row.get(engine, {}).get("rows", {}) for engine in ("fusebox", "stock", "static"))
@@ -464,7 +431,7 @@ def main():
     rows = []
     for first in range(0, len(options.programs), options.together):
         names = options.programs[first:first + options.together]
-        children = {(name, engine): Child(name, engine, options) for name in names for engine in options.engines}
+        children = {(name, engine): Child(__file__, "--child", name, engine, "--device", options.device, "--seconds", options.seconds) for name in names for engine in options.engines}
         for child_process in children.values():
             child_process.ready()
         for name in names:

@@ -9,13 +9,13 @@ faster. The first step's loss is compared with eager's (random numbers differ wh
 
 import argparse
 import json
-import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+from measured_child import Child, geomean  # noqa: E402
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Measured in the default mode and these; the others of real_programs.py in the default mode only.
@@ -88,45 +88,6 @@ def child(name, engine, modes, seconds, kernels):
     print("RESULT " + json.dumps(result), flush=True)
 
 
-class Child:
-    """A process that measures one engine on one program."""
-
-    def __init__(self, name, engine, modes, options):
-        self.cache = tempfile.TemporaryDirectory()
-        self.errors = tempfile.TemporaryFile("w+")
-        c = self.cache.name
-        env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=c, TRITON_CACHE_DIR=c + "/triton", FUSEBOX_CACHE_DIR=c)
-        command = [sys.executable, __file__, "--child", name, engine, "--modes", *modes,
-                   "--seconds", str(options.seconds), "--kernels", str(options.kernels)]
-        self.process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
-
-    def wait_for(self, word):
-        for line in self.process.stdout:
-            if line.startswith(word):
-                return line[len(word):].strip()
-        return None
-
-    def ready(self):
-        self.is_ready = self.wait_for("READY") is not None
-
-    def result(self):
-        answer = None
-        if self.is_ready:
-            self.process.stdin.write("go\n")
-            self.process.stdin.flush()
-            answer = self.wait_for("RESULT ")
-        self.process.kill()
-        self.process.wait()
-        if answer is None:
-            self.errors.seek(0)
-            return {"error": self.errors.read().strip().splitlines()[-1:]}
-        return json.loads(answer)
-
-
-def geomean(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
-
-
 def report(row):
     """Adds the ratios; returns the row as text."""
     parts = [f"{row['program']}: eager {row.get('fusebox', {}).get('eager_ms', float('nan')):.2f} ms {row.get('fusebox', {}).get('counters', '')}"]
@@ -164,7 +125,7 @@ def main():
     for first in range(0, len(options.programs), options.together):
         names = options.programs[first:first + options.together]
         modes = {name: options.modes or ["default"] + MODES.get(name, []) for name in names}
-        children = {(name, engine): Child(name, engine, modes[name], options) for name in names for engine in options.engines}
+        children = {(name, engine): Child(__file__, "--child", name, engine, "--modes", *modes[name], "--seconds", options.seconds, "--kernels", options.kernels) for name in names for engine in options.engines}
         for each in children.values():
             each.ready()
         for name in names:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/codegen/cpu/plan.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/loop_transform.h"
 
@@ -24,13 +25,8 @@ constexpr int64_t kMostGrowth = int64_t{1} << 20;
 std::vector<SymExpr> counts(const Kernel& kernel) {
   std::vector<SymExpr> list;
   for (const auto& buffer : kernel.buffers) list.push_back(buffer.numel);
-  const auto pointsOf = [](const std::vector<Axis>& axes) {
-    SymExpr points = 1;
-    for (const Axis& axis : axes) points *= axis.extent;
-    return points;
-  };
-  list.push_back(pointsOf(kernel.outer));
-  for (const Section& section : kernel.sections) list.push_back(pointsOf(section.axes));
+  list.push_back(cpu::flattened(kernel.outer).points);
+  for (const Section& section : kernel.sections) list.push_back(cpu::flattened(section.axes).points);
   return list;
 }
 
@@ -107,7 +103,7 @@ std::optional<Narrowed> narrowed(const Kernel& kernel) {
   for (const Symbol size : kernel.sizeSymbols) hints.push_back(std::max<int64_t>(1, graph::hint(SymExpr(size))));
   const auto grown = [&](int64_t by) {
     std::vector<int64_t> most;
-    for (size_t i = 0; i < hints.size(); ++i) most.push_back(std::clamp(hints[i] * by, kernel.sizeSymbols[i].lower() + 1, std::min(kernel.sizeSymbols[i].upper(), kCounted)));
+    for (size_t i = 0; i < hints.size(); ++i) most.push_back(std::min({std::max(hints[i] * by, kernel.sizeSymbols[i].lower()), kernel.sizeSymbols[i].upper(), kCounted}));
     return most;
   };
   const auto fits = [&](const std::vector<int64_t>& most) {
@@ -130,9 +126,12 @@ std::optional<Narrowed> narrowed(const Kernel& kernel) {
     return map;
   };
   const std::vector<SymExpr> positive = divisors(kernel);
-  for (Substitution map = bounded(); std::any_of(positive.begin(), positive.end(), [&](const SymExpr& e) { return substitute(e, map).bounds().first < 1; }); map = bounded()) {
-    if (made.least == hints) break;
-    for (size_t i = 0; i < hints.size(); ++i) made.least[i] = std::min(hints[i], std::max<int64_t>(1, made.least[i] * 2));
+  for (std::vector<int64_t> before; before != made.least;) {
+    before = made.least;
+    const Substitution map = bounded();
+    for (const SymExpr& e : positive)
+      for (size_t i = 0; i < hints.size(); ++i)
+        if (e.contains(kernel.sizeSymbols[i]) && substitute(e, map).bounds().first < 1) made.least[i] = std::max(before[i], std::min(hints[i], 2 * std::max<int64_t>(1, before[i])));
   }
   Rewriting rewriting(made.kernel);
   for (size_t i = 0; i < hints.size(); ++i) {
