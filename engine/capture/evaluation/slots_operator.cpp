@@ -173,7 +173,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
   enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
   if (PyList_Check(a) && op == kMultiply) {
     know(a);
-    PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
+    PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = ownElements(a);
     PyRef times = plainNumber(b, "how often a list is repeated"), product = PyRef::steal(PyNumber_Multiply(contents.get(), times.get()));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
   }

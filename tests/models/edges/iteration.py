@@ -244,3 +244,49 @@ def sorting_with_nan(compile, engine):
     items = [3.0, nan, 1.0, 2.0, nan, 0.5, 9.0, nan, -1.0]
     c = compile(lambda x, v: (sorted(v), sorted(v, reverse=True), max(v), min(v), x + 1))
     return c(torch.zeros(1), items), c(torch.zeros(1), items[::-1])
+
+
+@edge
+def elements_of_classes_that_iterate_otherwise(compile, engine):
+    """A write is undone and made again in the container itself, whatever its class says of its elements."""
+    class Row(list):
+        def append(self, item):
+            list.append(self, item)
+            self.appended = getattr(self, "appended", 0) + 1
+
+        def __iter__(self):
+            return iter([7, 8])
+
+    class Names(set):
+        def __iter__(self):
+            return iter("xy")
+
+    class Line(collections.deque):
+        def __iter__(self):
+            return iter([5])
+
+    class Table(dict):
+        def __iter__(self):
+            return iter(["none"])
+
+        def keys(self):
+            return ["none"]
+
+    def f(x, row, names, line, table, key):
+        row.append(x)
+        names.add(key)
+        line.append(key)
+        table[key] = key
+        made = Row([key])
+        made.append(4)
+        return x * 2, row[0], list(row), sum(row), len(row), sorted(names), key in names, line[-1], list(line), list(table), table.get(key), made[1], made
+
+    def contents(row, names, line, table):
+        return (list.__repr__(row), sorted(set.__iter__(names)), [collections.deque.__getitem__(line, n) for n in range(len(line))],
+                list(dict.items(table)))
+
+    c, arguments, out = compile(f), (Row(), Names(), Line(), Table()), []
+    for key in ("a", "b", "a"):
+        result = c(torch.ones(1), *arguments, key)
+        out += [result[:-1], list.__repr__(result[-1]), contents(*arguments)]
+    return out
