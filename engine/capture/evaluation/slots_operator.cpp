@@ -98,7 +98,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   const bool inPlace = op >= kFirstInPlace;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
   // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
-  const bool ownInPlace = inPlace && isTensor(a) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
+  const bool ownInPlace = inPlace && (isTensor(a) || isTensorObject(a)) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
   if (!ownInPlace && (mayBePython(a) || mayBePython(b))) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;

@@ -290,3 +290,51 @@ def elements_of_classes_that_iterate_otherwise(compile, engine):
         result = c(torch.ones(1), *arguments, key)
         out += [result[:-1], list.__repr__(result[-1]), contents(*arguments)]
     return out
+
+
+@edge
+def iterators_over_what_the_program_wrote(compile, engine):
+    """Nothing is read ahead where reading runs the program's code."""
+    class Sequence:
+        def __init__(self, n):
+            self.n, self.log = n, []
+
+        def __getitem__(self, i):
+            self.log.append(i)
+            if i >= self.n:
+                raise IndexError
+            return i * 10
+
+        def __len__(self):
+            return self.n
+
+    class Row(list):
+        def __iter__(self):
+            return iter([7, 8])
+
+    class Step:
+        def __float__(self):
+            return 2.0
+
+        def __radd__(self, other):
+            log.append(other)
+            return other + 2
+
+    def all_of(x, iterator):
+        return x * 2, list(iterator)
+
+    def first(x, iterator):
+        for item in iterator:
+            return x * 2, item
+        return x, None
+
+    log, out, x = [], [], torch.ones(2)
+    f, g = compile(all_of), compile(first)
+    for n in (3, 3, 4):
+        a, b = Sequence(n), Sequence(n)
+        forwards, backwards = iter(a), reversed(b)
+        out += [g(x, backwards), g(x, forwards), f(x, backwards), f(x, forwards), a.log, b.log]
+        counted = itertools.count(n, Step())
+        out += [g(x, counted), g(x, counted), g(x, counted), list(log)]
+        out += [f(x, list.__iter__(Row([1, 2]))), g(x, enumerate(list.__iter__(Row([1, 2])))), f(x, zip(reversed(Sequence(2)), "ab"))]
+    return out
