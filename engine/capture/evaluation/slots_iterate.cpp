@@ -256,6 +256,18 @@ void Evaluation::refuseDrops(const Frame& root) {
   }
 }
 
+/// A frame that ends lets go of its variables in their order: of those that real frame has, which nothing but its own instructions changes.
+void Evaluation::refuseOtherOrder(const Frame& root) {
+  if (holders_.empty()) return;
+  requireNoneSuspended();
+  for (size_t i = 0; i < root.locals.size() && i < state_.locals.size(); ++i) {
+    if (root.locals[i] == state_.locals[i]) continue;
+    for (PyObject* object : {root.locals[i].get(), state_.locals[i].get()})
+      if (object && std::find(holders_.begin(), holders_.end(), object) != holders_.end())
+        breakHere("generator", std::string("a frame ends that has put a ") + Py_TYPE(object)->tp_name + " into another variable, which is or holds a suspended generator or an object whose end is noticed");
+  }
+}
+
 void Evaluation::refuseMoving(PyObject* container) {
   constexpr int kDepth = 3;  // enumerate, zip, the iterator
   auto refuse = [&](PyObject* iterator) {

@@ -338,3 +338,50 @@ def iterators_over_what_the_program_wrote(compile, engine):
         out += [g(x, counted), g(x, counted), g(x, counted), list(log)]
         out += [f(x, list.__iter__(Row([1, 2]))), g(x, enumerate(list.__iter__(Row([1, 2])))), f(x, zip(reversed(Sequence(2)), "ab"))]
     return out
+
+
+@edge
+def variables_of_a_frame_end_in_their_order(compile, engine):
+    log = []
+
+    def noting(x, n):
+        try:
+            yield x * n
+            yield x
+        finally:
+            log.append(n)
+
+    def quiet(x):
+        with torch.no_grad():
+            yield x * 0.5
+            yield x * 0.25
+
+    def of_a_frame(x):
+        first = noting(x, 1)
+        y = next(first)
+        second = (t for t in noting(x, 2))
+        y = y + next(second)
+        text = f"{x.sum().item():.3f}"
+        third = noting(x, 3)
+        return y + next(third) + len(text)
+
+    def exchanged(x):
+        first, second, third = noting(x, 1), noting(x, 2), [noting(x, 4), noting(x, 5)]
+        y = next(first) + next(second) + sum(next(g) for g in third)
+        first, second = second, first
+        return y + 1
+
+    def modes(x):
+        first = quiet(x)
+        y = next(first)
+        text = f"{x.sum().item():.3f}"
+        second = quiet(x)
+        return y + next(second) + len(text)
+
+    out = []
+    for f in map(compile, (of_a_frame, exchanged, modes)):
+        for _ in range(3):
+            out += [f(torch.ones(2)), list(log), torch.is_grad_enabled()]
+            torch.set_grad_enabled(True)
+            log.clear()
+    return out
