@@ -735,6 +735,11 @@ def test_nested_tensors():
             expect(got.shape == want.shape, f"{name}: sizes, the ragged one of the same offsets: {got.shape}, not {want.shape}")
         counts = {k: v - before[k] for k, v in fusebox.counters().items() if isinstance(v, int)}
         expect(counts["recompiles"] <= 1, f"{name}: lengths of sequences are no reason to compile again, {counts}")
+    fusebox.reset()
+    apart = fusebox.compile(lambda x: x.unbind(), fullgraph=True)
+    for lengths in ([2, 3, 4], [3, 2, 5], [6, 2, 2]):
+        x, _, _ = jagged(lengths, 4)
+        torch.testing.assert_close(apart(x), x.unbind())
     x, _, _ = jagged([2, 3], 4, grad=True)
     for name, f in (("in place", lambda x: x.clone().mul_(2)), ("attention", lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x)),
                     ("strides", lambda x: x.stride())):
