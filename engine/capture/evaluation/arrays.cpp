@@ -384,6 +384,11 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
     if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
   PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
   PyErr_Clear();
+  if (wanted == "real" && values_.contains(array)) {
+    PyRef part = PyRef::steal(PyObject_GetAttr(array, name));
+    if (part.get() == array) return part;  // of an array that is not complex it is the array itself
+    PyErr_Clear();
+  }
   if (attribute && !Py_IS_TYPE(attribute.get(), &PyMethodDescr_Type) && values_.contains(array)) refuse("ndarray", "is asked for its " + std::string(wanted));
   return {};
 }

@@ -1,6 +1,7 @@
 // iter, next, send and the iterators that only the evaluator can advance.
 #include <functional>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -299,6 +300,11 @@ PyRef Evaluation::iter(PyObject* object) {
     return iter(items.get());
   }
   if (isTensor(object)) return checked(PyObject_GetIter(object));
+  if (Arrays::is(object) && !isArrayScalar(object)) {
+    if (arrays_->length(object) >= 0) return makeLazy(*this, std::make_unique<ItemWalk>(object));
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    return {};
+  }
   if (isChangeable(type)) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);

@@ -720,6 +720,25 @@ def test_conditions_of_data():
         expect(False, "a condition with two ways to go on is a break")
 
 
+def test_rows_of_arrays():
+    """Going through an array, its real part and numpy(force=True) are no break."""
+    import numpy as np
+
+    def rows(a, t):
+        total = 0
+        for i, row in enumerate(a[:-1].real):
+            a[i + 1] += row
+            total += row.sum()
+        first, *rest = a
+        return total, first, len(rest), t.numpy(force=True) + 1
+
+    for n in (3, 4):
+        fusebox.reset()
+        a, t = np.arange(2.0 * n).reshape(n, 2), torch.ones(n, requires_grad=True)
+        got, want = fusebox.compile(rows, fullgraph=True)(a.copy(), t), rows(a.copy(), t)
+        expect([np.asarray(g).tolist() for g in got] == [np.asarray(w).tolist() for w in want], f"{got}, not {want}")
+
+
 def test_nested_tensors():
     """A nested tensor, given or made inside, is part of one graph, for batches of any lengths; what has no followed form is a named break."""
     from models.small_programs.nested_tensors import jagged
