@@ -455,7 +455,8 @@ PyRef ruleRemoveHook(Evaluation& e, PyObject* callable, const CallArguments& a) 
 }
 
 PyRef ruleToArray(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef array = a.total() == 1 ? e.arrays().ofTensor(a.args[0]) : PyRef();
+  const bool isPlain = a.total() == 1 || (a.positional == 1 && a.total() == 2 && a.keyword("force") == Py_False);
+  PyRef array = isPlain ? e.arrays().ofTensor(a.args[0]) : PyRef();
   if (a.positional == 1 && a.total() == 2 && a.keyword("force") == Py_True && e.isStandIn(a.args[0]) && isPlainTensorClass(Py_TYPE(a.args[0]))) {
     PyRef plain = e.callMethodNamed(a.args[0], "detach", {});
     for (const char* step : {"cpu", "resolve_conj", "resolve_neg"})
