@@ -12,20 +12,11 @@ namespace {
 
 constexpr size_t kMostMembers = 2'000'000;
 
-std::string directionOf(const FxGraph& graph) {
-  bool primals = false;
-  for (const auto& node : graph.nodes) {
-    if (node.kind != "placeholder") continue;
-    if (node.name.starts_with("tangents")) return "backward";
-    primals = primals || node.name.starts_with("primals");
-  }
-  return primals ? "forward" : "inference";
-}
-
-void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position, bool backward) {
+void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position, bool backward, const std::unordered_map<std::string, std::string>& names) {
   const FxNode& node = stored.graph.nodes[position];
-  session.put(rows::Node{.id = stored.nodeIds[position], .graph_id = stored.id, .position = static_cast<int64_t>(position), .name = node.name,
-      .kind = node.kind, .op = text(node.op), .args = text(node.args), .dtype = text(node.dtype), .shape = text(node.shape),
+  const std::string args = names.empty() || node.kind == "placeholder" ? node.args : withNames(node.args, names);
+  session.put(rows::Node{.id = stored.nodeIds[position], .graph_id = stored.id, .position = static_cast<int64_t>(position), .name = node.shown.empty() ? node.name : node.shown,
+      .kind = node.kind, .op = text(node.op), .args = text(args), .dtype = text(node.dtype), .shape = text(node.shape),
       .stride = text(node.stride), .device = text(node.device), .outputs = text(node.outputs),
       .bytes = node.bytes >= 0 ? Cell{node.bytes} : Cell{}, .is_backward = int64_t{backward}, .module_path = text(node.modulePath),
       .file = text(node.file), .line = node.line > 0 ? Cell{node.line} : Cell{}, .function = text(node.function), .stack = text(node.stack)});
@@ -39,7 +30,9 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
         std::count_if(nodes.begin(), nodes.end(), [&](const FxNode& n) { return n.kind == kind; }));
   };
   stored.id = session.newId(RowKind::Graph);
+  std::unordered_map<std::string, std::string> names;
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].shown.empty()) names.emplace(nodes[i].name, nodes[i].shown);
     stored.nodeIds.push_back(session.newId(RowKind::Node));
     stored.byName.emplace(nodes[i].name, i);
   }
@@ -49,7 +42,7 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
       .name = text(stored.graph.name), .parent_id = idOrNull(parent), .node_count = static_cast<int64_t>(nodes.size()),
       .edge_count = stored.graph.edges(), .input_count = count("placeholder"), .output_count = outputs, .text = text(printed), .time_ns = timeNs});
   for (size_t i = 0; i < nodes.size(); ++i) {
-    putNode(session, stored, i, stored.direction == "backward");
+    putNode(session, stored, i, stored.direction == "backward", names);
     for (const auto& input : nodes[i].inputs) {
       session.put(rows::Edge{.graph_id = stored.id, .src = stored.nodeIds[input.node], .dst = stored.nodeIds[i], .output = input.output,
           .arg = input.argument});
@@ -218,25 +211,28 @@ void FusionRows::groups() {
 
 }  // namespace
 
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction,
-                       std::string_view printed, int64_t timeNs, int64_t parent) {
-  StoredGraph stored;
-  stored.stage = stage;
-  stored.graph = parseFxText(printed);
-  stored.direction = direction.empty() ? directionOf(stored.graph) : std::move(direction);
-  session.loss("graph_statements", stored.graph.unread,
-               "statements of printed graphs that were not understood; the text is kept");
-  session.loss("nested_graphs", stored.graph.nested,
-               "graphs inside graphs (bodies of higher-order operators) are kept as text only");
-  putRows(session, stored, compile, printed, timeNs, parent);
-  return stored;
+std::string directionOf(const FxGraph& graph) {
+  bool primals = false;
+  for (const auto& node : graph.nodes) {
+    if (node.kind != "placeholder") continue;
+    if (node.name.starts_with("tangents")) return "backward";
+    primals = primals || node.name.starts_with("primals");
+  }
+  return primals ? "forward" : "inference";
 }
 
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, const std::string& direction, FxGraph graph,
+FxGraph readGraph(SessionBuilder& session, std::string_view printed) {
+  FxGraph graph = parseFxText(printed);
+  session.loss("graph_statements", graph.unread, "statements of printed graphs that were not understood; the text is kept");
+  session.loss("nested_graphs", graph.nested, "graphs inside graphs (bodies of higher-order operators) are kept as text only");
+  return graph;
+}
+
+StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction, FxGraph graph,
                        std::string_view text, int64_t timeNs, int64_t parent) {
   StoredGraph stored;
   stored.stage = stage;
-  stored.direction = direction;
+  stored.direction = direction.empty() ? directionOf(graph) : std::move(direction);
   stored.graph = std::move(graph);
   putRows(session, stored, compile, text, timeNs, parent);
   return stored;
