@@ -453,6 +453,12 @@ int64_t FxGraph::edges() const {
 
 FxGraph parseFxText(std::string_view text) { return FxParser().parse(text); }
 
+std::vector<std::string> valuesIn(std::string_view args) {
+  std::vector<std::string> out;
+  eachReference(args, [&](size_t start, size_t end, int64_t) { out.emplace_back(args.substr(start, end - start)); });
+  return out;
+}
+
 std::string withNames(std::string_view args, const std::unordered_map<std::string, std::string>& names) {
   std::string out;
   size_t written = 0;

@@ -44,6 +44,9 @@ struct FxGraph {
 /// Python in it is read as text only.
 FxGraph parseFxText(std::string_view text);
 
+/// The words of printed arguments that are names of values, in order.
+std::vector<std::string> valuesIn(std::string_view args);
+
 /// `args` with what `names` says of each value that they refer to.
 std::string withNames(std::string_view args, const std::unordered_map<std::string, std::string>& names);
 

@@ -77,7 +77,7 @@ TableRow groupRow(const Statement& s) {
   row.cells.resize(kGroupColumns);
   row.cells[kGroupName] = textCell(s.string("name"));
   row.cells[kGroupKind] = textCell(s.string("kind"));
-  row.cells[kGroupNodes] = countCell(s.integer("node_count"));
+  row.cells[kGroupNodes] = s.isNull("node_count") ? Cell{"", 0} : countCell(s.integer("node_count"));
   row.cells[kGroupRead] = bytesCell(s.real("read_bytes"));
   row.cells[kGroupWrite] = bytesCell(s.real("write_bytes"));
   row.cells[kGroupSaved] = bytesCell(s.real("bytes_saved"));
@@ -194,8 +194,9 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, i
     read = reader.each(kGroups, {graph, most}, [&](const Statement& s) { content.groups.push_back(groupRow(s)); });
   if (read)
     read = reader.each("SELECT read_bytes, write_bytes, bytes_saved FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
-      for (const int column : {0, 1}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
-      query::addBounded(content.saved, query::boundedAmount(s.integer(2)));
+      for (const char* column : {"read_bytes", "write_bytes"}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
+      content.withoutTraffic += s.isNull("read_bytes") && s.isNull("write_bytes");
+      query::addBounded(content.saved, query::boundedAmount(s.integer("bytes_saved")));
     });
   if (read) read = reader.each(kBuffers, {graph, most}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
   if (read)

@@ -24,7 +24,7 @@ constexpr const char* kTuning = "autotune";
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id) AS nodes, timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes AS moved_bytes, occupancy_limit, op FROM kernels k WHERE 1{0})";
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes AS moved_bytes, occupancy_limit, op, reason FROM kernels k WHERE 1{0})";
 /// Those of a list of ids, found by key: "all or these" would look at every kernel.
 constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
 constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
@@ -94,8 +94,8 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelShared] = s.real("shared_bytes") > 0 ? bytesCell(s.real("shared_bytes")) : Cell{"", 0};
   row.cells[kKernelSpilled] = s.real("local_bytes") > 0 ? bytesCell(s.real("local_bytes")) : Cell{"", 0};
   row.cells[kKernelOccupancy] = s.isNull("occupancy") ? Cell{"", 0} : shareCell(s.real("occupancy"), 1);
-  row.tooltip = runs.note;
-  if (!s.isNull("occupancy_limit")) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string("occupancy_limit"));
+  const std::string limit = s.isNull("occupancy_limit") ? std::string() : say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string("occupancy_limit"));
+  for (const std::string& line : {runs.note, s.string("reason"), limit}) row.tooltip += (row.tooltip.empty() || line.empty() ? "" : "\n") + line;
   row.cells[kKernelCompile] = s.isNull("compile_ns") ? Cell{"", 0} : durationCell(s.real("compile_ns"));
   row.cells[kKernelNodes] = s.isNull("nodes") ? Cell{"", 0} : countCell(s.integer("nodes"));
   if (const auto result = results.find(s.integer("kernel_id")); result != results.end()) {

@@ -200,12 +200,16 @@ class TorchTraceTest : public QObject {
                  "SELECT g.name, g.kind, k.kind, k.op, g.node_count FROM fusion_groups g JOIN kernels k "
                  "USING(kernel_id) WHERE g.compile_id = 1 "
                  "AND g.graph_id = (SELECT min(graph_id) FROM graphs WHERE stage = 'post_fusion') ORDER BY g.position",
-                 "extern_kernels.addmm,extern,extern,aten::addmm,1;aten.randint.low_out,extern,extern,randint,0;"
+                 "extern_kernels.addmm,extern,extern,aten::addmm,1;aten.randint.low_out,extern,extern,randint,;"
                  "triton_per_fused_gelu_native_dropout_native_layer_norm_0,reduction,generated,,17;extern_kernels."
                  "addmm,extern,extern,aten::addmm,1;"
                  "triton_per_fused__log_softmax_prepare_softmax_online_1,reduction,generated,,2;"
                  "triton_per_fused__log_softmax_nll_loss_forward_sub_2,reduction,generated,,15;triton_poi_fused_add_"
                  "copy__3,pointwise,generated,,2");
+    // Calls of one name are told apart by what they are given; of a call without nodes nothing is claimed.
+    COMPARE_ROWS(in_, "SELECT DISTINCT reason FROM kernels WHERE name = 'extern_kernels.addmm' AND compile_id = 1 ORDER BY kernel_id",
+                 "Inductor calls a library for it; it is given net.a.bias, x, net.a.weight;Inductor calls a library for it; it is given net.b.bias, net.b.weight");
+    COMPARE_ROWS(in_, "SELECT node_count, read_bytes, write_bytes FROM fusion_groups WHERE name = 'aten.randint.low_out'", ",,");
     QVERIFY(
         in_.rows("SELECT loop_ir FROM kernels WHERE name LIKE 'triton_poi_fused_add_copy__3'").find("@triton.jit") !=
         std::string::npos);
@@ -498,6 +502,16 @@ class TorchTraceTest : public QObject {
     QCOMPARE(inputs.nameLater(other), int64_t{2});
     QCOMPARE(shown(other), std::string("primals_1 primals_2"));
     QCOMPARE(importing::withNames("x, [1], x = x, 'x', y.x", {{"x", "net.x"}}), std::string("net.x, [1], x = net.x, 'x', y.x"));
+  }
+
+  // Without provenance the log says of C++ kernels only what they are given.
+  void kernelsWithoutNodesSayHowToGetThem() {
+    QVERIFY(in_.open(Imported::data("ddp_parts.log.gz")));
+    QCOMPARE(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops' AND node_count IS NULL AND read_bytes IS NULL AND write_bytes IS NULL AND reason LIKE "
+                        "'%INDUCTOR_PROVENANCE=1%'"), in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops'"));
+    QVERIFY(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops'") > 0);
+    QCOMPARE(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops' AND reason LIKE '%it is given %s.blocks.0.n.weight%'"), int64_t{2});
+    QVERIFY(in_.rows("SELECT reason FROM kernels WHERE kind = 'generated' LIMIT 1").find("INDUCTOR_PROVENANCE=1") != std::string::npos);
   }
 
   void oldGuardsAndChecksums() {
