@@ -165,15 +165,15 @@ class CoverageReader {
 
   Result<void> readRecompiles() {
     return reader_.each("SELECT frame_id FROM compiles WHERE failure_id IS NOT NULL AND kind <> 'backward'", {}, [&](const Statement& s) {
-      if (FunctionCoverage* function = functionOf(s.integer(0))) ++function->recompiles;
+      if (FunctionCoverage* function = functionOf(s.integer("frame_id"))) ++function->recompiles;
     });
   }
 
   Result<void> readLosses() {
     const bool told = std::any_of(out_.uncompiled.begin(), out_.uncompiled.end(), [](const Uncompiled& u) { return u.kind == kLeft; });
     return reader_.each("SELECT what, detail, count FROM losses ORDER BY what", {}, [&](const Statement& s) {
-      if (!leftToEager({s.string(0), {}, 0}) || (told && s.text(0) == kLeft)) return;
-      out_.uncompiled.push_back({.function = {}, .kind = s.string(0), .reason = s.string(1), .hint = {}, .error = s.string(1), .file = {}, .count = s.integer(2)});
+      if (!leftToEager({s.string("what"), {}, 0}) || (told && s.text("what") == kLeft)) return;
+      out_.uncompiled.push_back({.function = {}, .kind = s.string("what"), .reason = s.string("detail"), .hint = {}, .error = s.string("detail"), .file = {}, .count = s.integer("count")});
     });
   }
 

@@ -615,7 +615,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto reader = session::Reader::open(small_.toStdString());
     QVERIFY(reader);
     QString found;
-    QVERIFY((*reader)->each("SELECT name FROM nodes WHERE node_id = ?", {node.id}, [&](const session::Statement& s) { found = QString::fromStdString(s.string(0)); }));
+    QVERIFY((*reader)->each("SELECT name FROM nodes WHERE node_id = ?", {node.id}, [&](const session::Statement& s) { found = QString::fromStdString(std::string(s.textAt(0))); }));
     QCOMPARE(found, name);
     // The other way round.
     assembly->goToLine(3);

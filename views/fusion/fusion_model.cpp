@@ -45,11 +45,11 @@ struct Count {
   const char* sql;
 };
 constexpr Count kCounts[] = {
-    {&FusionContent::decisions, &FusionContent::allDecisions, "SELECT count(*) FROM t_fusion_decision WHERE graph_id = ?"},
-    {&FusionContent::groups, &FusionContent::allGroups, "SELECT count(*) FROM t_fusion_group WHERE graph_id = ?"},
-    {&FusionContent::buffers, &FusionContent::allBuffers, "SELECT count(*) FROM t_buffer WHERE graph_id = ?"},
+    {&FusionContent::decisions, &FusionContent::allDecisions, "SELECT count(*) AS count FROM t_fusion_decision WHERE graph_id = ?"},
+    {&FusionContent::groups, &FusionContent::allGroups, "SELECT count(*) AS count FROM t_fusion_group WHERE graph_id = ?"},
+    {&FusionContent::buffers, &FusionContent::allBuffers, "SELECT count(*) AS count FROM t_buffer WHERE graph_id = ?"},
     {&FusionContent::numerics, &FusionContent::allNumerics,
-     "SELECT count(*) FROM t_numerics x JOIN t_graph g ON g.id = x.graph_id WHERE g.compile_id = (SELECT compile_id FROM t_graph WHERE id = ?)"}};
+     "SELECT count(*) AS count FROM t_numerics x JOIN t_graph g ON g.id = x.graph_id WHERE g.compile_id = (SELECT compile_id FROM t_graph WHERE id = ?)"}};
 
 Cell errorCell(double value) {
   return std::isfinite(value) ? Cell{value == 0 ? "0" : fmt::format("{:.2e}", value), value} : Cell{"", -1};
@@ -165,14 +165,14 @@ Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reade
 }
 
 Result<int64_t> fusionGraphOf(const session::Reader& reader, const Location& location) {
-  const char* sql = location.kind == ObjectKind::Graph    ? "SELECT ?1"
+  const char* sql = location.kind == ObjectKind::Graph    ? "SELECT ?1 AS graph_id"
                     : location.kind == ObjectKind::Node   ? "SELECT graph_id FROM nodes WHERE node_id = ?1"
                     : location.kind == ObjectKind::Group  ? "SELECT graph_id FROM fusion_groups WHERE group_id = ?1"
                     : location.kind == ObjectKind::Kernel ? "SELECT graph_id FROM kernels WHERE kernel_id = ?1"
                                                           : nullptr;
   int64_t graph = 0;
   if (!sql) return graph;
-  const auto take = [&](const Statement& s) { graph = s.integer(0); };
+  const auto take = [&](const Statement& s) { graph = s.integer("graph_id"); };
   auto read = reader.each(sql, {location.id}, take);
   // The scheduled graph of the same compile; a traced backward graph is scheduled by a compile of its own.
   if (read && graph)
@@ -208,12 +208,12 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, i
                        });
   for (const Count& count : kCounts) {
     content.*count.all = static_cast<int64_t>((content.*count.rows).size());
-    if (read && content.*count.all >= most) read = reader.each(count.sql, {graph}, [&](const Statement& s) { content.*count.all = s.integer(0); });
+    if (read && content.*count.all >= most) read = reader.each(count.sql, {graph}, [&](const Statement& s) { content.*count.all = s.integer("count"); });
   }
   if (!read) return tl::unexpected(read.error());
   content.holdings = query::holdingsOf(reader);
   int64_t compile = 0;
-  read = reader.each("SELECT compile_id FROM graphs WHERE graph_id = ?", {graph}, [&](const Statement& s) { compile = s.integer(0); });
+  read = reader.each("SELECT compile_id FROM graphs WHERE graph_id = ?", {graph}, [&](const Statement& s) { compile = s.integer("compile_id"); });
   if (!read) return tl::unexpected(read.error());
   auto symbols = query::symbolsOf(reader, compile);
   if (!symbols) return tl::unexpected(symbols.error());

@@ -58,7 +58,7 @@ void selectText(views::View& view, const char* name, int column, const QString& 
 
 int64_t number(const QString& session, const char* sql) {
   int64_t found = 0;
-  if (auto reader = session::Reader::open(session.toStdString())) (void)(*reader)->each(sql, {}, [&](const session::Statement& s) { found = s.integer(0); });
+  if (auto reader = session::Reader::open(session.toStdString())) (void)(*reader)->each(sql, {}, [&](const session::Statement& s) { found = s.integerAt(0); });
   return found;
 }
 
