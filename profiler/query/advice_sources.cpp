@@ -10,7 +10,7 @@ namespace fusebox::query {
 namespace {
 
 // Parts of paths; a user's own folder may be called torch.
-constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",
+constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",         "/lib/python3.",
                                     "/torch/_",        "/torch/nn/modules/", "/torch/nn/functional",
                                     "/torch/optim/",   "/torch/utils/",      "/torch/autograd"};
 

@@ -64,7 +64,8 @@ class CoverageReader {
                                 .name = f.qualname.empty() ? rootFunction(f.name) : f.qualname,
                                 .file = f.file,
                                 .line = f.line,
-                                .why = {}});
+                                .why = {},
+                                .ofLibrary = !f.file.empty() && !StackPlace{f.file, {}, 0}.isUsers()});
     }
     return {};
   }
@@ -191,7 +192,7 @@ class CoverageReader {
       if (f.breaks > 0 && f.verdict == Verdict::Whole) f.verdict = Verdict::Partly;
       return f.entries == 0 && f.verdict == Verdict::Whole;  // being compiled, or only looked at
     });
-    std::stable_sort(out_.functions.begin(), out_.functions.end(), [](const auto& a, const auto& b) { return a.verdict > b.verdict; });
+    std::stable_sort(out_.functions.begin(), out_.functions.end(), [](const auto& a, const auto& b) { return a.ofLibrary != b.ofLibrary ? b.ofLibrary : a.verdict > b.verdict; });
     std::stable_sort(out_.uncompiled.begin(), out_.uncompiled.end(), [](const auto& a, const auto& b) { return a.recovered < b.recovered; });
   }
 
@@ -226,16 +227,23 @@ Result<Coverage> coverageOf(const Reader& reader) {
 }
 
 std::string coverageSentence(const Coverage& coverage) {
-  int64_t counts[3] = {};
-  for (const FunctionCoverage& f : coverage.functions) ++counts[static_cast<size_t>(f.verdict)];
-  std::string list;
-  for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not}) {
-    const int64_t count = counts[static_cast<size_t>(verdict)];
-    if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
+  std::string out;
+  for (const bool ofLibrary : {false, true}) {
+    int64_t counts[3] = {}, all = 0;
+    for (const FunctionCoverage& f : coverage.functions) {
+      if (f.ofLibrary == ofLibrary) ++counts[static_cast<size_t>(f.verdict)], ++all;
+    }
+    std::string list;
+    for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not}) {
+      const int64_t count = counts[static_cast<size_t>(verdict)];
+      if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
+    }
+    if (list.empty()) continue;
+    out += (out.empty() ? "" : "; ") +
+           (ofLibrary ? sayCount(FUSEBOX_TEXT("Coverage", "{} function of libraries: {}"), FUSEBOX_TEXT("Coverage", "{} functions of libraries: {}"), all, list)
+                      : sayCount(FUSEBOX_TEXT("Coverage", "{} function: {}"), FUSEBOX_TEXT("Coverage", "{} functions: {}"), all, list));
   }
-  if (list.empty()) return {};
-  return sayCount(FUSEBOX_TEXT("Coverage", "{} function: {}"), FUSEBOX_TEXT("Coverage", "{} functions: {}"),
-                  static_cast<int64_t>(coverage.functions.size()), list);
+  return out;
 }
 
 nlohmann::json toJson(const std::vector<Uncompiled>& list) {

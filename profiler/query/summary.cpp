@@ -21,7 +21,7 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
   // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
-      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile) AS compiles, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
+      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile) AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
       "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches "
@@ -29,6 +29,7 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
       {}, [&](const Statement& row) {
         out.frames = row.integer("frames");
         out.compiles = row.integer("compiles");
+        out.backwardCompiles = row.integer("backward");
         out.graphs = row.integer("graphs");
         out.kernels = row.integer("generated");
         out.externCalls = row.integer("extern");
@@ -164,7 +165,7 @@ nlohmann::json toJson(const Summary& s) {
   for (const auto& f : s.coverage.functions) {
     functions.push_back({{"function", f.name}, {"file", f.file}, {"line", f.line}, {"verdict", verdictName(f.verdict)},
                          {"entries", f.entries}, {"restarts", f.restarts}, {"breaks", f.breaks},
-                         {"recompiles", f.recompiles}, {"why", f.why}});
+                         {"recompiles", f.recompiles}, {"why", f.why}, {"library", f.ofLibrary}});
   }
   for (const auto& l : s.losses) losses.push_back({{"what", l.what}, {"count", l.count}, {"detail", l.detail}});
   for (const auto& h : s.hottest) {
@@ -178,6 +179,7 @@ nlohmann::json toJson(const Summary& s) {
           {"state", s.state},
           {"frames", s.frames},
           {"compiles", s.compiles},
+          {"backward_compiles", s.backwardCompiles},
           {"graphs", s.graphs},
           {"functions", functions},
           {"not_compiled", toJson(s.coverage.uncompiled)},

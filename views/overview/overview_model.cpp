@@ -104,7 +104,7 @@ TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& co
     remedy = firstAdvice(u);
     row.location = placeOf(u);
   }
-  row.cells = {textCell(f.name), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
+  row.cells = {textCell(f.name), textCell(f.ofLibrary ? say(FUSEBOX_TEXT("Coverage", "library")) : std::string()), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
                textCell(f.why), textCell(remedy), textCell(shortPlace(f.file, f.line))};
   row.tone = f.verdict == Verdict::Not ? 3 : f.verdict == Verdict::Partly ? 2 : 0;
   row.tooltip = f.why.empty() ? f.name : f.name + "\n\n" + f.why;
