@@ -5806,7 +5806,7 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     </message>
     <message>
         <source>%1 of functions, %2 of backward passes</source>
-        <translation>%1 von Funktionen, %2 von Rückwärtsläufen</translation>
+        <translation>%1 von Funktionen, %2 von Rückwärtsgängen</translation>
     </message>
 </context>
 <context>
@@ -6943,6 +6943,14 @@ längstes %5: %6</translation>
     <message>
         <source>The recording holds no stage of the compiler, no call of compiled code and no kernel launch.</source>
         <translation>Die Aufzeichnung enthält keine Stufe des Compilers, keinen Aufruf kompilierten Codes und keinen Kernelstart.</translation>
+    </message>
+    <message>
+        <source>launch %1</source>
+        <translation>Start %1</translation>
+    </message>
+    <message>
+        <source>it is marked</source>
+        <translation>ist markiert</translation>
     </message>
 </context>
 <context>
