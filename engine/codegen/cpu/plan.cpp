@@ -78,6 +78,7 @@ double laneScore(const Kernel& k, const Section& s, const Axis& axis, int native
     const IndexShape shape = shapeOf(index, &axis.symbol, varies);
     if (shape.isUniform()) score += isStore ? 0 : 0.8;
     else if (shape.isAffine() && shape.stride == SymExpr(1)) score += isStore ? 1.05 : 1;
+    else if (const auto stride = shape.stride.maybeConstant(); !isStore && shape.isAffine() && stride && isPicked(*stride)) score += 0.6;
     else score += 0.12;
   });
   return (score + 0.01) * std::min(1.0, guess(axis.extent) / nativeLanes);
@@ -250,7 +251,7 @@ void chooseOuterChunk(Plan& plan) {
   double ns = 0;
   bool loops = false;
   for (const Section& s : plan.kernel.sections) {
-    ns += costOfSection(s) * pointsOf(s.axes);
+    ns += costOfSection(plan.segments ? plan.segments->largest() : s) * pointsOf(s.axes);
     loops |= !s.axes.empty();
   }
   double wanted = kTargetUnitNs / ns;
@@ -270,9 +271,9 @@ void chooseTile(Plan& plan) {
   std::vector<int> crossing(k.outer.size(), 0);
   int elementSize = 8;
   for (const Section& s : k.sections)
-    forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+    forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
       const auto along = graph::symbolicStride(index, vector.symbol);
-      if (!along || *along == SymExpr(0) || *along == SymExpr(1)) return;
+      if (!along || *along == SymExpr(0) || *along == SymExpr(1) || (!isStore && along->isConstant() && isPicked(along->constant()))) return;
       for (size_t o = 0; o < k.outer.size(); ++o)
         if (static_cast<int>(o) != plan.outerVector && index.strideOf(k.outer[o].symbol) == 1) {
           ++crossing[o];
@@ -291,7 +292,7 @@ void estimate(Plan& plan) {
   double ns = 0, bytes = 0;
   const double outer = pointsOf(k.outer);
   for (const Section& s : k.sections) {
-    ns += outer * pointsOf(s.axes) * costOfSection(s);
+    ns += outer * pointsOf(s.axes) * costOfSection(plan.segments ? plan.segments->largest() : s);
     forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
       double n = 1;  // distinct elements: axes that the index does not use touch the same ones again
       for (const Axis& a : k.outer)
@@ -359,6 +360,7 @@ Plan makePlan(const Kernel& kernel, const TargetTraits& target) {
   plan.sections.resize(plan.kernel.sections.size());
   chooseVectorAxis(plan, target);
   for (size_t i = 0; i < plan.sections.size(); ++i) planSection(plan.kernel.sections[i], plan.sections[i]);
+  plan.segments = segmentsOf(plan.kernel, plan.outerVector, plan.lanes);
   chooseOuterChunk(plan);
   chooseTile(plan);
   choosePhases(plan);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/codegen/cpu/segments.h"
 #include "engine/codegen/cpu/target.h"
 #include "engine/inductor/ir/loop_ir.h"
 
@@ -52,6 +53,7 @@ struct Plan {
   int64_t outerChunk = 0;            ///< points of the vector axis in one work unit (a multiple of lanes)
   int tileAxis = -1;                 ///< outer axis run inside a unit in tiles of tileSize, for transposing access
   int64_t tileSize = 1;
+  std::optional<Segments> segments;
   std::vector<SectionPlan> sections;
   std::vector<Phase> phases;
   double nsPerUnit = 0;
