@@ -77,7 +77,7 @@ double laneScore(const Kernel& k, const Section& s, const Axis& axis, int native
   const bool isOuter = std::none_of(s.axes.begin(), s.axes.end(), [&](const Axis& a) { return a.symbol == axis.symbol; });
   // Lanes across outer points turn what lies along the section's innermost loop. Lanes along the section that lie along outer points in memory
   // take a line of it each, which is gone when the next point would read on.
-  auto turns = [&](const SymExpr& index) { return isOuter && !s.axes.empty() && index.strideOf(s.axes.back().symbol) == 1; };
+  auto turns = [&](const SymExpr& index) { return isOuter && !s.axes.empty() && index.strideOf(s.axes.back().symbol) == 1 && guess(s.axes.back().extent) >= kTurnedPoints; };
   auto wastesLines = [&](const SymExpr& index) {
     return !isOuter && std::any_of(k.outer.begin(), k.outer.end(), [&](const Axis& a) { return index.strideOf(a.symbol) == 1 && guess(a.extent) >= nativeLanes; });
   };
