@@ -326,10 +326,14 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   // A wrapper's class is asked below, for what the operator consists of.
   for (const auto& a : args) {
-    bool any = false;
-    forEachTensor(a, [&](const at::Tensor& t) { any |= t.key_set().has(c10::DispatchKey::Python); });
+    bool any = false, isNested = false;
+    forEachTensor(a, [&](const at::Tensor& t) {
+      any |= t.key_set().has(c10::DispatchKey::Python);
+      isNested |= t.key_set().has(c10::DispatchKey::NestedTensor);
+    });
     if (!any) continue;
-    if (facts.compositeImplicit) return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+    // The class of nested tensors is asked for the operator itself.
+    if (facts.compositeImplicit && !isNested) return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
     // Functionalisation would take what the class makes for a tensor of its own.
     const c10::impl::ExcludeDispatchKeyGuard whole(c10::DispatchKey::Functionalize);
     const c10::DispatchKeySet functional(c10::DispatchKey::Functionalize);

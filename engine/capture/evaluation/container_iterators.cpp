@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 
 #include "engine/capture/evaluation/value_kinds.h"
@@ -134,6 +135,10 @@ Remaking SetWalk::remake(Evaluation&) const {
 
 PyRef ItemWalk::next(Evaluation& e) {
   if (!object_) return {};
+  if (Arrays::is(object_.get()) && at_ >= e.arrays().length(object_.get())) {
+    object_ = PyRef();
+    return {};
+  }
   PyRef index = number(at_), item = e.getItem(object_.get(), index.get());
   if (item) {
     ++at_;

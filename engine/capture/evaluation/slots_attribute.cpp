@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -454,6 +455,8 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     if (PyRef value = arrays_->getAttr(object, name); value || PyErr_Occurred()) return value;
   if (isSymbolicNumber(object)) return symbolicGetAttr(object, name);
   if (isTensor(object)) return tensorGetAttr(object, name);
+  if (isNestedTensor(object))
+    if (PyRef value = nestedAttribute(*this, object, name); value || PyErr_Occurred()) return value;
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
@@ -1032,6 +1033,7 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
     if (made) noteLeaf(made.get());
     return made;
   }
+  if (isNestedClass(type)) return makeNested(*this, a);
   if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");

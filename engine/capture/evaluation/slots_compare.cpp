@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -106,6 +107,7 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
   if (Arrays::any(a, b)) return arrays_->operate(kNames[op], {a, b});
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
+  if (isRaggedSize(a) || isRaggedSize(b)) return compareRagged(*this, op, a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());
     if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) {

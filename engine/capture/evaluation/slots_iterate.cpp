@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -333,6 +334,11 @@ PyRef Evaluation::iter(PyObject* object) {
     return iter(items.get());
   }
   if (isTensor(object)) return checked(PyObject_GetIter(object));
+  if (Arrays::is(object) && !isArrayScalar(object)) {
+    if (arrays_->length(object) >= 0) return makeLazy(*this, std::make_unique<ItemWalk>(object));
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    return {};
+  }
   if (isChangeable(type)) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);

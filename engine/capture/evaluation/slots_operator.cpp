@@ -3,7 +3,9 @@
 
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/call_errors.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -82,6 +84,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseAddress(a);
   refuseAddress(b);
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
+  if ((isRaggedSize(a) && PyLong_CheckExact(b)) || (PyLong_CheckExact(a) && isRaggedSize(b))) return PyRef::steal(evaluateBinary(op, a, b));
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) {

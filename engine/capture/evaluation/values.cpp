@@ -3,6 +3,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -296,7 +297,7 @@ PyRef Evaluation::pin(PyObject* object, Why why) {
     return PyRef::borrow(object);
   }
   if (Origin* known = origins_.find(object)) {
-    if (known->twin && !isStandIn(object)) return known->twin;
+    if (known->twin && isTensor(object) && !isStandIn(object)) return known->twin;
     return PyRef::borrow(object);
   }
   if (isTensor(object)) return wrapTensor(object, sources().pinned(object, why));
@@ -327,7 +328,7 @@ const Source* Evaluation::sourceOf(PyObject* object) {
   if (isConstantValue(object) || isTensor(object)) return nullptr;
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyIter_Check(object) ||
       PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object) ||
-      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object))
+      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object) || isRaggedSize(object))
     return nullptr;
   if (const std::optional<Why> why = isKnownByItself(object)) return origins_.add(object, sources().pinned(object, *why)).source;
   breakHere("unknown object", std::string("a ") + Py_TYPE(object)->tp_name + " came from C code, which does not say whether it may change");
