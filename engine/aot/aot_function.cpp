@@ -1,5 +1,6 @@
 #include "engine/aot/aot_function.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
@@ -164,10 +165,25 @@ void countWrites(const AotModule& module, const std::vector<at::Tensor>& results
   }
 }
 
+/// The program's classes of tensors heard of the operator that was captured; they are not told what libtorch does with a tensor's hooks when
+/// its history changes.
+class ClassesUnasked {
+ public:
+  ClassesUnasked() { TLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED); }
+  ~ClassesUnasked() { TLS::set_disabled_state(before_); }
+  ClassesUnasked(const ClassesUnasked&) = delete;
+  ClassesUnasked& operator=(const ClassesUnasked&) = delete;
+
+ private:
+  using TLS = at::impl::PythonTorchFunctionTLS;
+  const at::impl::TorchFunctionDisabledState before_ = TLS::get_disabled_state();
+};
+
 /// What an input gets no gradient from leads nowhere, as in eager: its hooks would be called with None.
 torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vector<at::Tensor>& inputs) {
   auto& results = module.joint.output()->args;
   const size_t first = results.size() - module.gradInputs.size();
+  const ClassesUnasked unasked;  // a view that was written to gets its new history when that is asked for
   torch::autograd::edge_list edges;
   for (size_t k = 0; k < module.gradInputs.size(); ++k) {
     auto& input = inputs[module.gradInputs[k]];
@@ -225,6 +241,7 @@ class Effects {
   void write(size_t mutation) {
     if (isWritten_[mutation]) return;
     isWritten_[mutation] = true;
+    const ClassesUnasked unasked;
     auto& m = module_.mutations[mutation];
     auto input = inputs_[m.input];
     if (m.result >= 0 && !isInPlace(input, results_[m.result])) {

@@ -609,4 +609,7 @@ bool isSymbolicSize(PyObject* object);
 /// CPython's binary operator by NB_ number.
 PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
 
+/// Before C code hashes `given`, or what lies in a tuple or list, as elements of a set or keys of a dict: what that asks of the program is read.
+void readElements(Evaluation& e, PyObject* given);
+
 }  // namespace fusebox::capture

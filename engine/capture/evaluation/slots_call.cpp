@@ -802,7 +802,7 @@ bool takesAsItIs(Evaluation& e, PyObject* value, std::string_view wanted) {
     if (value == Py_None) return true;
     wanted = wanted.substr(kOptional.size(), wanted.size() - kOptional.size() - 1);
   }
-  if (wanted == "Tensor") return e.isTensor(value) && !e.isNumber(value);
+  if (wanted == "Tensor") return e.isTensor(value) && !e.isNumber(value) && !answersTorchFunctions(value);
   if (wanted == "int") return PyLong_CheckExact(value);
   if (wanted == "float") return PyFloat_CheckExact(value);
   if (wanted == "bool") return PyBool_Check(value);
@@ -841,8 +841,8 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   if (typeObject == cached) return callCached(object, a);
   static PyObject* const scripted = torchObject("torch.jit.ScriptFunction");
   if (typeObject == scripted) {
-    // torch.jit.script keeps the function that it was given.
-    if (!scriptTakesAsItIs(*this, object, a)) breakHere("unsupported call", "a scripted function is called with what TorchScript converts or refuses");
+    // torch.jit.script keeps the function that it was given, whose operators are torch's own.
+    if (!guardTorchsMethods(tensorType()) || !scriptTakesAsItIs(*this, object, a)) breakHere("unsupported call", "a scripted function is called with what TorchScript converts or refuses");
     if (PyRef written = PyRef::steal(PyObject_GetAttrString(object, "_torchdynamo_inline")); written && PyFunction_Check(written.get())) {
       if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
       pin(written.get(), Why::Owner);

@@ -86,6 +86,7 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
+  if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
   std::optional<trace::DataUse> use;
@@ -174,6 +175,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
+  if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key, isTensor(object) ? value : nullptr);
   if (isArray(object)) return static_cast<bool>(value ? arrays_->operate("setitem", {object, key, value}) : arrays_->operate("delitem", {object, key}));
   if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
@@ -236,6 +238,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
   if (isNumber(item)) refuseNumber("looked for in a container");
+  if (isNumber(container)) refuseNumber("asked for an item");
   if (!PyDict_Check(container)) refuseAddress(item);
   if (PyObject* method = pythonMethod(container, "__contains__")) {
     PyRef answer = callMethod(*this, method, {container, item});
@@ -316,6 +319,7 @@ int Evaluation::containsElement(PyObject* container, PyObject* item) {
 }
 
 Py_ssize_t Evaluation::length(PyObject* object) {
+  if (isNumber(object)) refuseNumber("asked for its length");
   if (isArray(object)) return arrays_->length(object);
   if (PyObject* method = pythonMethod(object, "__len__")) {
     PyRef answer = callMethod(*this, method, {object});

@@ -318,6 +318,7 @@ void Evaluation::readOrder(PyObject* set) {
 }
 
 PyRef Evaluation::iter(PyObject* object) {
+  if (isNumber(object)) refuseNumber("gone through");
   if (lazyOf(object)) return PyRef::borrow(object);
   if (PyAnySet_Check(object)) readOrder(object);
   PyTypeObject* type = Py_TYPE(object);

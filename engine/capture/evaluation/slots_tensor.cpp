@@ -1,5 +1,6 @@
 // Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -97,6 +98,8 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
              !nameIs(name, "__weakref__")) {
     return subclassAttribute(*this, object, attribute);
   } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type)) {
+    // Who asks first is the program's mode, whose answer reads the attribute without it.
+    if (functionModes_->isActive() && isStandIn(object) && (nameIs(name, "grad") || nameIs(name, "data"))) return checked(PyObject_GetAttr(object, name));
     Origin* origin = origins_.find(object);
     if (nameIs(name, "grad") && origin && origin->source && origin->twin) {
       if (const auto set = grads_.find(object); set != grads_.end()) return set->second;

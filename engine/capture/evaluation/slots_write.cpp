@@ -43,11 +43,16 @@ bool plainElements(const CallArguments& a, std::vector<PyRef>* elements) {
   return changed;
 }
 
-/// Tensors among the elements that a call puts into a set, by themselves or in a tuple.
-void readTensorKeys(Evaluation& e, PyObject* given) {
-  if (e.isTensor(given)) e.readKey(given);
-  for (Py_ssize_t i = 0; PyTuple_CheckExact(given) && i < PyTuple_GET_SIZE(given); ++i)
-    if (e.isTensor(PyTuple_GET_ITEM(given, i))) e.readKey(PyTuple_GET_ITEM(given, i));
+/// An element that C code is about to hash: a tensor, or an object whose class says in Python how.
+void readHashed(Evaluation& e, PyObject* element) {
+  const auto saysHow = [&](PyObject* o) {
+    if (!isPythonClass(Py_TYPE(o)) || isIdentityValue(o)) return false;
+    PyObject *hash = e.typeLookup(Py_TYPE(o), internedName("__hash__")), *equal = e.typeLookup(Py_TYPE(o), internedName("__eq__"));
+    return (hash && PyFunction_Check(hash)) || (equal && PyFunction_Check(equal));
+  };
+  if (e.isTensor(element) || saysHow(element)) e.readKey(element);
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(element) && i < PyTuple_GET_SIZE(element); ++i)
+    if (saysHow(PyTuple_GET_ITEM(element, i))) e.readKey(PyTuple_GET_ITEM(element, i));
 }
 
 /// An element of a container from outside goes, and perhaps the object with it, which other code of the program would notice.
@@ -76,6 +81,12 @@ bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 }  // namespace
+
+void readElements(Evaluation& e, PyObject* given) {
+  readHashed(e, given);
+  for (Py_ssize_t i = 0; (PyTuple_CheckExact(given) || PyList_CheckExact(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    readHashed(e, PySequence_Fast_GET_ITEM(given, i));
+}
 
 void Evaluation::openForWriting(PyObject* container) {
   for (LazyIterator* iterator : isDeque(container) ? iterators_->all : decltype(iterators_->all)())
@@ -155,7 +166,7 @@ PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
     for (const PyRef& element : elements) args.push_back(element.get());
     return mutate(method, {args.data(), a.positional, a.kwNames});
   }
-  for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) readTensorKeys(*this, a.args[i]);
+  for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) readElements(*this, a.args[i]);
   if (isFresh(container)) return callRaw(method, a);
   for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
   if (PyAnySet_Check(container)) refuseMoving(container);

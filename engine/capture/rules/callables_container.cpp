@@ -221,6 +221,7 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
   if (type && type != reinterpret_cast<PyObject*>(&PyDict_Type)) return fromKeysOf(e, type, a);
   PyRef keys = e.collect(a.args[0], false), dict = PyRef::steal(PyDict_New());
   if (!keys) return {};
+  readElements(e, keys.get());
   e.adopt(dict.get());
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
     if (PyDict_SetItem(dict.get(), plainKey(PyList_GET_ITEM(keys.get(), i)).get(), a.positional > 1 ? a.args[1] : Py_None) < 0) return {};

@@ -41,6 +41,7 @@ PyRef ruleSet(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   PyRef items = a.positional > 0 ? e.collect(a.args[0], true) : PyRef::steal(PyTuple_New(0));
   if (!items) return {};
+  readElements(e, items.get());
   PyObject* args[] = {a.positional > 0 && isMergedAsWhole(a.args[0]) ? a.args[0] : items.get()};
   PyRef set = PyRef::steal(PyObject_Vectorcall(callable, args, 1, nullptr));
   if (set && set.get() != args[0]) e.adopt(set.get());

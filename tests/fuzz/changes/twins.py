@@ -81,6 +81,8 @@ def restore_process():
     torch.backends.mkldnn.set_flags(True)
     torch.set_flush_denormal(False)
     torch.nn.modules.module._global_forward_hooks.clear()
+    while torch._C._len_torch_function_stack():
+        torch._C._pop_torch_function_stack()
     warnings.filters[:] = FILTERS
     warnings._filters_mutated()
     torch.Tensor.relu, torch.Tensor.__add__ = ORIGINAL["relu"], ORIGINAL["__add__"]

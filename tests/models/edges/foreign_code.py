@@ -263,3 +263,41 @@ def descriptors_written_in_python(compile, engine):
     out = [c(x), h.k, c(x), h.k, e(x), h.k]
     h.k = 5.0
     return out + [c(x), h.k]
+
+
+@edge
+def keys_that_note_that_they_are_hashed(compile, engine):
+    log = []
+
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __eq__(self, other):
+            log.append(("equal", self.n))
+            return isinstance(other, Key) and self.n % 2 == other.n % 2
+
+        def __hash__(self):
+            log.append(("hash", self.n))
+            return self.n % 2
+
+    def made(x):
+        return x + len(set([Key(1), Key(3)])), len(frozenset((Key(2), Key(4)))), len({Key(1), Key(5)}), len(dict.fromkeys([Key(1), Key(3)], 1))
+
+    def nested(x):
+        return x * 2, len(set((Key(i), 1) for i in (1, 3))), len({Key(1): 1} | {Key(3): 1}), len(dict([(Key(2), 1), (Key(4), 2)]))
+
+    def changed(x, members):
+        own = set()
+        own.update([Key(1), Key(3)])
+        members.update([Key(1), Key(3)], (Key(6),))
+        members.difference_update([Key(5)])
+        members.discard(Key(7))
+        return x - 1, len(own), len(members), len(own | {Key(2)}), own.isdisjoint([Key(9)])
+
+    out, x = [], torch.ones(2)
+    f, g, h = map(compile, (made, nested, changed))
+    for _ in range(3):
+        out += [f(x), g(x), h(x, {Key(2)}), list(log)]
+        log.clear()
+    return out

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from . import edge
+from . import edge, raised
 
 NAN, INF = float("nan"), float("inf")
 
@@ -185,3 +185,31 @@ def numbers_of_numpy_that_lose_a_part_warn(compile, engine):
                 told.append(f(torch.ones(2)))
             told.append([(str(w.message), w.lineno) for w in said])
     return told
+
+
+@edge
+def numbers_are_no_containers(compile, engine):
+    """Whatever stands for a number that changes from call to call, the program may do with it what it may do with the number."""
+    def unpacked(v):
+        a, b = v
+
+    def stored(v):
+        v[0] = 1
+
+    def matched(v):
+        match v:
+            case [_, _]:
+                return 1
+            case float() | int():
+                return 2
+
+    uses = [lambda v: v[0], lambda v: v[False], lambda v: v[...], lambda v: [*v], lambda v: [a for a in v], len, lambda v: 1 in v, lambda v: v(), list, sum, set,
+            lambda v: list(zip(v)), lambda v: [].extend(v), lambda v: torch.ones(3)[v], lambda v: v @ v, lambda v: isinstance(v, torch.Tensor), stored, unpacked, matched]
+    out = []
+    for use in uses:
+        def f(x, v):
+            return x * v, use(v)
+
+        c = compile(f)
+        out += [raised(c, torch.ones(2), v) for numbers in ((1.5, 2.5, 1.0), (2, 3, 1)) for v in numbers]
+    return out

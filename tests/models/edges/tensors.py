@@ -580,3 +580,44 @@ def operators_with_equals_do_not_ask_those_without(compile, engine):
         finally:
             torch.Tensor.__add__, torch.Tensor.__mul__ = own
     return out
+
+
+@edge
+def written_tensors_of_a_class_keep_their_hooks_to_themselves(compile, engine):
+    heard, out = [], []
+    Noting = noting(heard)
+
+    def changed(a, b):
+        a += b
+        a.mul_(b)
+        return b * 2
+
+    c = compile(changed)
+    for _ in range(2):
+        for a in ((torch.ones(2, requires_grad=True) * 1).as_subclass(Noting), torch.ones(2).as_subclass(Noting)):
+            for b in (torch.ones(2), torch.ones(2).as_subclass(Noting)):
+                heard.clear()
+                out += [c(a, b), list(heard)]
+    return out
+
+
+@edge
+def scripted_functions_ask_torch_alone(compile, engine):
+    heard, out = [], []
+    Noting = noting(heard)
+
+    @torch.jit.script
+    def scripted(x):
+        return x + x * 2
+
+    traced, own = torch.jit.trace(lambda x: x + 1, torch.ones(2)), torch.Tensor.__add__
+    c = compile(lambda x: (scripted(x), traced(x)))
+    for replaced in (own, lambda a, b: a * b, own):
+        torch.Tensor.__add__ = replaced
+        try:
+            for x in (torch.ones(2), torch.ones(2).as_subclass(Noting)):
+                out += [[(type(t).__name__, t.as_subclass(torch.Tensor).tolist()) for t in c(x)], list(heard)]
+                heard.clear()
+        finally:
+            torch.Tensor.__add__ = own
+    return out

@@ -384,3 +384,40 @@ def function_modes_stay_entered_or_left(compile):
         results += [enter(x, one), torch.mul(x, 1), enter(x, two), torch.mul(x, 1), count()]
         results += [exchange(x, one), torch.mul(x, 1), *leave(x), count(), *leave(x), count(), torch.mul(x, 1)]
     return results
+
+
+@script
+def function_modes_hear_of_gradients(compile):
+    """p.grad and x.data are asked of the mode, by its optimiser too."""
+    class Hears(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.heard = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.heard.append((func.__name__, getattr(getattr(func, "__self__", None), "__name__", None)))
+            return func(*args, **kwargs or {})
+
+    def reads(p):
+        return p.grad * 2, p.grad is None, p.data + 1
+
+    def writes(p):
+        p.grad.zero_()
+        p.grad = p.grad + 3
+        return p.grad
+
+    def steps(p):
+        optimiser.step()
+        optimiser.zero_grad()
+        return p * 2, p.grad
+
+    out = []
+    for f in map(compile, (reads, writes, steps)):
+        for _ in range(3):
+            p = nn.Parameter(torch.ones(2))
+            p.grad = torch.full((2,), 0.5)
+            optimiser = torch.optim.SGD([p], lr=0.1)
+            with Hears() as mode:
+                made = f(p)
+            out += [made, p, p.grad, [name for name in mode.heard if name[1] in ("grad", "data")]]
+    return out
