@@ -94,7 +94,7 @@ Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const Tempora
   (void)(*reader)->each("SELECT DISTINCT s.name, s.hint FROM graphs g JOIN compiles c ON c.compile_id = g.compile_id JOIN symbols s "
                         "ON s.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? AND typeof(s.hint) = 'integer' AND s.hint >= 0",
                         {graph->graph}, [&](const session::Statement& row) {
-                          words.insert(words.end(), {"--hint", fmt::format("{}={}", row.string(0), row.integer(1))});
+                          words.insert(words.end(), {"--hint", fmt::format("{}={}", row.string("name"), row.integer("hint"))});
                         });
   return words;
 }

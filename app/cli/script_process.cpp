@@ -42,16 +42,15 @@ class GroupWitness {
  private:
   void start() {
     const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "fusebox-signals");
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
-    for (int fd = 0; fd < 256; ++fd) close(fd);  // holds no pipe open
-    while (getppid() == parent) pause();
-    _exit(0);
+    const auto started = forkChild(SIGKILL, [parent] {
+      prctl(PR_SET_NAME, "fusebox-signals");
+      sigset_t all;
+      sigfillset(&all);
+      sigprocmask(SIG_SETMASK, &all, nullptr);
+      for (int fd = 0; fd < 256; ++fd) close(fd);  // holds no pipe open
+      while (getppid() == parent) pause();
+    });
+    pid_ = started ? *started : -1;
   }
   void stop() {
     if (pid_ <= 0) return;

@@ -14,6 +14,7 @@
 #include "engine/aot/operator_kind.h"
 #include "engine/aot/partition.h"
 #include "engine/aot/trace_finisher.h"
+#include "engine/aot/written_parts.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/recorder.h"
@@ -220,6 +221,12 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   std::vector<graph::ValueRef> slots;
   for (auto& slot : results_) slots.push_back(valueRef(slot.value));
   const bool isCut = !module_.tangents.empty();
+  std::vector<graph::ValueRef> seen = slots;
+  for (const auto& g : gradients_)
+    if (g) seen.push_back(*g);
+  for (const auto& known : module_.dataSizes) seen.push_back(known.value);
+  for (const auto& inner : module_.inner) seen.insert(seen.end(), {inner.arriving, inner.whole, inner.value});
+  keepToWrittenParts(recorder.graph(), seen);
   graph::Graph graph = isCut && compiler.rewrite ? rewritten(compiler, slots) : recorder.graph();
   forgetRunningStatistics(graph);
   JointGraph joint;

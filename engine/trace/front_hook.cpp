@@ -113,9 +113,9 @@ bool rewriteOneHot(Stack* stack) {
 bool rewriteBatchNorm(Stack* stack) {
   auto a = torch::jit::last(*stack, 9);
   auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
-  if (!a[5].toBool() || mean.has_value() != variance.has_value()) return false;
+  if (mean.has_value() != variance.has_value()) return false;
   auto input = a[0].toTensor();
-  if (leavesBatchNorm(input, {&weight, &bias, &mean, &variance})) return false;
+  if (leavesBatchNorm(input, {&weight, &bias, &mean, &variance}) || !a[5].toBool()) return false;
   const double momentum = a[6].toDouble(), eps = a[7].toDouble();
   const bool cudnn = at::native::_select_batch_norm_backend(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()), mean.value_or(at::Tensor()),
                                                             variance.value_or(at::Tensor()), true, eps) == at::native::BatchNormBackend::Cudnn;

@@ -181,15 +181,15 @@ Result<void> readGroups(const Reader& reader, const SampledTimes& times, Graph& 
   if (!read || graph.groups.empty()) return read;
   read = reader.each("SELECT m.group_id, m.node_id FROM t_fusion_member m JOIN t_fusion_group g ON g.id = m.group_id WHERE g.graph_id = ?",
                      {graph.id}, [&](const Statement& s) {
-                       const auto node = at.find(s.integer(1));
-                       if (node != at.end()) graph.groups[index.at(s.integer(0))].nodes.push_back(node->second);
+                       const auto node = at.find(s.integer("node_id"));
+                       if (node != at.end()) graph.groups[index.at(s.integer("group_id"))].nodes.push_back(node->second);
                      });
   if (!read) return read;
   constexpr int64_t kMostRefusals = 20000;
   return reader.each("SELECT id, a_node, b_node, reason FROM t_fusion_decision WHERE graph_id = ? AND NOT fused LIMIT ?", {graph.id, kMostRefusals},
                      [&](const Statement& s) {
-                       const auto a = at.find(s.integer(1)), b = at.find(s.integer(2));
-                       if (a != at.end() && b != at.end()) graph.refusals.push_back({s.integer(0), a->second, b->second, s.string(3)});
+                       const auto a = at.find(s.integer("a_node")), b = at.find(s.integer("b_node"));
+                       if (a != at.end() && b != at.end()) graph.refusals.push_back({s.integer("id"), a->second, b->second, s.string("reason")});
                      });
 }
 
@@ -211,10 +211,10 @@ Result<std::vector<Candidate>> chooseGraphs(const Loading& l) {
   std::vector<Candidate> chosen;
   std::unordered_map<int64_t, size_t> slot;
   auto read = l.reader.each(
-      "SELECT id, coalesce(compile_id, 0), stage, name, direction = 'backward', EXISTS(SELECT 1 FROM t_fusion_group f WHERE f.graph_id = g.id) "
+      "SELECT id, coalesce(compile_id, 0) AS compile_id, stage, name, direction = 'backward' AS is_backward, EXISTS(SELECT 1 FROM t_fusion_group f WHERE f.graph_id = g.id) AS has_groups "
       "FROM t_graph g ORDER BY id",
       {}, [&](const Statement& s) {
-        Candidate c{s.integer(0), s.integer(1), s.string(2), s.string(3), s.integer(4) != 0, s.integer(5) != 0};
+        Candidate c{s.integer("id"), s.integer("compile_id"), s.string("stage"), s.string("name"), s.integer("is_backward") != 0, s.integer("has_groups") != 0};
         if (!l.compileAt.contains(c.compile)) return;
         const auto& at = l.compileAt.at(c.compile);
         const int64_t root = l.out.objects[at.first].compiles[at.second].id;
@@ -255,28 +255,29 @@ Result<void> readLoose(Loading& l) {
       for (const auto& graph : compile.graphs)
         for (const auto& group : graph.groups) taken[group.kernel] = true;
   return l.reader.each(
-      "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line, launches, total_ns, " +
-          query::kernelsOfProgram() + " FROM kernels WHERE " + query::kOfProgram + " ORDER BY kernel_id",
+      "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0) AS read_bytes, coalesce(write_bytes, 0) AS write_bytes, file, line, launches, total_ns, (" +
+          query::kernelsOfProgram() + ") AS is_timed FROM kernels WHERE " + query::kOfProgram + " ORDER BY kernel_id",
       {}, [&](const Statement& s) {
         ++l.out.kernels;
-        l.out.launches += s.integer(8);
-        if (s.integer(10) != 0) l.out.kernelNs += s.real(9);
-        if (taken.contains(s.integer(0))) return;
-        l.out.loose.push_back({0, s.integer(0), s.string(1), s.string(2), s.string(3), {}, s.integer(4), s.integer(5),
-                               l.times.kernel(s.integer(0)), {s.string(6), s.integer(7)}});
+        l.out.launches += s.integer("launches");
+        if (s.integer("is_timed") != 0) l.out.kernelNs += s.real("total_ns");
+        const int64_t kernel = s.integer("kernel_id");
+        if (taken.contains(kernel)) return;
+        l.out.loose.push_back({0, kernel, s.string("name"), s.string("kind"), s.string("reason"), {}, s.integer("read_bytes"), s.integer("write_bytes"),
+                               l.times.kernel(kernel), {s.string("file"), s.integer("line")}});
       });
 }
 
 Result<void> readLines(Loading& l) {
   return l.reader.each(
-      "SELECT file, line, sum(total_ns), sum(max(launches, coalesce(timed_launches, 0))) FROM kernels WHERE file IS NOT NULL AND launches > 0 AND " +
+      "SELECT file, line, sum(total_ns) AS total_ns, sum(max(launches, coalesce(timed_launches, 0))) AS runs FROM kernels WHERE file IS NOT NULL AND launches > 0 AND " +
           query::kernelsOfProgram() + " GROUP BY file, line ORDER BY 3 DESC LIMIT 2000",
-      {}, [&](const Statement& s) { l.out.lines.push_back({{s.string(0), s.integer(1)}, s.real(2), s.integer(3)}); });
+      {}, [&](const Statement& s) { l.out.lines.push_back({{s.string("file"), s.integer("line")}, s.real("total_ns"), s.integer("runs")}); });
 }
 
 Result<void> readSources(Loading& l) {
   return l.reader.each("SELECT file, text FROM source_files WHERE text IS NOT NULL", {},
-                       [&](const Statement& s) { l.out.sources.emplace(s.string(0), s.string(1)); });
+                       [&](const Statement& s) { l.out.sources.emplace(s.string("file"), s.string("text")); });
 }
 
 Result<void> readSteps(Loading& l) {
@@ -302,7 +303,7 @@ Result<void> readGuardChecks(Loading& l) {
 
 int highestLevel(const Reader& reader) {
   int level = -1;
-  (void)reader.each("SELECT DISTINCT stage FROM t_graph", {}, [&](const Statement& s) { level = std::max(level, levelOf(s.text(0))); });
+  (void)reader.each("SELECT DISTINCT stage FROM t_graph", {}, [&](const Statement& s) { level = std::max(level, levelOf(s.text("stage"))); });
   return level;
 }
 

@@ -30,8 +30,8 @@ Result<SampledTimes> SampledTimes::read(const Reader& reader) {
   SampledTimes out;
   auto done = out.readDevice(reader);
   if (done) done = out.readExact(reader);
-  if (done) done = out.readSamples(reader, "t_launch", "SELECT kernel_id, coalesce(group_id, 0), dur_ns FROM t_launch WHERE id >= ? AND id < ?");
-  if (done) done = out.readSamples(reader, "t_call", "SELECT -1, compile_id, dur_ns FROM t_call WHERE id >= ? AND id < ?");
+  if (done) done = out.readSamples(reader, "t_launch", "SELECT kernel_id, coalesce(group_id, 0) AS part, dur_ns FROM t_launch WHERE id >= ? AND id < ?");
+  if (done) done = out.readSamples(reader, "t_call", "SELECT -1 AS kernel_id, compile_id AS part, dur_ns FROM t_call WHERE id >= ? AND id < ?");
   if (done) done = out.readDeviceSamples(reader);
   if (!done) return tl::unexpected(done.error());
   return out;
@@ -57,7 +57,7 @@ Result<void> SampledTimes::readExact(const Reader& reader) {
 template <class Take>
 Result<void> SampledTimes::eachWindow(const Reader& reader, const char* table, const char* sql, const Take& take) {
   int64_t last = 0;
-  auto done = reader.each(fmt::format("SELECT coalesce(max(id), 0) FROM {}", table), {}, [&](const Statement& s) { last = s.integer(0); });
+  auto done = reader.each(fmt::format("SELECT coalesce(max(id), 0) AS last_id FROM {}", table), {}, [&](const Statement& s) { last = s.integer("last_id"); });
   const int64_t windows = last <= kMostRows ? 1 : kWindows, width = std::min(last + 1, kMostRows) / windows + 1;
   for (int64_t w = 0; done && w < windows; ++w) {
     const int64_t from = w * ((last + 1) / windows);
@@ -73,7 +73,7 @@ void SampledTimes::addSample(const Key& key, double ns) {
 
 Result<void> SampledTimes::readSamples(const Reader& reader, const char* table, const char* sql) {
   return eachWindow(reader, table, sql, [&](const Statement& s) {
-    if (!device_.contains(s.integer(0))) addSample({s.integer(0), s.integer(1)}, s.real(2));
+    if (const int64_t kernel = s.integer("kernel_id"); !device_.contains(kernel)) addSample({kernel, s.integer("part")}, s.real("dur_ns"));
   });
 }
 
@@ -82,12 +82,12 @@ Result<void> SampledTimes::readDeviceSamples(const Reader& reader) {
   if (device_.empty()) return {};
   std::map<std::pair<int64_t, int64_t>, double> launches;  // kernel and launch; an event without one is alone
   auto done = eachWindow(reader, "t_gpu_event",
-                         "SELECT coalesce(e.kernel_id, 0), coalesce(e.launch_id, -e.id), e.dur_ns, CASE WHEN e.graph IS NOT NULL THEN coalesce(l.kernel_id, 0) "
-                         "ELSE 0 END FROM t_gpu_event e LEFT JOIN t_launch l ON l.id = e.launch_id WHERE e.id >= ? AND e.id < ?",
+                         "SELECT coalesce(e.kernel_id, 0) AS kernel_id, coalesce(e.launch_id, -e.id) AS run, e.dur_ns, CASE WHEN e.graph IS NOT NULL THEN coalesce(l.kernel_id, 0) "
+                         "ELSE 0 END AS replay FROM t_gpu_event e LEFT JOIN t_launch l ON l.id = e.launch_id WHERE e.id >= ? AND e.id < ?",
                          [&](const Statement& s) {
-                           const int64_t kernel = s.integer(0), launch = s.integer(1), replay = s.integer(3);
-                           if (device_.contains(kernel)) launches[{kernel, launch}] += s.real(2);
-                           if (replay != kernel && device_.contains(replay)) launches[{replay, launch}] += s.real(2);
+                           const int64_t kernel = s.integer("kernel_id"), launch = s.integer("run"), replay = s.integer("replay");
+                           if (device_.contains(kernel)) launches[{kernel, launch}] += s.real("dur_ns");
+                           if (replay != kernel && device_.contains(replay)) launches[{replay, launch}] += s.real("dur_ns");
                          });
   for (const auto& [key, ns] : launches) addSample({key.first, kDevice}, ns);
   return done;

@@ -32,15 +32,14 @@ class EventList {
 
 std::string span(std::string_view name, std::string_view category, int process, const Statement& row, int64_t origin,
                  const std::string& args) {
-  // Columns 0..2 of every query below: start, duration, thread.
   return fmt::format(R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})", text(name),
-                     text(category), process, row.integer(2), static_cast<double>(row.integer(0) - origin) / 1e3,
-                     static_cast<double>(row.integer(1)) / 1e3, args);
+                     text(category), process, row.integer("thread"), static_cast<double>(row.integer("start_ns") - origin) / 1e3,
+                     static_cast<double>(row.integer("dur_ns")) / 1e3, args);
 }
 
-std::string place(const Statement& row, int column) {
-  if (row.isNull(column)) return {};
-  return fmt::format(R"(,"file":{},"line":{})", text(row.text(column)), row.integer(column + 1));
+std::string place(const Statement& row) {
+  if (row.isNull("file")) return {};
+  return fmt::format(R"(,"file":{},"line":{})", text(row.text("file")), row.integer("line"));
 }
 
 }  // namespace
@@ -56,23 +55,23 @@ Result<int64_t> writeChromeTrace(const session::Reader& reader, std::ostream& ou
   auto threads = reader.each("SELECT thread, name FROM threads", {}, [&](const Statement& row) {
     for (const int process : {kCompilerProcess, kKernelProcess}) {
       events.add(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process,
-                             row.integer(0), text(row.text(1))));
+                             row.integer("thread"), text(row.text("name"))));
     }
   });
   if (!threads) return tl::unexpected(threads.error());
   auto cpu = reader.each(
       "SELECT start_ns, dur_ns, thread, name, kind, compile_id, detail, file, line FROM cpu_events WHERE dur_ns IS NOT NULL",
       {}, [&](const Statement& row) {
-        events.add(span(row.text(3), row.text(4), kCompilerProcess, row, origin,
-                        fmt::format(R"("compile":{},"detail":{}{})", row.integer(5), text(row.text(6)), place(row, 7))));
+        events.add(span(row.text("name"), row.text("kind"), kCompilerProcess, row, origin,
+                        fmt::format(R"("compile":{},"detail":{}{})", row.integer("compile_id"), text(row.text("detail")), place(row))));
       });
   if (!cpu) return tl::unexpected(cpu.error());
   auto launches = reader.each(
       "SELECT start_ns, dur_ns, thread, kernel, kernel_id, group_id, bytes, file, line FROM launches", {},
       [&](const Statement& row) {
-        events.add(span(row.text(3), "kernel", kKernelProcess, row, origin,
-                        fmt::format(R"("kernel":{},"group":{},"bytes":{}{})", row.integer(4), row.integer(5), row.integer(6),
-                                    place(row, 7))));
+        events.add(span(row.text("kernel"), "kernel", kKernelProcess, row, origin,
+                        fmt::format(R"("kernel":{},"group":{},"bytes":{}{})", row.integer("kernel_id"), row.integer("group_id"), row.integer("bytes"),
+                                    place(row))));
       });
   if (!launches) return tl::unexpected(launches.error());
   out << "\n]}\n";

@@ -37,7 +37,7 @@ std::string milliseconds(double ms) { return duration(ms * 1e6); }
 /// A column of a report's table: text, whole number, time in ns, or code that unfolds.
 enum class Show : uint8_t { Text, Number, Time, Code };
 struct Column {
-  const char* title;
+  const char* title;  ///< also the name that the query gives it
   Show show = Show::Text;
 };
 struct Section {
@@ -49,18 +49,18 @@ struct Section {
 
 const Section kSections[] = {
     {"Graph breaks",
-     "SELECT count(*), frame, kind, reason, hint, coalesce(file || ':' || line, '') FROM graph_breaks GROUP BY kind, "
+     "SELECT count(*) AS Count, frame AS Frame, kind AS Kind, reason AS Reason, hint AS Hint, coalesce(file || ':' || line, '') AS Place FROM graph_breaks GROUP BY kind, "
      "reason, hint, file, line ORDER BY min(break_id)",
      {{"Count", Show::Number}, {"Frame"}, {"Kind"}, {"Reason"}, {"Hint"}, {"Place"}},
      "No graph break was recorded."},
     {"Recompiles",
-     "SELECT frame, guard, expected, found, outcome, coalesce(file || ':' || line, '') FROM guard_failures ORDER BY "
+     "SELECT frame AS Frame, guard AS Guard, expected AS Expected, found AS Found, outcome AS Outcome, coalesce(file || ':' || line, '') AS Place FROM guard_failures ORDER BY "
      "failure_id",
      {{"Frame"}, {"Guard"}, {"Expected"}, {"Found"}, {"Outcome"}, {"Place"}},
      "No guard failed."},
     {"Compiles",
-     "SELECT compile_id, frame, kind, status, dur_ns, cache, (SELECT count(*) FROM guards g WHERE g.compile_id = "
-     "c.compile_id), error, coalesce(file || ':' || line, '') FROM compiles c ORDER BY compile_id",
+     "SELECT compile_id AS Id, frame AS Frame, kind AS Kind, status AS Status, dur_ns AS Time, cache AS Cache, (SELECT count(*) FROM guards g WHERE g.compile_id = "
+     "c.compile_id) AS Guards, error AS Error, coalesce(file || ':' || line, '') AS Place FROM compiles c ORDER BY compile_id",
      {{"Id", Show::Number},
       {"Frame"},
       {"Kind"},
@@ -72,12 +72,12 @@ const Section kSections[] = {
       {"Place"}},
      "Nothing was compiled."},
     {"Compile time by stage",
-     "SELECT name, phase, count(*), sum(dur_ns), max(dur_ns) FROM stages WHERE end_ns IS NOT NULL GROUP BY name, phase "
+     "SELECT name AS Stage, phase AS Phase, count(*) AS Times, sum(dur_ns) AS Total, max(dur_ns) AS Longest FROM stages WHERE end_ns IS NOT NULL GROUP BY name, phase "
      "ORDER BY sum(dur_ns) DESC",
      {{"Stage"}, {"Phase"}, {"Times", Show::Number}, {"Total", Show::Time}, {"Longest", Show::Time}},
      "No stage was recorded."},
     {"Graphs",
-     "SELECT graph_id, compile_id, stage, direction, node_count, edge_count, coalesce(file || ':' || line, ''), text "
+     "SELECT graph_id AS Id, compile_id AS Compile, stage AS Stage, direction AS Direction, node_count AS Nodes, edge_count AS Edges, coalesce(file || ':' || line, '') AS Place, text AS Text "
      "FROM graphs ORDER BY graph_id",
      {{"Id", Show::Number},
       {"Compile", Show::Number},
@@ -89,7 +89,7 @@ const Section kSections[] = {
       {"Text", Show::Code}},
      "No graph was recorded."},
     {"Kernels",
-     "SELECT name, kind, op, launches, total_ns, min_ns, max_ns, reason, coalesce(file || ':' || line, ''), loop_ir "
+     "SELECT name AS Kernel, kind AS Kind, op AS Operator, launches AS Launches, total_ns AS Total, min_ns AS Shortest, max_ns AS Longest, reason AS Why, coalesce(file || ':' || line, '') AS Place, loop_ir AS Code "
      "FROM kernels ORDER BY total_ns DESC, kernel_id",
      {{"Kernel"},
       {"Kind"},
@@ -103,16 +103,16 @@ const Section kSections[] = {
       {"Code", Show::Code}},
      "No kernel was recorded."},
     {"Caches",
-     "SELECT cache, outcome, count(*), sum(saved_ns), max(reason) FROM cache_events GROUP BY cache, outcome",
+     "SELECT cache AS Cache, outcome AS Outcome, count(*) AS Count, sum(saved_ns) AS Saved, max(reason) AS Reason FROM cache_events GROUP BY cache, outcome",
      {{"Cache"}, {"Outcome"}, {"Count", Show::Number}, {"Saved", Show::Time}, {"Reason"}},
      "No cache was asked."},
     {"Not in this session",
-     "SELECT what, count, detail FROM losses ORDER BY what",
+     "SELECT what AS What, count AS Count, detail AS Why FROM losses ORDER BY what",
      {{"What"}, {"Count", Show::Number}, {"Why"}},
      "Nothing is known to be missing."},
 };
 
-std::string cell(const Statement& row, int column, Show show) {
+std::string cell(const Statement& row, const char* column, Show show) {
   if (row.isNull(column)) return show == Show::Number || show == Show::Time ? "<td class=n></td>" : "<td></td>";
   switch (show) {
     case Show::Number:
@@ -162,8 +162,7 @@ Result<int64_t> writeSection(const session::Reader& reader, const Section& secti
     }
     if (rows > kMostRows) return;
     out << "<tr>";
-    int index = 0;
-    for (const auto& column : section.columns) out << cell(row, index++, column.show);
+    for (const auto& column : section.columns) out << cell(row, column.title, column.show);
     out << "</tr>\n";
   });
   if (!read) return tl::unexpected(read.error());

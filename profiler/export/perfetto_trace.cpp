@@ -127,8 +127,8 @@ class TraceWriter {
   int64_t count_ = 0;
 };
 
-std::string placeOf(const Statement& row, int column) {
-  return row.isNull(column) ? std::string() : fmt::format("{}:{}", row.text(column), row.integer(column + 1));
+std::string placeOf(const Statement& row) {
+  return row.isNull("file") ? std::string() : fmt::format("{}:{}", row.text("file"), row.integer("line"));
 }
 
 }  // namespace
@@ -136,21 +136,21 @@ std::string placeOf(const Statement& row, int column) {
 Result<int64_t> writePerfettoTrace(const session::Reader& reader, std::ostream& out) {
   TraceWriter trace(out, reader);
   auto threads = reader.each("SELECT thread, name FROM threads", {},
-                             [&](const Statement& row) { trace.nameThread(row.integer(0), row.string(1)); });
+                             [&](const Statement& row) { trace.nameThread(row.integer("thread"), row.string("name")); });
   if (!threads) return tl::unexpected(threads.error());
   auto cpu = reader.each(
       "SELECT start_ns, dur_ns, thread, name, kind, compile_id, detail, file, line FROM cpu_events WHERE dur_ns IS NOT "
       "NULL "
       "ORDER BY thread, start_ns, dur_ns DESC",
       {}, [&](const Statement& row) {
-        TraceWriter::Span span{row.text(3),
-                               row.text(4),
-                               row.integer(0),
-                               std::max<int64_t>(0, row.integer(1)),
-                               row.integer(2),
-                               {{"detail", row.string(6)}, {"placeOf", placeOf(row, 7)}},
+        TraceWriter::Span span{row.text("name"),
+                               row.text("kind"),
+                               row.integer("start_ns"),
+                               std::max<int64_t>(0, row.integer("dur_ns")),
+                               row.integer("thread"),
+                               {{"detail", row.string("detail")}, {"placeOf", placeOf(row)}},
                                {}};
-        if (!row.isNull(5)) span.numbers.emplace_back("compile", row.integer(5));
+        if (!row.isNull("compile_id")) span.numbers.emplace_back("compile", row.integer("compile_id"));
         trace.span(kCompilerTrack, span);
       });
   if (!cpu) return tl::unexpected(cpu.error());
@@ -159,13 +159,13 @@ Result<int64_t> writePerfettoTrace(const session::Reader& reader, std::ostream& 
       "start_ns, dur_ns DESC",
       {}, [&](const Statement& row) {
         trace.span(kKernelTrack,
-                   {row.text(3),
+                   {row.text("kernel"),
                     "kernel",
-                    row.integer(0),
-                    std::max<int64_t>(0, row.integer(1)),
-                    row.integer(2),
-                    {{"placeOf", placeOf(row, 7)}},
-                    {{"kernel", row.integer(4)}, {"group", row.integer(5)}, {"bytes", row.integer(6)}}});
+                    row.integer("start_ns"),
+                    std::max<int64_t>(0, row.integer("dur_ns")),
+                    row.integer("thread"),
+                    {{"placeOf", placeOf(row)}},
+                    {{"kernel", row.integer("kernel_id")}, {"group", row.integer("group_id")}, {"bytes", row.integer("bytes")}}});
       });
   if (!launches) return tl::unexpected(launches.error());
   return trace.count();

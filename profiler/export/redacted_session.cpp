@@ -211,7 +211,7 @@ Result<void> eachText(Database& database, const ColumnRedaction& column, Take ta
     auto row = texts->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row) return {};
-    take(texts->string(0));
+    take(std::string(texts->textAt(0)));
   }
 }
 

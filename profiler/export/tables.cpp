@@ -109,7 +109,7 @@ Result<int64_t> writeCsv(const session::Reader& reader, std::string_view sql, st
   for (int c = 0; c < header->columns(); ++c) out << (c ? "," : "") << csvField(header->columnName(c));
   out << "\r\n";
   auto written = reader.each(sql, {}, [&](const session::Statement& row) {
-    for (int c = 0; c < row.columns(); ++c) out << (c ? "," : "") << csvField(row.text(c));
+    for (int c = 0; c < row.columns(); ++c) out << (c ? "," : "") << csvField(row.textAt(c));
     out << "\r\n";
     ++rows;
   });

@@ -66,7 +66,7 @@ Result<std::vector<std::string>> columnsOf(const Database& db, const std::string
     auto row = statement->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row) return out;
-    out.push_back(statement->string(0));
+    out.push_back(statement->string("name"));
   }
 }
 
@@ -167,7 +167,7 @@ Result<void> copySources(Database& db) {
     auto row = read->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row) return {};
-    const std::string path = read->string(0), text = wholeText(path, read->string(1));
+    const std::string path = read->string("path"), text = wholeText(path, read->string("text"));
     write->bindAll(path, text, static_cast<int64_t>(text.size()));
     if (auto done = write->run(); !done) return done;
   }

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "profiler/importers/graph_inputs.h"
 #include "profiler/importers/graph_rows.h"
 #include "profiler/importers/trace_record.h"
 
@@ -113,12 +114,17 @@ void importModel(const fs::path& folder, SessionBuilder& session) {
       .backend = std::string("inductor"), .start_ns = at, .end_ns = at, .status = std::string("ok")});
   std::map<std::string, int64_t> stored;
   std::optional<StoredGraph> before, after;
+  const auto read = [&](const std::string& printed) {
+    FxGraph graph = readGraph(session, printed);
+    session.loss("input_names", GraphInputs::nameLike(graph, {}), "inputs of graphs that keep PyTorch's names, since this folder does not say what they are in the program");
+    return graph;
+  };
   if (const auto printed = textFile(folder / "fx_graph_readable.py", session)) {
-    before = storeGraph(session, compile, direction == "backward" ? "backward" : "forward", direction, *printed, at);
+    before = storeGraph(session, compile, direction == "backward" ? "backward" : "forward", direction, read(*printed), *printed, at);
     stored["fx_graph_readable.py"] = before->id;
   }
   if (const auto printed = textFile(folder / "fx_graph_transformed.py", session)) {
-    after = storeGraph(session, compile, "post_grad", direction, *printed, at);
+    after = storeGraph(session, compile, "post_grad", direction, read(*printed), *printed, at);
     stored["fx_graph_transformed.py"] = after->id;
     if (before) linkByName(session, *after, *before);
   }

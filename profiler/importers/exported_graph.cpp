@@ -230,7 +230,8 @@ class GraphReader {
     FxNode& node = graph_.nodes[index];
     if (const std::string annotation = annotationFor(name); !annotation.empty()) parseAnnotation(annotation, node);
     if (const auto role = roles_.find(name); role != roles_.end()) {
-      node.args = role->second.first + " " + role->second.second;
+      node.shown = role->second.second;
+      node.args = name + ": " + role->second.first;
       node.modulePath = role->second.second;
     }
     values_[name] = {index, 0};

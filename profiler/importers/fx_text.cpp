@@ -55,6 +55,26 @@ class Scanner {
   int depth_ = 0;
 };
 
+/// Calls `take(start, end)` for each word outside strings that is the name of a value: no attribute, no keyword.
+template <typename Take>
+void eachReference(std::string_view text, Take&& take) {
+  int64_t position = 0;
+  for (Scanner s(text); !s.atEnd();) {
+    if (s.inString() || !isNameChar(s.here())) {
+      if (!s.inString() && s.depth() == 0 && s.here() == ',') ++position;
+      s.step();
+      continue;
+    }
+    const size_t start = s.at();
+    size_t end = start;
+    while (end < text.size() && isNameChar(text[end])) ++end;
+    while (s.at() < end) s.step();
+    const std::string_view after = trim(text.substr(end, 3));
+    const bool attribute = start > 0 && text[start - 1] == '.', keyword = after.starts_with('=') && !after.starts_with("==");
+    if (!attribute && !keyword) take(start, end, position);
+  }
+}
+
 // Where `wanted` stands outside strings and brackets.
 size_t findTopLevel(std::string_view text, char wanted) {
   for (Scanner s(text); !s.atEnd(); s.step()) {
@@ -119,12 +139,14 @@ class FxParser {
   void place(std::string_view comment);
   void statement(std::string_view text);
   bool inPlace(std::string_view text);
+  void describe(std::string_view line, std::string_view comment);
   void expression(FxNode& node, std::string_view rhs);
   void references(FxNode& node, std::string_view arguments);
   FxNode& add(std::string_view name, std::string_view kind);
 
   FxGraph graph_;
   std::unordered_map<std::string, size_t> byName_;
+  std::unordered_map<std::string, std::string> descriptors_;  ///< of inputs whose statement is still being read
   std::string file_, function_, code_;
   int64_t line_ = 0;
   bool inForward_ = false, done_ = false;
@@ -134,6 +156,8 @@ FxNode& FxParser::add(std::string_view name, std::string_view kind) {
   FxNode node;
   node.name = name;
   node.kind = kind;
+  if (const auto found = descriptors_.find(node.name); found != descriptors_.end() && kind == "placeholder")
+    node.descriptor = std::move(found->second), descriptors_.erase(found);
   if (kind == "call") node.file = file_, node.function = function_, node.line = line_, node.code = code_;
   byName_[node.name] = graph_.nodes.size();
   return graph_.nodes.emplace_back(std::move(node));
@@ -161,6 +185,13 @@ void FxParser::place(std::string_view comment) {
   file_ = rest.substr(0, colon);
 }
 
+// primals_4: "f32[16]",  # PlainAOTInput(idx=3)
+void FxParser::describe(std::string_view line, std::string_view comment) {
+  const std::string_view name = leadingName(line), words = trim(comment.substr(std::min<size_t>(comment.size(), 1)));
+  if (name.empty() || name.size() == line.size() || trim(line.substr(name.size())).front() != ':' || descriptors_.size() >= kMostNodes) return;
+  if (leadingName(words).ends_with("AOTInput") && words.ends_with(')')) descriptors_[std::string(name)] = words;
+}
+
 // The arguments of forward are the placeholders.
 void FxParser::header(std::string_view arguments) {
   while (!arguments.empty()) {
@@ -178,24 +209,10 @@ void FxParser::header(std::string_view arguments) {
 }
 
 void FxParser::references(FxNode& node, std::string_view arguments) {
-  int64_t position = 0;
-  for (Scanner s(arguments); !s.atEnd();) {
-    if (s.inString() || !isNameChar(s.here())) {
-      if (!s.inString() && s.depth() == 0 && s.here() == ',') ++position;
-      s.step();
-      continue;
-    }
-    const size_t start = s.at();
-    size_t end = start;
-    while (end < arguments.size() && isNameChar(arguments[end])) ++end;
-    while (s.at() < end) s.step();
-    const bool attribute = start > 0 && arguments[start - 1] == '.';
-    const std::string_view after = trim(arguments.substr(end, 3));
-    const bool keyword = after.starts_with('=') && !after.starts_with("==");
-    if (attribute || keyword) continue;
+  eachReference(arguments, [&](size_t start, size_t end, int64_t position) {
     const auto found = byName_.find(std::string(arguments.substr(start, end - start)));
     if (found != byName_.end()) node.inputs.push_back({found->second, position});
-  }
+  });
 }
 
 void FxParser::expression(FxNode& node, std::string_view rhs) {
@@ -369,7 +386,8 @@ FxGraph FxParser::parse(std::string_view text) {
       if (depth == 0) place(raw);
       continue;
     }
-    const std::string_view line = trim(withoutComment(raw));
+    const std::string_view code = withoutComment(raw), line = trim(code);
+    if (code.size() < raw.size()) describe(line, raw.substr(code.size()));
     depth += openBrackets(line);
     if (joined.size() < kMostStatementBytes) joined += (joined.empty() ? "" : " ") + std::string(line);
     if (depth > 0) continue;
@@ -434,6 +452,24 @@ int64_t FxGraph::edges() const {
 }
 
 FxGraph parseFxText(std::string_view text) { return FxParser().parse(text); }
+
+std::vector<std::string> valuesIn(std::string_view args) {
+  std::vector<std::string> out;
+  eachReference(args, [&](size_t start, size_t end, int64_t) { out.emplace_back(args.substr(start, end - start)); });
+  return out;
+}
+
+std::string withNames(std::string_view args, const std::unordered_map<std::string, std::string>& names) {
+  std::string out;
+  size_t written = 0;
+  eachReference(args, [&](size_t start, size_t end, int64_t) {
+    const auto found = names.find(std::string(args.substr(start, end - start)));
+    if (found == names.end()) return;
+    out.append(args.substr(written, start - written)).append(found->second);
+    written = end;
+  });
+  return out.append(args.substr(written));
+}
 
 void parseAnnotation(std::string_view annotation, FxNode& node) {
   const size_t open = annotation.find('[');

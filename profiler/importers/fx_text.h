@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace fusebox::importing {
@@ -10,6 +11,8 @@ namespace fusebox::importing {
 /// A node of a graph that was printed as Python by torch.fx (GraphModule.print_readable).
 struct FxNode {
   std::string name;
+  std::string shown;                         ///< what the program calls it, where that is known and differs
+  std::string descriptor;                    ///< of an input, as AOTAutograd prints it: PlainAOTInput(idx=3)
   std::string kind;                          ///< placeholder, constant, call, output
   std::string op;                            ///< aten::add.Tensor, torch.softmax, Tensor.sum, operator.mul, …
   std::string args;                          ///< as printed
@@ -40,6 +43,12 @@ struct FxGraph {
 /// Parses the text of one printed module. Never fails: what is no statement of a printed graph is counted in `unread`.
 /// Python in it is read as text only.
 FxGraph parseFxText(std::string_view text);
+
+/// The words of printed arguments that are names of values, in order.
+std::vector<std::string> valuesIn(std::string_view args);
+
+/// `args` with what `names` says of each value that they refer to.
+std::string withNames(std::string_view args, const std::unordered_map<std::string, std::string>& names);
 
 /// "f32[2, 3][3, 1]cuda:0" of an annotation into the node's fields.
 void parseAnnotation(std::string_view annotation, FxNode& node);

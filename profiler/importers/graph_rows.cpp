@@ -10,22 +10,14 @@
 namespace fusebox::importing {
 namespace {
 
-constexpr size_t kMostMembers = 2'000'000;
+constexpr size_t kMostMembers = 2'000'000, kMostNamedInputs = 8;
+constexpr const char* kNodesUntold = "the log does not say which nodes it computes; with INDUCTOR_PROVENANCE=1 in its environment, PyTorch does";
 
-std::string directionOf(const FxGraph& graph) {
-  bool primals = false;
-  for (const auto& node : graph.nodes) {
-    if (node.kind != "placeholder") continue;
-    if (node.name.starts_with("tangents")) return "backward";
-    primals = primals || node.name.starts_with("primals");
-  }
-  return primals ? "forward" : "inference";
-}
-
-void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position, bool backward) {
+void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position, bool backward, const std::unordered_map<std::string, std::string>& names) {
   const FxNode& node = stored.graph.nodes[position];
-  session.put(rows::Node{.id = stored.nodeIds[position], .graph_id = stored.id, .position = static_cast<int64_t>(position), .name = node.name,
-      .kind = node.kind, .op = text(node.op), .args = text(node.args), .dtype = text(node.dtype), .shape = text(node.shape),
+  const std::string args = names.empty() || node.kind == "placeholder" ? node.args : withNames(node.args, names);
+  session.put(rows::Node{.id = stored.nodeIds[position], .graph_id = stored.id, .position = static_cast<int64_t>(position), .name = node.shown.empty() ? node.name : node.shown,
+      .kind = node.kind, .op = text(node.op), .args = text(args), .dtype = text(node.dtype), .shape = text(node.shape),
       .stride = text(node.stride), .device = text(node.device), .outputs = text(node.outputs),
       .bytes = node.bytes >= 0 ? Cell{node.bytes} : Cell{}, .is_backward = int64_t{backward}, .module_path = text(node.modulePath),
       .file = text(node.file), .line = node.line > 0 ? Cell{node.line} : Cell{}, .function = text(node.function), .stack = text(node.stack)});
@@ -39,7 +31,9 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
         std::count_if(nodes.begin(), nodes.end(), [&](const FxNode& n) { return n.kind == kind; }));
   };
   stored.id = session.newId(RowKind::Graph);
+  std::unordered_map<std::string, std::string> names;
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].shown.empty()) names.emplace(nodes[i].name, nodes[i].shown);
     stored.nodeIds.push_back(session.newId(RowKind::Node));
     stored.byName.emplace(nodes[i].name, i);
   }
@@ -49,7 +43,7 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
       .name = text(stored.graph.name), .parent_id = idOrNull(parent), .node_count = static_cast<int64_t>(nodes.size()),
       .edge_count = stored.graph.edges(), .input_count = count("placeholder"), .output_count = outputs, .text = text(printed), .time_ns = timeNs});
   for (size_t i = 0; i < nodes.size(); ++i) {
-    putNode(session, stored, i, stored.direction == "backward");
+    putNode(session, stored, i, stored.direction == "backward", names);
     for (const auto& input : nodes[i].inputs) {
       session.put(rows::Edge{.graph_id = stored.id, .src = stored.nodeIds[input.node], .dst = stored.nodeIds[i], .output = input.output,
           .arg = input.argument});
@@ -86,6 +80,8 @@ class FusionRows {
 
  private:
   std::vector<size_t> membersOf(const OutputCode::Call& call, std::string& how);
+  bool isMapped(const OutputCode::Call& call) const { return mappings_.codeToPost.contains(call.name + ":" + std::to_string(call.handle)); }
+  std::string inputsOf(const OutputCode::Call& call) const;
   void put(const OutputCode::Call& call, const std::vector<size_t>& members, const std::string& how);
   struct Traffic {
     int64_t read = 0, written = 0;
@@ -108,11 +104,17 @@ class FusionRows {
 };
 
 void FusionRows::kernels(const std::unordered_map<std::string, int64_t>& compileNs) {
-  for (const auto& kernel : code_.kernels) {
+  std::vector<bool> isKnown;
+  for (const auto& kernel : code_.kernels) isKnown.push_back(!kernel.nodes.empty());
+  for (const auto& call : code_.calls) {
+    if (call.kernel >= 0 && (!call.nodes.empty() || isMapped(call))) isKnown[static_cast<size_t>(call.kernel)] = true;
+  }
+  for (size_t i = 0; i < code_.kernels.size(); ++i) {
+    const auto& kernel = code_.kernels[i];
     const int64_t id = session_.newId(RowKind::Kernel);
     kernelIds_.push_back(id);
     session_.put(rows::Kernel{.id = id, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .name = kernel.name,
-        .kind = std::string("generated"), .device = text(kernel.device), .loop_ir = kernel.source, .flops = int64_t{0}, .time_ns = timeNs_});
+        .kind = std::string("generated"), .device = text(kernel.device), .loop_ir = kernel.source, .reason = text(isKnown[i] ? "" : kNodesUntold), .flops = int64_t{0}, .time_ns = timeNs_});
     const auto ns = compileNs.find(kernel.name);
     session_.put(rows::KernelCode{.kernel_id = id, .tier = int64_t{0}, .target = kernel.language,
         .compile_ns = ns == compileNs.end() ? Cell{} : Cell{ns->second}, .time_ns = timeNs_});
@@ -143,8 +145,7 @@ std::vector<size_t> FusionRows::membersOf(const OutputCode::Call& call, std::str
         members.push_back(found->second);
     }
   };
-  const auto mapped = mappings_.codeToPost.find(call.name + ":" + std::to_string(call.handle));
-  if (mapped != mappings_.codeToPost.end()) add(mapped->second);
+  if (isMapped(call)) add(mappings_.codeToPost.at(call.name + ":" + std::to_string(call.handle)));
   if (members.empty()) add(call.nodes);
   if (members.empty() && call.kernel >= 0) add(code_.kernels[static_cast<size_t>(call.kernel)].nodes);
   if (members.empty() && call.kernel < 0) {
@@ -160,6 +161,22 @@ std::vector<size_t> FusionRows::membersOf(const OutputCode::Call& call, std::str
   members.erase(std::unique(members.begin(), members.end()), members.end());
   taken_.insert(members.begin(), members.end());
   return members;
+}
+
+// The graph's inputs that a call is given: they tell apart what bears one name.
+std::string FusionRows::inputsOf(const OutputCode::Call& call) const {
+  std::vector<std::string> names;
+  for (const auto& word : valuesIn(call.arguments)) {
+    const auto found = fused_.byName.find(word);
+    if (found == fused_.byName.end() || fused_.graph.nodes[found->second].kind != "placeholder") continue;
+    const auto& node = fused_.graph.nodes[found->second];
+    const std::string& name = node.shown.empty() ? node.name : node.shown;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < kMostNamedInputs; ++i) out += (i ? ", " : "it is given ") + names[i];
+  if (names.size() > kMostNamedInputs) out += " and " + std::to_string(names.size() - kMostNamedInputs) + " more";
+  return out;
 }
 
 FusionRows::Traffic FusionRows::traffic(const std::vector<size_t>& members) const {
@@ -183,17 +200,21 @@ FusionRows::Traffic FusionRows::traffic(const std::vector<size_t>& members) cons
 void FusionRows::put(const OutputCode::Call& call, const std::vector<size_t>& members, const std::string& how) {
   const int64_t group = session_.newId(RowKind::FusionGroup);
   const Traffic bytes = traffic(members);
+  const std::string inputs = inputsOf(call), library = "Inductor calls a library for it";
+  const auto joined = [](const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; };
+  const auto known = [&](int64_t count) { return members.empty() ? Cell{} : Cell{count}; };
   int64_t kernel = call.kernel >= 0 ? kernelIds_[static_cast<size_t>(call.kernel)] : 0;
   if (kernel == 0) {
     kernel = session_.newId(RowKind::Kernel);
     const std::string op = members.empty() ? libraryOperator(call.name) : fused_.graph.nodes[members.front()].op;
     session_.put(rows::Kernel{.id = kernel, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .group_id = group,
-        .name = call.name, .kind = std::string("extern"), .op = op, .reason = std::string("Inductor calls a library for it"),
-        .read_bytes = bytes.read, .write_bytes = bytes.written, .flops = int64_t{0}, .time_ns = timeNs_});
+        .name = call.name, .kind = std::string("extern"), .op = op, .reason = joined(library, inputs),
+        .read_bytes = known(bytes.read), .write_bytes = known(bytes.written), .flops = int64_t{0}, .time_ns = timeNs_});
   }
   const std::string kind = call.kernel >= 0 ? code_.kernels[static_cast<size_t>(call.kernel)].kind : "extern";
   session_.put(rows::FusionGroup{.id = group, .compile_id = idOrNull(compile_), .graph_id = idOrNull(fused_.id), .position = position_++,
-      .name = call.name, .kind = kind, .kernel_id = kernel, .read_bytes = bytes.read, .write_bytes = bytes.written, .reason = text(how)});
+      .name = call.name, .kind = kind, .kernel_id = kernel, .read_bytes = known(bytes.read), .write_bytes = known(bytes.written),
+      .reason = text(joined(members.empty() && call.kernel >= 0 ? kNodesUntold : how, inputs))});
   int64_t position = 0;
   for (const size_t member : members) {
     session_.put(rows::FusionMember{.group_id = group, .node_id = fused_.nodeIds[member], .position = position++,
@@ -218,25 +239,28 @@ void FusionRows::groups() {
 
 }  // namespace
 
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction,
-                       std::string_view printed, int64_t timeNs, int64_t parent) {
-  StoredGraph stored;
-  stored.stage = stage;
-  stored.graph = parseFxText(printed);
-  stored.direction = direction.empty() ? directionOf(stored.graph) : std::move(direction);
-  session.loss("graph_statements", stored.graph.unread,
-               "statements of printed graphs that were not understood; the text is kept");
-  session.loss("nested_graphs", stored.graph.nested,
-               "graphs inside graphs (bodies of higher-order operators) are kept as text only");
-  putRows(session, stored, compile, printed, timeNs, parent);
-  return stored;
+std::string directionOf(const FxGraph& graph) {
+  bool primals = false;
+  for (const auto& node : graph.nodes) {
+    if (node.kind != "placeholder") continue;
+    if (node.name.starts_with("tangents")) return "backward";
+    primals = primals || node.name.starts_with("primals");
+  }
+  return primals ? "forward" : "inference";
 }
 
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, const std::string& direction, FxGraph graph,
+FxGraph readGraph(SessionBuilder& session, std::string_view printed) {
+  FxGraph graph = parseFxText(printed);
+  session.loss("graph_statements", graph.unread, "statements of printed graphs that were not understood; the text is kept");
+  session.loss("nested_graphs", graph.nested, "graphs inside graphs (bodies of higher-order operators) are kept as text only");
+  return graph;
+}
+
+StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction, FxGraph graph,
                        std::string_view text, int64_t timeNs, int64_t parent) {
   StoredGraph stored;
   stored.stage = stage;
-  stored.direction = direction;
+  stored.direction = direction.empty() ? directionOf(graph) : std::move(direction);
   stored.graph = std::move(graph);
   putRows(session, stored, compile, text, timeNs, parent);
   return stored;

@@ -20,13 +20,15 @@ struct StoredGraph {
   std::unordered_map<std::string, size_t> byName;
 };
 
-/// Parses a printed graph and writes it with its nodes, edges and the user's lines that it quotes. direction:
-/// inference, forward, backward or joint; empty: read from the names of its inputs.
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction,
-                       std::string_view text, int64_t timeNs, int64_t parent = 0);
+/// inference, forward or backward, by the names of its inputs.
+std::string directionOf(const FxGraph& graph);
 
-/// The same for a graph that was read some other way. `text`: what to show as its text.
-StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, const std::string& direction, FxGraph graph,
+/// Parses a printed graph; what was not understood of it is a loss.
+FxGraph readGraph(SessionBuilder& session, std::string_view printed);
+
+/// Writes a graph with its nodes, edges and the user's lines that it quotes. direction: inference, forward, backward or joint; empty: read
+/// from the names of its inputs. `text`: what to show as its text.
+StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction, FxGraph graph,
                        std::string_view text, int64_t timeNs, int64_t parent = 0);
 
 /// Nodes of `later` that bear the name and the operator of one of `earlier` were made from it.

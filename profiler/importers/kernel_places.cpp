@@ -37,7 +37,7 @@ Result<void> each(Statement& statement, F&& take) {
 }
 
 // Functions of the user and operators of backward passes, in the order in which they begin. Forward operators have `Fwd thread id` 0.
-constexpr const char* kSpans = R"sql(SELECT thread, start_ns, start_ns + dur_ns, id, NULL AS sequence, file FROM t_cpu_event
+constexpr const char* kSpans = R"sql(SELECT thread, start_ns, start_ns + dur_ns AS ended_ns, id, NULL AS sequence, file FROM t_cpu_event
     WHERE kind = 'python_function' AND file IS NOT NULL AND file <> ''
   UNION ALL SELECT e.thread, e.start_ns, e.start_ns + e.dur_ns, e.id, s.number, NULL FROM operator_sequence s JOIN t_cpu_event e ON e.id = s.event
     WHERE s.backward
@@ -63,14 +63,14 @@ Result<std::vector<Found>> surroundings(const Database& db, const std::vector<Mo
     }
   };
   auto read = each(*spans, [&](const Statement& row) {
-    const int64_t on = row.integer(0), start = row.integer(1);
+    const int64_t on = row.integer("thread"), start = row.integer("start_ns");
     answer(on, start);
     if (on != thread) open.clear();
     thread = on;
     while (!open.empty() && open.back().endNs <= start) open.pop_back();
-    Open span{row.integer(2), row.integer(3), {}};
-    if (!row.isNull(4)) span.sequence = row.integer(4);
-    else if (!isUsersFile(row.text(5))) return;
+    Open span{row.integer("ended_ns"), row.integer("id"), {}};
+    if (!row.isNull("sequence")) span.sequence = row.integer("sequence");
+    else if (!isUsersFile(row.text("file"))) return;
     open.push_back(span);
   });
   if (!read) return tl::unexpected(read.error());
@@ -82,7 +82,7 @@ Result<std::vector<Moment>> momentsOf(const Database& db, const char* sql) {
   std::vector<Moment> out;
   auto rows = db.prepare(sql);
   if (!rows) return tl::unexpected(rows.error());
-  auto read = each(*rows, [&](const Statement& row) { out.push_back({row.integer(0), row.integer(1), row.integer(2)}); });
+  auto read = each(*rows, [&](const Statement& row) { out.push_back({row.integer("kernel_id"), row.integer("thread"), row.integer("first_ns")}); });
   if (!read) return tl::unexpected(read.error());
   return out;
 }
@@ -97,7 +97,7 @@ Result<void> placeKernels(Database& db) {
   const auto any = db.integer("SELECT EXISTS(SELECT 1 FROM t_cpu_event WHERE kind = 'python_function')");
   if (!any || !*any || **any == 0) return {};
   // SQLite takes the other columns from the row that has the least.
-  auto moments = momentsOf(db, "SELECT kernel_id, thread, min(called_ns) FROM t_gpu_event WHERE kernel_id IS NOT NULL AND called_ns IS NOT NULL "
+  auto moments = momentsOf(db, "SELECT kernel_id, thread, min(called_ns) AS first_ns FROM t_gpu_event WHERE kernel_id IS NOT NULL AND called_ns IS NOT NULL "
                                "AND thread IS NOT NULL GROUP BY kernel_id");
   if (!moments) return tl::unexpected(moments.error());
   order(*moments);
@@ -114,7 +114,7 @@ Result<void> placeKernels(Database& db) {
     if ((*found)[i].function != 0 || !(*found)[i].sequence) continue;
     begin->reset();
     begin->bindAll(*(*found)[i].sequence);
-    auto read = each(*begin, [&](const Statement& row) { forward.push_back({moment.kernel, row.integer(0), row.integer(1)}); });
+    auto read = each(*begin, [&](const Statement& row) { forward.push_back({moment.kernel, row.integer("thread"), row.integer("start_ns")}); });
     if (!read) return read;
   }
   order(forward);

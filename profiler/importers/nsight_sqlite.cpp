@@ -54,13 +54,13 @@ class Row {
   }
   std::optional<int64_t> integer(const char* name) const {
     const auto found = columns_.find(name);
-    if (found == columns_.end() || statement_.type(found->second) != Statement::Type::Integer) return std::nullopt;
-    return statement_.integer(found->second);
+    if (found == columns_.end() || statement_.typeAt(found->second) != Statement::Type::Integer) return std::nullopt;
+    return statement_.integerAt(found->second);
   }
   std::string string(const char* name) const {
     const auto found = columns_.find(name);
-    return found == columns_.end() || statement_.isNull(found->second) ? std::string()
-                                                                       : statement_.string(found->second);
+    return found == columns_.end() || statement_.typeAt(found->second) == Statement::Type::Null ? std::string()
+                                                                       : std::string(statement_.textAt(found->second));
   }
 
  private:
@@ -188,7 +188,7 @@ Result<void> NsightImport::tables() {
     auto row = list->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row) break;
-    if (present_.size() < 10'000) present_.insert(list->string(0));
+    if (present_.size() < 10'000) present_.insert(list->string("name"));
   }
   for (const auto& name : present_) {
     const bool about = name.starts_with("ENUM_") || name.starts_with("TARGET_INFO_") ||

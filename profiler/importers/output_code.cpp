@@ -8,7 +8,7 @@
 namespace fusebox::importing {
 namespace {
 
-constexpr size_t kMostKernels = 100'000, kMostCalls = 1'000'000, kMostFragmentNodes = 100'000;
+constexpr size_t kMostKernels = 100'000, kMostCalls = 1'000'000, kMostFragmentNodes = 100'000, kMostArgumentBytes = 100'000;
 
 bool isNameChar(char c) {
   return c == '_' || c == '.' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -124,7 +124,8 @@ void Parser::call(std::string_view line) {
                        callee.starts_with("aten.") || callee.starts_with("fallback_op");
   if ((known == kernels_.end() && !library) || code_.calls.size() >= kMostCalls) return;
   OutputCode::Call made{std::string(callee), known == kernels_.end() ? -1 : known->second, origin_.handle,
-                        std::move(origin_.nodes), std::move(origin_.originalAten)};
+                        std::move(origin_.nodes), std::move(origin_.originalAten), {}};
+  if (text.size() <= kMostArgumentBytes) made.arguments = text.substr(text.find('(') + 1);
   origin_ = {};
   code_.calls.push_back(std::move(made));
 }

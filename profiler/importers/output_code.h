@@ -23,6 +23,7 @@ struct OutputCode {
     int64_t handle = -1;                    ///< the debug handle of provenance tracking
     std::vector<std::string> nodes;         ///< empty: those of the kernel
     std::vector<std::string> originalAten;  ///< operators that it carries out
+    std::string arguments;                  ///< as written
   };
   std::vector<Kernel> kernels;
   std::vector<Call> calls;  ///< in order of execution

@@ -80,7 +80,7 @@ Result<void> addStackSources(SessionBuilder& session, const std::string& folder)
     auto row = rows->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row || ++functions > kMostFunctions) break;
-    const auto place = pythonFunction(rows->text(0));
+    const auto place = pythonFunction(rows->text("name"));
     if (!place || place->function.empty() || !isUsersFile(place->file)) continue;
     if (files.size() >= kMostFiles && !files.contains(std::string(place->file))) continue;
     files[std::string(place->file)].emplace(place->line, place->function);

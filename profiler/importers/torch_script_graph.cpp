@@ -314,6 +314,7 @@ class Builder {
     place.path = path;
     const size_t index = add(name, "constant", place);
     graph_.nodes[index].args = type;
+    if (path.find('.') != std::string::npos && !path.starts_with("CONSTANTS.")) graph_.nodes[index].shown = path;
     inputs_.emplace(path, index);
     return nodeValue(index);
   }

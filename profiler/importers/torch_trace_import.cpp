@@ -8,7 +8,7 @@ namespace fusebox::importing {
 namespace {
 
 constexpr size_t kMostCompiles = 1'000'000;
-constexpr size_t kRecentCompiles = 32;
+constexpr size_t kRecentCompiles = 32, kMostHeldNodes = 200'000;
 constexpr size_t kMostUserFiles = 100'000;
 
 std::string rankOfName(const std::string& name) {
@@ -75,7 +75,7 @@ TorchTraceImport::Compile* TorchTraceImport::compileOf(const TraceRecord& record
     compile.thread = threadOf(record);
     compile.startNs = timeOf(record);
     recent_.push_back(key);
-    if (recent_.size() > kRecentCompiles) {
+    while (recent_.size() > kRecentCompiles && (heldNodes_ > kMostHeldNodes || recent_.size() > kMostHeldNodes)) {
       if (const auto old = compiles_.find(recent_.front()); old != compiles_.end()) release(old->second);
       recent_.pop_front();
     }
@@ -91,10 +91,18 @@ TorchTraceImport::Frame* TorchTraceImport::frameOf(const Compile& compile) {
 
 // Graphs of older compiles leave memory; what comes later for them (a lazy backward) stands for itself.
 void TorchTraceImport::release(Compile& compile) {
-  writeFusion(compile);
   writeShapes(compile);
-  compile.graphs.clear();
+  releaseGraphs(compile);
+  compile.inputs = {};
   compile.mappings = {};
+}
+
+void TorchTraceImport::releaseGraphs(Compile& compile) {
+  writeFusion(compile);
+  for (const auto& [key, graph] : compile.graphs) heldNodes_ -= std::min(heldNodes_, graph.graph.nodes.size());
+  for (const auto& [key, graph] : compile.parts) heldNodes_ -= std::min(heldNodes_, graph.graph.nodes.size());
+  compile.graphs.clear();
+  compile.parts.clear();
 }
 
 std::string TorchTraceImport::fileName(const TraceRecord& record, const nlohmann::json& frame) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profiler/importers/graph_inputs.h"
 #include "profiler/importers/graph_rows.h"
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/session_builder.h"
@@ -61,7 +62,9 @@ class TorchTraceImport {
     bool ended = false, inductor = false;  ///< inductor: a record of that backend was seen
     std::vector<Guard> guards;
     std::vector<OpenStage> stages;
+    GraphInputs inputs;
     std::map<std::string, StoredGraph> graphs;  ///< the newest of each stage and direction
+    std::vector<std::pair<std::string, StoredGraph>> parts;  ///< those before it, where the captured graph was cut
     std::optional<OutputCode> code;             ///< not written yet: what follows says more about it
     std::string codeGraph;
     int64_t codeNs = 0;
@@ -89,6 +92,7 @@ class TorchTraceImport {
   void writeFusion(Compile& compile);
   void writeShapes(Compile& compile);
   void release(Compile& compile);
+  void releaseGraphs(Compile& compile);
 
   // torch_trace_records.cpp, torch_trace_shapes.cpp and torch_trace_spans.cpp: one function a record kind; each returns the graph that the record became, or 0
   struct Handler;
@@ -98,6 +102,8 @@ class TorchTraceImport {
   int64_t onMetrics(const TraceRecord& r, Compile* c);
   int64_t onBackwardMetrics(const TraceRecord& r, Compile* c);
   int64_t onGraph(const TraceRecord& r, Compile* c);
+  int64_t onHandedGraph(const TraceRecord& r, Compile* c);
+  const StoredGraph* earlierOf(const Compile& compile, const std::string& key, const FxGraph& graph, bool all) const;
   int64_t onOutputCode(const TraceRecord& r, Compile* c);
   int64_t onGuardTree(const TraceRecord& r, Compile* c);
   int64_t onGuardList(const TraceRecord& r, Compile* c);
@@ -133,6 +139,7 @@ class TorchTraceImport {
   std::unordered_map<int64_t, std::vector<std::string>> strings_;  ///< by process; of the file being read
   std::unordered_map<std::string, Compile> compiles_;
   std::unordered_map<std::string, Frame> frames_;
+  size_t heldNodes_ = 0;            ///< of graphs in memory
   std::deque<std::string> recent_;  ///< keys of the compiles whose graphs are still in memory
   std::map<std::pair<int64_t, int64_t>, TensorDescription> tensors_;
   std::map<std::pair<int64_t, int64_t>, int64_t> storages_;

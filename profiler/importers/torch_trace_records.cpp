@@ -67,6 +67,7 @@ const TorchTraceImport::Handler TorchTraceImport::kHandlers[] = {
     {"inductor_pre_grad_graph", "", &TorchTraceImport::onGraph},
     {"inductor_post_grad_graph", "", &TorchTraceImport::onGraph},
     {"artifact", "inductor_post_grad_graph", &TorchTraceImport::onGraph},
+    {"artifact", "before_pre_grad_graph", &TorchTraceImport::onHandedGraph},
     {"inductor_output_code", "", &TorchTraceImport::onOutputCode},
     {"dynamo_cpp_guards_str", "", &TorchTraceImport::onGuardTree},
     {"dynamo_guards", "", &TorchTraceImport::onGuardList},
@@ -200,15 +201,27 @@ int64_t TorchTraceImport::onGraph(const TraceRecord& r, Compile* c) {
   }
   Compile none;
   Compile& compile = c ? *c : none;
-  StoredGraph stored = storeGraph(session_, compile.id, stage, direction, r.payload, timeOf(r));
-  const auto earlier = [&](const std::string& of) -> const StoredGraph* {
-    const auto found = compile.graphs.find(of);
-    return found == compile.graphs.end() ? nullptr : &found->second;
-  };
+  FxGraph graph = readGraph(session_, r.payload);
+  if (direction.empty()) direction = directionOf(graph);
   const StoredGraph* before = nullptr;
-  if (stage == "post_grad")
-    before = earlier(stored.direction == "backward" ? "backward backward" : "forward " + stored.direction);
-  if (stage == "forward" || stage == "backward") before = earlier("joint joint");
+  if (stage == "post_grad") before = earlierOf(compile, direction == "backward" ? "backward backward" : "forward " + direction, graph, true);
+  if (stage == "forward" || stage == "backward") before = earlierOf(compile, "joint joint", graph, false);
+  int64_t unnamed = 0;
+  if (r.key == "dynamo_output_graph") {
+    releaseGraphs(compile);  // of an attempt before
+    unnamed = compile.inputs.nameCaptured(graph);
+  } else if (stage == "pre_grad") {
+    unnamed = compile.inputs.nameHanded(graph);
+  } else if (stage == "ddp_split") {
+    unnamed = compile.inputs.nameHanded(graph);
+    compile.inputs.cut();
+  } else if (stage == "post_grad" && before) {
+    unnamed = GraphInputs::nameLike(graph, before->graph);
+  } else if (stage != "captured") {
+    unnamed = compile.inputs.nameLater(graph);
+  }
+  session_.loss("input_names", unnamed, "inputs of graphs that keep PyTorch's names, since the log does not say what they are in the program");
+  StoredGraph stored = storeGraph(session_, compile.id, stage, direction, std::move(graph), r.payload, timeOf(r));
   if (before) linkByName(session_, stored, *before);
   if (stage == "captured") compile.shapes.captured = true;
   const int64_t id = stored.id;
@@ -218,8 +231,40 @@ int64_t TorchTraceImport::onGraph(const TraceRecord& r, Compile* c) {
     compile.inductor = true;
     compile.codeGraph = key;
   }
-  compile.graphs[key] = std::move(stored);
+  if (c) heldNodes_ += stored.graph.nodes.size();
+  const bool mayHaveParts = stage == "joint" || stage == "forward" || stage == "backward";
+  auto [held, isNew] = compile.graphs.try_emplace(key);
+  StoredGraph old = std::exchange(held->second, std::move(stored));
+  if (!isNew && mayHaveParts) compile.parts.emplace_back(key, std::move(old));
+  else if (c) heldNodes_ -= old.graph.nodes.size();
   return id;
+}
+
+// The graph that a later one was made of: the newest of that kind; where the captured graph was cut into parts, the one with its inputs
+// (`all`: each of them is an input of the later one too).
+const StoredGraph* TorchTraceImport::earlierOf(const Compile& compile, const std::string& key, const FxGraph& graph, bool all) const {
+  const auto newest = compile.graphs.find(key);
+  if (newest == compile.graphs.end()) return nullptr;
+  const StoredGraph* found = nullptr;
+  const auto consider = [&](const StoredGraph& one) {
+    if (!GraphInputs::sameInputs(graph, one.graph, all)) return true;
+    return std::exchange(found, &one) == nullptr;
+  };
+  bool several = false;
+  if (!consider(newest->second)) return nullptr;
+  for (const auto& [of, part] : compile.parts) {
+    if (of != key) continue;
+    several = true;
+    if (!consider(part)) return nullptr;  // nothing tells them apart
+  }
+  return found || several ? found : &newest->second;
+}
+
+int64_t TorchTraceImport::onHandedGraph(const TraceRecord& r, Compile* c) {
+  if (!c) return 0;
+  FxGraph graph = parseFxText(r.payload);
+  c->inputs.nameHanded(graph);
+  return 0;
 }
 
 int64_t TorchTraceImport::onOutputCode(const TraceRecord& r, Compile* c) {
@@ -432,10 +477,11 @@ int64_t TorchTraceImport::onTensor(const TraceRecord& r, Compile*) {
 int64_t TorchTraceImport::onSource(const TraceRecord& r, Compile* c) {
   const json& about = r.about();
   const int64_t describer = integerOf(about, "describer_id");
+  if (c) c->inputs.source(r.integer("attempt").value_or(0), stringOf(about, "source"));
   const auto tensor = tensors_.find({describer, integerOf(about, "id")});
   if (tensor == tensors_.end() || !c) return 0;
   const auto storage = storages_.find({describer, tensor->second.storage});
-  session_.put(rows::Buffer{.id = session_.newId(RowKind::Buffer), .compile_id = c->id, .name = stringOf(about, "source"),
+  session_.put(rows::Buffer{.id = session_.newId(RowKind::Buffer), .compile_id = c->id, .name = programName(stringOf(about, "source")),
       .kind = std::string("input"), .dtype = text(tensor->second.dtype), .shape = text(tensor->second.shape),
       .device = text(tensor->second.device), .bytes = storage == storages_.end() || storage->second < 0 ? Cell{} : Cell{storage->second}});
   return 0;

@@ -85,6 +85,7 @@ int64_t TorchTraceImport::onSymbol(const TraceRecord& r, Compile* c) {
   // Each time that a captured graph is traced again, data-dependent symbols are made anew.
   if (shapes.captured && r.key == "create_unbacked_symbol") return 0;
   symbol.place = shapePlace(r, true);
+  c->inputs.source(r.integer("attempt").value_or(0), symbol.source);
   if (Frame* frame = frameOf(*c); frame && c->failure == 0 && r.key == "create_symbol") frame->asked = true;
   shapes.symbols.push_back(std::move(symbol));
   return 0;

@@ -17,7 +17,7 @@ inline constexpr const char* kStock = "stock";
 struct StackPlace {
   std::string file, function;
   int line = 0;
-  bool isUsers() const;  ///< not PyTorch's, not Fusebox's, not Python's own start-up
+  bool isUsers() const;  ///< not PyTorch's, not Fusebox's, not Python's, of no installed library
 };
 /// Of the JSON in a `stack` column, innermost last; empty for what is no such list.
 std::vector<StackPlace> parseStack(std::string_view json);

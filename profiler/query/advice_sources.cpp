@@ -10,7 +10,7 @@ namespace fusebox::query {
 namespace {
 
 // Parts of paths; a user's own folder may be called torch.
-constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",
+constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",         "/lib/python3.",
                                     "/torch/_",        "/torch/nn/modules/", "/torch/nn/functional",
                                     "/torch/optim/",   "/torch/utils/",      "/torch/autograd"};
 
@@ -45,7 +45,7 @@ std::vector<StackPlace> parseStack(std::string_view json) {
 Sources::Sources(const session::Reader& reader) : reader_(reader), partial_(!reader.info("imported_format").empty()) {
   (void)reader.each("SELECT file FROM source_files WHERE text IS NOT NULL ORDER BY file_id", {},
                     [&](const session::Statement& row) {
-                      if (StackPlace{row.string(0), {}, 0}.isUsers()) paths_.push_back(row.string(0));
+                      if (StackPlace{row.string("file"), {}, 0}.isUsers()) paths_.push_back(row.string("file"));
                     });
 }
 
@@ -53,7 +53,7 @@ const std::string& Sources::text(const std::string& path) {
   const auto [entry, isNew] = texts_.try_emplace(path);
   if (isNew && !path.empty()) {
     (void)reader_.each("SELECT text FROM source_files WHERE file = ? AND text IS NOT NULL", {path},
-                       [&](const session::Statement& row) { entry->second = row.string(0); });
+                       [&](const session::Statement& row) { entry->second = row.string("text"); });
   }
   return entry->second;
 }

@@ -11,9 +11,9 @@ Result<std::vector<BreakGroup>> breakGroups(const session::Reader& reader) {
   std::string key;  // kept, so that a row that is known costs no memory
   auto read = reader.each("SELECT id, frame_id, line, kind, reason, hint, file FROM t_graph_break ORDER BY id", {}, [&](const session::Statement& s) {
     key.clear();
-    for (int c = 1; c < 7; ++c) key.append(s.text(c)).push_back('\0');
+    for (const char* column : {"frame_id", "line", "kind", "reason", "hint", "file"}) key.append(s.text(column)).push_back('\0');
     const auto [at, isNew] = known.try_emplace(key, out.size());
-    if (isNew) out.push_back({s.integer(0), s.integer(1), s.integer(2), 0, s.string(3), s.string(4), s.string(5), s.string(6)});
+    if (isNew) out.push_back({s.integer("id"), s.integer("frame_id"), s.integer("line"), 0, s.string("kind"), s.string("reason"), s.string("hint"), s.string("file")});
     ++out[at->second].count;
   });
   if (!read) return tl::unexpected(read.error());

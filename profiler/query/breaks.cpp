@@ -76,29 +76,29 @@ struct Program {
 Result<Program> readProgram(const Reader& reader) {
   Program out;
   auto read =
-      reader.each("SELECT frame_id, coalesce(parent_frame_id, 0), resume_offset, name FROM frames", {},
-                  [&](const Statement& s) { out.frames[s.integer(0)] = {s.integer(1), s.integer(2), s.string(3)}; });
+      reader.each("SELECT frame_id, coalesce(parent_frame_id, 0) AS parent_frame_id, resume_offset, name FROM frames", {},
+                  [&](const Statement& s) { out.frames[s.integer("frame_id")] = {s.integer("parent_frame_id"), s.integer("resume_offset"), s.string("name")}; });
   if (read) {
     read = reader.each(
-        "SELECT c.compile_id, coalesce(c.frame_id, 0), coalesce(c.thread, 0), c.start_ns, c.end_ns, "
-        "c.parent_compile_id IS NOT NULL, "
+        "SELECT c.compile_id, coalesce(c.frame_id, 0) AS frame_id, coalesce(c.thread, 0) AS thread, c.start_ns, c.end_ns, "
+        "c.parent_compile_id IS NOT NULL AS is_part, "
         "(SELECT coalesce(sum(max(0, g.node_count - g.input_count)), 0) FROM graphs g WHERE g.compile_id = "
-        "c.compile_id AND g.stage = 'captured') "
+        "c.compile_id AND g.stage = 'captured') AS operators "
         "FROM compiles c",
         {}, [&](const Statement& s) {
-          out.compiles[s.integer(0)] = {s.integer(1),
-                                        s.integer(2),
-                                        boundedTime(s.integer(3)),
-                                        boundedTime(s.integer(4)),
-                                        std::max<int64_t>(0, s.integer(6)),
-                                        s.integer(5) != 0};
+          out.compiles[s.integer("compile_id")] = {s.integer("frame_id"),
+                                        s.integer("thread"),
+                                        boundedTime(s.integer("start_ns")),
+                                        boundedTime(s.integer("end_ns")),
+                                        std::max<int64_t>(0, s.integer("operators")),
+                                        s.integer("is_part") != 0};
         });
   }
   if (read) {
     read = reader.each("SELECT compile_id, kind, calls FROM calls", {}, [&](const Statement& s) {
       // The run that compiled is no hit, so an entry without a graph has been passed once more than its guards say.
-      int64_t& runs = out.runs[s.integer(0)];
-      runs = std::max(runs, boundedAmount(s.integer(2)) + (s.text(1) == "call" ? 0 : 1));
+      int64_t& runs = out.runs[s.integer("compile_id")];
+      runs = std::max(runs, boundedAmount(s.integer("calls")) + (s.text("kind") == "call" ? 0 : 1));
     });
   }
   if (!read) return tl::unexpected(read.error());
@@ -302,8 +302,8 @@ Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
   GapReader gaps(*program, breaks, *out, resumed);
   auto read = reader.each("SELECT thread, compile_id, start_ns, dur_ns FROM t_call ORDER BY id LIMIT ?", {kMostCalls},
                           [&](const Statement& s) {
-                            const int64_t start = boundedTime(s.integer(2));
-                            gaps.add(s.integer(0), {s.integer(1), start, start + boundedAmount(s.integer(3))});
+                            const int64_t start = boundedTime(s.integer("start_ns"));
+                            gaps.add(s.integer("thread"), {s.integer("compile_id"), start, start + boundedAmount(s.integer("dur_ns"))});
                           });
   if (!read) return tl::unexpected(read.error());
   for (size_t i = 0; i < out->size(); ++i) addPieces(*program, (*out)[i], std::move(resumed[i]));

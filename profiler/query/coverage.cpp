@@ -64,7 +64,8 @@ class CoverageReader {
                                 .name = f.qualname.empty() ? rootFunction(f.name) : f.qualname,
                                 .file = f.file,
                                 .line = f.line,
-                                .why = {}});
+                                .why = {},
+                                .ofLibrary = !f.file.empty() && !StackPlace{f.file, {}, 0}.isUsers()});
     }
     return {};
   }
@@ -165,15 +166,15 @@ class CoverageReader {
 
   Result<void> readRecompiles() {
     return reader_.each("SELECT frame_id FROM compiles WHERE failure_id IS NOT NULL AND kind <> 'backward'", {}, [&](const Statement& s) {
-      if (FunctionCoverage* function = functionOf(s.integer(0))) ++function->recompiles;
+      if (FunctionCoverage* function = functionOf(s.integer("frame_id"))) ++function->recompiles;
     });
   }
 
   Result<void> readLosses() {
     const bool told = std::any_of(out_.uncompiled.begin(), out_.uncompiled.end(), [](const Uncompiled& u) { return u.kind == kLeft; });
     return reader_.each("SELECT what, detail, count FROM losses ORDER BY what", {}, [&](const Statement& s) {
-      if (!leftToEager({s.string(0), {}, 0}) || (told && s.text(0) == kLeft)) return;
-      out_.uncompiled.push_back({.function = {}, .kind = s.string(0), .reason = s.string(1), .hint = {}, .error = s.string(1), .file = {}, .count = s.integer(2)});
+      if (!leftToEager({s.string("what"), {}, 0}) || (told && s.text("what") == kLeft)) return;
+      out_.uncompiled.push_back({.function = {}, .kind = s.string("what"), .reason = s.string("detail"), .hint = {}, .error = s.string("detail"), .file = {}, .count = s.integer("count")});
     });
   }
 
@@ -191,7 +192,7 @@ class CoverageReader {
       if (f.breaks > 0 && f.verdict == Verdict::Whole) f.verdict = Verdict::Partly;
       return f.entries == 0 && f.verdict == Verdict::Whole;  // being compiled, or only looked at
     });
-    std::stable_sort(out_.functions.begin(), out_.functions.end(), [](const auto& a, const auto& b) { return a.verdict > b.verdict; });
+    std::stable_sort(out_.functions.begin(), out_.functions.end(), [](const auto& a, const auto& b) { return a.ofLibrary != b.ofLibrary ? b.ofLibrary : a.verdict > b.verdict; });
     std::stable_sort(out_.uncompiled.begin(), out_.uncompiled.end(), [](const auto& a, const auto& b) { return a.recovered < b.recovered; });
   }
 
@@ -226,16 +227,23 @@ Result<Coverage> coverageOf(const Reader& reader) {
 }
 
 std::string coverageSentence(const Coverage& coverage) {
-  int64_t counts[3] = {};
-  for (const FunctionCoverage& f : coverage.functions) ++counts[static_cast<size_t>(f.verdict)];
-  std::string list;
-  for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not}) {
-    const int64_t count = counts[static_cast<size_t>(verdict)];
-    if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
+  std::string out;
+  for (const bool ofLibrary : {false, true}) {
+    int64_t counts[3] = {}, all = 0;
+    for (const FunctionCoverage& f : coverage.functions) {
+      if (f.ofLibrary == ofLibrary) ++counts[static_cast<size_t>(f.verdict)], ++all;
+    }
+    std::string list;
+    for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not}) {
+      const int64_t count = counts[static_cast<size_t>(verdict)];
+      if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
+    }
+    if (list.empty()) continue;
+    out += (out.empty() ? "" : "; ") +
+           (ofLibrary ? sayCount(FUSEBOX_TEXT("Coverage", "{} function of libraries: {}"), FUSEBOX_TEXT("Coverage", "{} functions of libraries: {}"), all, list)
+                      : sayCount(FUSEBOX_TEXT("Coverage", "{} function: {}"), FUSEBOX_TEXT("Coverage", "{} functions: {}"), all, list));
   }
-  if (list.empty()) return {};
-  return sayCount(FUSEBOX_TEXT("Coverage", "{} function: {}"), FUSEBOX_TEXT("Coverage", "{} functions: {}"),
-                  static_cast<int64_t>(coverage.functions.size()), list);
+  return out;
 }
 
 nlohmann::json toJson(const std::vector<Uncompiled>& list) {

@@ -36,19 +36,20 @@ struct FunctionCoverage {
   int64_t breaks = 0, recompiles = 0;   ///< places where its graph broke; compilations after a guard failed
   int64_t breakId = 0, compile = 0;     ///< what stands in the way: a graph break or a compilation; 0 for none
   std::string why = {};                      ///< the same in a sentence; empty for a whole function
+  bool ofLibrary = false;               ///< its code is an installed library's or Python's, called by the program or wrapped around it
 };
 const char* verdictName(FunctionCoverage::Verdict verdict);  ///< whole, partly, not
 std::string verdictTitle(FunctionCoverage::Verdict verdict); ///< "compiled", "partly compiled", "not compiled"
 
 struct Coverage {
-  std::vector<FunctionCoverage> functions;  ///< those that the compiler does least for first
+  std::vector<FunctionCoverage> functions;  ///< those of the program before those of libraries, and those that the compiler does least for first
   std::vector<Uncompiled> uncompiled;
 };
 
 Result<Coverage> coverageOf(const session::Reader& reader);
 /// The same by one who has read the breaks.
 Result<Coverage> coverageOf(const session::Reader& reader, const std::vector<BreakGroup>& breaks);
-/// "2 functions: 1 compiled, 1 not compiled"; empty for none.
+/// "2 functions: 1 compiled, 1 not compiled; 1 function of libraries: 1 compiled"; empty for none.
 std::string coverageSentence(const Coverage& coverage);
 /// Best first. Never empty.
 std::vector<Advice> adviseUncompiled(const Uncompiled& what);

@@ -26,13 +26,13 @@ constexpr const char* kNodes = R"(SELECT n.stretch, n.first_node, n.node_count, 
     WHERE kernel_id IN (SELECT kernel_id FROM t_cuda_graph_node WHERE graph_id = ?1)) k ON k.kernel_id = n.kernel_id WHERE n.graph_id = ?1
   ORDER BY n.stretch, n.first_node)";
 // Only what was replayed: the same kernels run plainly in the first call.
-constexpr const char* kTimes = R"(SELECT e.kernel_id, count(*), sum(e.dur_ns) FROM t_gpu_event e
+constexpr const char* kTimes = R"(SELECT e.kernel_id, count(*) AS count, sum(e.dur_ns) AS dur_ns FROM t_gpu_event e
   WHERE e.launch_id IN (SELECT id FROM t_launch WHERE kernel_id = ?) AND e.graph IS NOT NULL GROUP BY 1)";
-constexpr const char* kReplays = R"(SELECT l.id, l.start_ns, l.dur_ns, min(e.start_ns), sum(e.dur_ns), max(e.start_ns + e.dur_ns)
+constexpr const char* kReplays = R"(SELECT l.id, l.start_ns, l.dur_ns, min(e.start_ns) AS first_ns, sum(e.dur_ns) AS device_ns, max(e.start_ns + e.dur_ns) AS ended_ns
   FROM t_launch l LEFT JOIN t_gpu_event e ON e.launch_id = l.id AND e.graph IS NOT NULL WHERE l.kernel_id = ?
   GROUP BY l.id ORDER BY l.start_ns LIMIT ?)";
 
-int64_t orMinus(const Statement& s, int column) { return s.isNull(column) ? -1 : s.integer(column); }
+int64_t orMinus(const Statement& s, const char* column) { return s.isNull(column) ? -1 : s.integer(column); }
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Result<std::vector<CudaGraphEvent>> cudaGraphs(const Reader& reader) {
     const std::pair<const char*, int64_t*> numbers[] = {
         {"number", &e.number}, {"replaces", &e.replaces}, {"nodes", &e.nodes}, {"stretches", &e.pieces}, {"plain_steps", &e.plainSteps}, {"static_inputs", &e.staticInputs},
         {"copied_inputs", &e.copiedInputs}, {"copied_bytes", &e.copiedBytes}, {"kept_bytes", &e.keptBytes}, {"pool_bytes", &e.poolBytes}};
-    for (const auto& [column, number] : numbers) *number = orMinus(s, s.column(column));
+    for (const auto& [column, number] : numbers) *number = orMinus(s, column);
     const std::pair<const char*, int64_t*> sums[] = {{"time_ns", &e.timeNs}, {"dur_ns", &e.durNs}, {"kernel_id", &e.kernel}, {"launches", &e.replays},
                                                      {"host_ns", &e.hostNs}, {"timed_launches", &e.timedReplays}, {"device_ns", &e.deviceNs}};
     for (const auto& [column, sum] : sums) *sum = s.integer(column);
@@ -67,7 +67,7 @@ Result<std::vector<CudaGraphNode>> cudaGraphNodes(const Reader& reader, const Cu
   });
   if (!read || recording.kernel == 0) return read ? Result<std::vector<CudaGraphNode>>(std::move(out)) : tl::unexpected(read.error());
   std::unordered_map<int64_t, std::pair<int64_t, int64_t>> times;
-  read = reader.each(kTimes, {recording.kernel}, [&](const Statement& s) { times[s.integer(0)] = {s.integer(1), s.integer(2)}; });
+  read = reader.each(kTimes, {recording.kernel}, [&](const Statement& s) { times[s.integer("kernel_id")] = {s.integer("count"), s.integer("dur_ns")}; });
   if (!read) return tl::unexpected(read.error());
   // A kernel that stands in several places is timed as one: its time is shown at the first.
   std::set<int64_t> told;
@@ -83,8 +83,8 @@ Result<std::vector<CudaGraphReplay>> cudaGraphReplays(const Reader& reader, cons
   std::vector<CudaGraphReplay> out;
   if (recording.kernel == 0) return out;
   auto read = reader.each(kReplays, {recording.kernel, most}, [&](const Statement& s) {
-    CudaGraphReplay r{s.integer(0), s.integer(1), s.integer(2), orMinus(s, 3), orMinus(s, 4)};
-    if (r.deviceStartNs >= 0) r.spanNs = s.integer(5) - r.deviceStartNs;
+    CudaGraphReplay r{s.integer("id"), s.integer("start_ns"), s.integer("dur_ns"), orMinus(s, "first_ns"), orMinus(s, "device_ns")};
+    if (r.deviceStartNs >= 0) r.spanNs = s.integer("ended_ns") - r.deviceStartNs;
     out.push_back(r);
   });
   if (!read) return tl::unexpected(read.error());
@@ -94,7 +94,7 @@ Result<std::vector<CudaGraphReplay>> cudaGraphReplays(const Reader& reader, cons
 Result<int> recordingOfKernel(const Reader& reader, const std::vector<CudaGraphEvent>& events, int64_t kernel) {
   std::set<int64_t> holding;
   if (auto read = reader.each("SELECT cuda_graph_id FROM cuda_graph_nodes WHERE kernel_id = ?", {kernel},
-                              [&](const Statement& s) { holding.insert(s.integer(0)); });
+                              [&](const Statement& s) { holding.insert(s.integer("cuda_graph_id")); });
       !read) {
     return tl::unexpected(read.error());
   }

@@ -62,7 +62,7 @@ std::vector<std::string> disassemblyCommand(const std::string& disassembler, con
 Result<std::string> kernelBinary(const session::Reader& reader, int64_t kernel) {
   std::string bytes;
   auto read = reader.each("SELECT bytes FROM kernel_binaries WHERE kernel_id = ? AND format = 'cubin' AND length(bytes) <= ?",
-                          {kernel, static_cast<int64_t>(kMostBytes)}, [&](const session::Statement& s) { bytes = s.string(0); });
+                          {kernel, static_cast<int64_t>(kMostBytes)}, [&](const session::Statement& s) { bytes = s.string("bytes"); });
   if (!read) return tl::unexpected(read.error());
   if (bytes.empty()) return fail(ErrorCode::NotFound, "the session holds no machine code of this kernel", reader.path());
   constexpr std::string_view kElf64("\x7f" "ELF\x02", 5);

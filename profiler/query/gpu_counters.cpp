@@ -13,8 +13,8 @@ namespace {
 using Unit = KernelCounter::Unit;
 
 // Of one kernel by its events, of all by what was counted: few events of many have counters.
-constexpr const char* kSums = R"(SELECT e.kernel_id, c.metric, sum(c.value * e.dur_ns) / nullif(sum(e.dur_ns), 0), avg(c.value), min(c.value), max(c.value),
-  count(*) FROM {} GROUP BY e.kernel_id, c.metric)";
+constexpr const char* kSums = R"(SELECT e.kernel_id, c.metric, sum(c.value * e.dur_ns) / nullif(sum(e.dur_ns), 0) AS weighted, avg(c.value) AS average, min(c.value) AS least, max(c.value) AS most,
+  count(*) AS count FROM {} GROUP BY e.kernel_id, c.metric)";
 constexpr const char* kOfKernel = "t_gpu_event e CROSS JOIN t_gpu_counter c ON c.event_id = e.id WHERE e.kernel_id = ?1";
 constexpr const char* kOfAll = "t_gpu_counter c CROSS JOIN t_gpu_event e ON e.id = c.event_id WHERE e.kernel_id IS NOT NULL AND ?1 = 0";
 
@@ -42,13 +42,13 @@ Result<std::vector<KernelCounter>> kernelCounters(const session::Reader& reader,
   std::vector<KernelCounter> out;
   auto read = reader.each(fmt::format(kSums, kernel != 0 ? kOfKernel : kOfAll), {kernel}, [&](const session::Statement& s) {
     KernelCounter c;
-    c.kernel = s.integer(0);
-    c.metric = s.string(1);
+    c.kernel = s.integer("kernel_id");
+    c.metric = s.string("metric");
     describe(c);
-    c.mean = s.real(c.unit == Unit::Percent ? 2 : 3);
-    c.least = s.real(4);
-    c.most = s.real(5);
-    c.launches = s.integer(6);
+    c.mean = s.real(c.unit == Unit::Percent ? "weighted" : "average");
+    c.least = s.real("least");
+    c.most = s.real("most");
+    c.launches = s.integer("count");
     out.push_back(std::move(c));
   });
   if (!read) return tl::unexpected(read.error());

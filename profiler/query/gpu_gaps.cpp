@@ -83,7 +83,7 @@ Result<std::vector<GapPart>> hostParts(const Reader& reader, int64_t thread, int
   auto read = reader.each("SELECT kind, name, start_ns, end_ns FROM cpu_events WHERE thread = ?1 AND start_ns < ?3 AND end_ns > ?2 "
                           "AND kind <> 'call' AND (kind <> 'stage' OR depth = 0)",
                           {thread, from, to}, [&](const Statement& s) {
-                            add(causeOfSpan(s.text(0), s.text(1)), s.string(1), overlap(boundedTime(s.integer(2)), boundedTime(s.integer(3)), from, to));
+                            add(causeOfSpan(s.text("kind"), s.text("name")), s.string("name"), overlap(boundedTime(s.integer("start_ns")), boundedTime(s.integer("end_ns")), from, to));
                           });
   if (!read) return tl::unexpected(read.error());
   const std::string launches = say(FUSEBOX_TEXT("GPU gaps", "launches"));
@@ -91,7 +91,7 @@ Result<std::vector<GapPart>> hostParts(const Reader& reader, int64_t thread, int
                      "WHERE b.track = 0 AND b.thread = ?1 AND b.end_ns > ?2 AND b.start_ns < ?3 AND l.start_ns < ?3 "
                      "AND l.start_ns + l.dur_ns > ?2",
                      {thread, from, to},
-                     [&](const Statement& s) { add(GapCause::LaunchBound, launches, overlap(boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), from, to)); });
+                     [&](const Statement& s) { add(GapCause::LaunchBound, launches, overlap(boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), from, to)); });
   if (!read) return tl::unexpected(read.error());
   std::vector<GapPart> parts;
   for (const auto& [key, ns] : sums) parts.push_back({key.first, key.second, ns});
@@ -105,9 +105,9 @@ Result<std::string> recompilation(const Reader& reader, int64_t thread, int64_t 
   auto read = reader.each("SELECT c.frame, f.guard, f.expected, f.found FROM compiles c LEFT JOIN guard_failures f USING(failure_id) "
                           "WHERE c.thread = ? AND c.start_ns < ? AND c.end_ns > ? ORDER BY c.failure_id IS NULL, c.start_ns LIMIT 1",
                           {thread, to, from}, [&](const Statement& s) {
-                            text = s.isNull(1) ? say(FUSEBOX_TEXT("GPU gaps", "{} was compiled"), s.string(0))
-                                               : say(FUSEBOX_TEXT("GPU gaps", "{} was compiled again: {} was {}, not {}"), s.string(0),
-                                                     s.string(1), s.string(3), s.string(2));
+                            text = s.isNull("guard") ? say(FUSEBOX_TEXT("GPU gaps", "{} was compiled"), s.string("frame"))
+                                               : say(FUSEBOX_TEXT("GPU gaps", "{} was compiled again: {} was {}, not {}"), s.string("frame"),
+                                                     s.string("guard"), s.string("found"), s.string("expected"));
                           });
   if (!read) return tl::unexpected(read.error());
   return text;
@@ -116,10 +116,10 @@ Result<std::string> recompilation(const Reader& reader, int64_t thread, int64_t 
 /// Other work of the device that ran in the gap of one stream.
 Result<std::string> runningElsewhere(const Reader& reader, const GpuGap& gap) {
   std::string text;
-  auto read = reader.each("SELECT e.name, t.name, e.lane FROM gpu_events e LEFT JOIN threads t ON t.thread = e.lane WHERE e.device IS ?1 "
+  auto read = reader.each("SELECT e.name AS e_name, t.name AS t_name, e.lane FROM gpu_events e LEFT JOIN threads t ON t.thread = e.lane WHERE e.device IS ?1 "
                           "AND e.lane IS NOT ?2 AND e.end_ns > ?3 AND e.end_ns <= ?4 ORDER BY e.end_ns DESC LIMIT 1",
                           {gap.device, gap.lane, gap.startNs, gap.endNs + kLatencyNs},
-                          [&](const Statement& s) { text = say(FUSEBOX_TEXT("GPU gaps", "{} on {} ended just before"), s.string(0), s.string(1)); });
+                          [&](const Statement& s) { text = say(FUSEBOX_TEXT("GPU gaps", "{} on {} ended just before"), s.string("e_name"), s.string("t_name")); });
   if (!read) return tl::unexpected(read.error());
   return text;
 }
@@ -165,7 +165,7 @@ Result<GpuGap> explain(const Reader& reader, const Event& before, const Event& a
     std::string wait;
     auto read = reader.each("SELECT name FROM cpu_events WHERE thread = ?1 AND kind IN ('cuda_runtime', 'cuda_driver') AND start_ns < ?2 "
                             "AND end_ns >= ?2 AND end_ns < ?3 AND end_ns >= ?4 AND (name LIKE '%ynchronize' OR name LIKE '%emcpy%') LIMIT 1",
-                            {after.thread, gap.startNs, asked, asked - kAfterWaitNs}, [&](const Statement& s) { wait = s.string(0); });
+                            {after.thread, gap.startNs, asked, asked - kAfterWaitNs}, [&](const Statement& s) { wait = s.string("name"); });
     if (!read) return tl::unexpected(read.error());
     if (!wait.empty()) {
       gap.cause = GapCause::Synchronization;
@@ -214,16 +214,16 @@ Result<std::vector<GpuIdle>> gpuIdle(const Reader& reader, size_t most) {
   };
   std::map<int64_t, State> devices;
   const auto longer = [](const Pair& a, const Pair& b) { return a.ns > b.ns; };
-  auto read = reader.each("SELECT coalesce(device, 0), start_ns, start_ns + dur_ns, id FROM t_gpu_event WHERE kind IN ('kernel', 'memcpy', 'memset') "
+  auto read = reader.each("SELECT coalesce(device, 0) AS device, start_ns, start_ns + dur_ns AS ended_ns, id FROM t_gpu_event WHERE kind IN ('kernel', 'memcpy', 'memset') "
                           "ORDER BY start_ns",
                           {}, [&](const Statement& s) {
-                            State& d = devices[s.integer(0)];
-                            const int64_t start = boundedTime(s.integer(1)), end = boundedTime(s.integer(2));
+                            State& d = devices[s.integer("device")];
+                            const int64_t start = boundedTime(s.integer("start_ns")), end = boundedTime(s.integer("ended_ns"));
                             if (d.last == 0) {
                               d.firstNs = d.endNs = start;
                             } else if (start > d.endNs) {
                               ++d.idle.gaps;
-                              d.gaps.push_back({start - d.endNs, d.last, s.integer(3)});
+                              d.gaps.push_back({start - d.endNs, d.last, s.integer("id")});
                               std::push_heap(d.gaps.begin(), d.gaps.end(), longer);
                               if (d.gaps.size() > most) {
                                 std::pop_heap(d.gaps.begin(), d.gaps.end(), longer);
@@ -231,7 +231,7 @@ Result<std::vector<GpuIdle>> gpuIdle(const Reader& reader, size_t most) {
                               }
                             }
                             d.idle.busyNs += std::max<int64_t>(0, end - std::max(start, d.endNs));
-                            if (end >= d.endNs) d.endNs = end, d.last = s.integer(3);
+                            if (end >= d.endNs) d.endNs = end, d.last = s.integer("id");
                           });
   if (!read) return tl::unexpected(read.error());
   std::vector<GpuIdle> out;

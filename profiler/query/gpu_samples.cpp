@@ -24,8 +24,8 @@ constexpr const char* kMetrics = R"(SELECT m.device, m.position, m.metric, m.int
 constexpr const char* kSampleSums = R"(SELECT bucket, count, covered_ns, sum, least, most FROM t_gpu_sample_sum
   WHERE device = ? AND position = ? AND level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket)";
 // The longest launches, and the samples that lie wholly inside of them.
-constexpr const char* kKernels = R"(SELECT e.kernel_id, s.device, m.position, count({0}), sum({0} * s.dur_ns) / nullif(sum(CASE WHEN {0} IS NOT NULL THEN
-    s.dur_ns END), 0), min({0}), max({0}), count(DISTINCT e.id)
+constexpr const char* kKernels = R"(SELECT e.kernel_id, s.device, m.position, count({0}) AS count, sum({0} * s.dur_ns) / nullif(sum(CASE WHEN {0} IS NOT NULL THEN
+    s.dur_ns END), 0) AS mean, min({0}) AS least, max({0}) AS most, count(DISTINCT e.id) AS launches
   FROM (SELECT id, kernel_id, device, start_ns, dur_ns FROM t_gpu_event WHERE {1} AND dur_ns >= ?1 AND kind = 'kernel'
     ORDER BY dur_ns DESC LIMIT ?2) e
   CROSS JOIN t_gpu_sample s ON s.device = e.device AND s.start_ns >= e.start_ns AND s.start_ns < e.start_ns + e.dur_ns
@@ -61,7 +61,7 @@ void add(std::vector<SampleStep>& steps, const SampleStep& one, int64_t pixel) {
 
 Result<double> scaleOf(const Reader& reader, int64_t device, int64_t position) {
   double scale = 0;
-  auto read = reader.each("SELECT scale FROM t_gpu_sampling WHERE device = ? AND position = ?", {device, position}, [&](const Statement& s) { scale = s.real(0); });
+  auto read = reader.each("SELECT scale FROM t_gpu_sampling WHERE device = ? AND position = ?", {device, position}, [&](const Statement& s) { scale = s.real("scale"); });
   if (!read) return tl::unexpected(read.error());
   return scale;
 }
@@ -94,11 +94,11 @@ Result<std::vector<SampleStep>> sampleSteps(const Reader& reader, int64_t device
     const auto scale = scaleOf(reader, device, position);
     if (!scale) return tl::unexpected(scale.error());
     // A sample that began before `from` reaches into it by one interval at most.
-    read = reader.each(fmt::format("SELECT start_ns, dur_ns, v{} FROM t_gpu_sample WHERE device = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns", position),
+    read = reader.each(fmt::format("SELECT start_ns, dur_ns, v{} AS value FROM t_gpu_sample WHERE device = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns", position),
                        {device, from - cupti::kLongestIntervalNs, to}, [&](const Statement& s) {
-                         const int64_t start = s.integer(0), end = start + std::clamp<int64_t>(s.integer(1), 0, 2 * cupti::kLongestIntervalNs);
-                         if (s.isNull(2) || end < from) return;
-                         const double value = s.real(2) * *scale;
+                         const int64_t start = s.integer("start_ns"), end = start + std::clamp<int64_t>(s.integer("dur_ns"), 0, 2 * cupti::kLongestIntervalNs);
+                         if (s.isNull("value") || end < from) return;
+                         const double value = s.real("value") * *scale;
                          add(out, {start, end, value, value, value, 1}, pixel);
                        });
   } else {
@@ -123,13 +123,13 @@ Result<std::vector<SampledKernel>> sampledKernels(const Reader& reader, int64_t 
     if (!scale) return tl::unexpected(scale.error());
     const std::string sql = fmt::format(kKernels, fmt::format("s.v{}", metric.position), kernel ? "kernel_id = ?4" : "kernel_id IS NOT NULL AND ?4 = 0", metric.position);
     auto read = reader.each(sql, {kSampledIntervals * metric.intervalNs, int64_t{kernel ? 1000 : 20'000}, metric.device, kernel}, [&](const Statement& s) {
-      if (s.integer(3) == 0) return;
+      if (s.integer("count") == 0) return;
       SampledKernel k;
-      k.kernel = s.integer(0);
+      k.kernel = s.integer("kernel_id");
       k.metric = metric;
-      k.metric.samples = s.integer(3);
-      k.metric.mean = s.real(4) * *scale, k.metric.least = s.real(5) * *scale, k.metric.most = s.real(6) * *scale;
-      k.launches = s.integer(7);
+      k.metric.samples = s.integer("count");
+      k.metric.mean = s.real("mean") * *scale, k.metric.least = s.real("least") * *scale, k.metric.most = s.real("most") * *scale;
+      k.launches = s.integer("launches");
       out.push_back(std::move(k));
     });
     if (!read) return tl::unexpected(read.error());

@@ -15,12 +15,12 @@ using session::Reader;
 using session::Statement;
 
 constexpr const char* kGraphColumns =
-    "SELECT g.graph_id, g.compile_id, g.parent_graph_id, g.node_count, g.stage, g.direction, g.name, f.name, g.file, g.line "
+    "SELECT g.graph_id, g.compile_id, g.parent_graph_id, g.node_count, g.stage, g.direction, g.name, f.name AS frame, g.file, g.line "
     "FROM graphs g LEFT JOIN frames f ON f.frame_id = g.frame_id ";
 
 GraphRow graphOf(const Statement& row) {
-  return {row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.string(4), row.string(5),
-          row.string(6), row.string(7), row.string(8), row.integer(9)};
+  return {row.integer("graph_id"), row.integer("compile_id"), row.integer("parent_graph_id"), row.integer("node_count"), row.string("stage"), row.string("direction"),
+          row.string("name"), row.string("frame"), row.string("file"), row.integer("line")};
 }
 
 Result<void> readNodes(const Reader& reader, GraphData& data) {
@@ -29,12 +29,12 @@ Result<void> readNodes(const Reader& reader, GraphData& data) {
       "is_backward FROM nodes WHERE graph_id = ? ORDER BY position",
       {data.row.id}, [&](const Statement& row) {
         GraphNode node;
-        node.id = row.integer(0), node.position = row.integer(1), node.bytes = row.integer(2), node.line = row.integer(3);
-        std::string* texts[] = {&node.name, &node.kind, &node.op, &node.args, &node.dtype, &node.shape, &node.stride,
-                                &node.device, &node.modulePath, &node.file, &node.function};
-        int column = 4;
-        for (std::string* text : texts) *text = row.string(column++);
-        node.isBackward = row.integer(column) != 0;
+        node.id = row.integer("node_id"), node.position = row.integer("position"), node.bytes = row.integer("bytes"), node.line = row.integer("line");
+        const std::pair<const char*, std::string*> texts[] = {
+            {"name", &node.name}, {"kind", &node.kind}, {"op", &node.op}, {"args", &node.args}, {"dtype", &node.dtype}, {"shape", &node.shape},
+            {"stride", &node.stride}, {"device", &node.device}, {"module_path", &node.modulePath}, {"file", &node.file}, {"function", &node.function}};
+        for (const auto& [column, text] : texts) *text = row.string(column);
+        node.isBackward = row.integer("is_backward") != 0;
         data.nodes.push_back(std::move(node));
       });
 }
@@ -42,9 +42,9 @@ Result<void> readNodes(const Reader& reader, GraphData& data) {
 /// What `fusebox numerics` measured: the worst of each node's outputs.
 Result<void> readErrors(const Reader& reader, GraphData& data) {
   std::unordered_map<int64_t, std::pair<double, bool>> errors;
-  auto read = reader.each("SELECT node_id, max(compiled_rel), max(is_divergent) FROM t_numerics WHERE graph_id = ? GROUP BY node_id",
+  auto read = reader.each("SELECT node_id, max(compiled_rel) AS compiled_rel, max(is_divergent) AS is_divergent FROM t_numerics WHERE graph_id = ? GROUP BY node_id",
                           {data.row.id}, [&](const Statement& row) {
-                            errors[row.integer(0)] = {row.isNull(1) ? -1.0 : row.real(1), row.integer(2) != 0};
+                            errors[row.integer("node_id")] = {row.isNull("compiled_rel") ? -1.0 : row.real("compiled_rel"), row.integer("is_divergent") != 0};
                           });
   if (!read) return read;
   for (GraphNode& node : data.nodes)
@@ -60,12 +60,13 @@ Result<void> readGroups(const Reader& reader, GraphData& data) {
   std::set<int64_t> groups;
   std::map<int64_t, int64_t> members;
   const auto note = [&](const Statement& row) {
-    const auto it = position.find(row.integer(0));
+    const auto it = position.find(row.integer("node_id"));
     if (it == position.end()) return;
     GraphNode& node = data.nodes[it->second];
-    groups.insert(row.integer(1));
-    ++members[row.integer(1)];
-    if (node.group == 0) node.group = row.integer(1);
+    const int64_t group = row.integer("group_id");
+    groups.insert(group);
+    ++members[group];
+    if (node.group == 0) node.group = group;
   };
   auto direct = reader.each(
       "SELECT m.node_id, m.group_id FROM t_node n JOIN t_fusion_member m ON m.node_id = n.id WHERE n.graph_id = ?",
@@ -75,7 +76,7 @@ Result<void> readGroups(const Reader& reader, GraphData& data) {
     auto descended = reader.each(
         "WITH RECURSIVE made(origin, node) AS (SELECT id, id FROM t_node WHERE graph_id = ?1 UNION "
         "SELECT made.origin, o.node_id FROM made CROSS JOIN t_node_origin o ON o.origin_id = made.node) "
-        "SELECT made.origin, m.group_id FROM made JOIN t_fusion_member m ON m.node_id = made.node",
+        "SELECT made.origin AS node_id, m.group_id FROM made JOIN t_fusion_member m ON m.node_id = made.node",
         {data.row.id}, note);
     if (!descended) return descended;
   }
@@ -113,12 +114,12 @@ Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
   if (!head) return tl::unexpected(head.error());
   if (data.row.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no graph {}", graph), reader.path());
   auto text = reader.each("SELECT text FROM graphs WHERE graph_id = ?", {graph},
-                          [&](const Statement& row) { data.text = row.string(0); });
+                          [&](const Statement& row) { data.text = row.string("text"); });
   if (!text) return tl::unexpected(text.error());
   if (auto nodes = readNodes(reader, data); !nodes) return tl::unexpected(nodes.error());
   auto edges = reader.each("SELECT src_node_id, dst_node_id, output, arg FROM edges WHERE graph_id = ?", {graph},
                            [&](const Statement& row) {
-                             data.edges.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3)});
+                             data.edges.push_back({row.integer("src_node_id"), row.integer("dst_node_id"), row.integer("output"), row.integer("arg")});
                            });
   if (!edges) return tl::unexpected(edges.error());
   if (auto groups = readGroups(reader, data); !groups) return tl::unexpected(groups.error());

@@ -25,10 +25,10 @@ Result<std::vector<GuardRow>> guardsOf(const Reader& reader, int64_t compile, in
       "WITH mine AS MATERIALIZED (SELECT f.guard_id, f.found, f.expected, f.failure_id, f.outcome = 'recompile' AND (coalesce(f.recompile_id = ?2, 0) OR "
       "EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id AND c.compile_id = ?2)) AS made FROM guard_failures f WHERE f.compile_id = ?1), "
       "best AS (SELECT guard_id, found, expected, made, max(made * 1000000000000000000 + failure_id) FROM mine GROUP BY guard_id) "
-      "SELECT g.guard_id, g.kind, g.source, coalesce(g.expected, g.code), g.file, g.line, b.found, coalesce(b.made, 0), b.expected FROM guards g "
+      "SELECT g.guard_id, g.kind, g.source, coalesce(g.expected, g.code) AS wanted, g.file, g.line, b.found, coalesce(b.made, 0) AS made, b.expected FROM guards g "
       "LEFT JOIN best b ON b.guard_id = g.guard_id WHERE g.compile_id = ?1 ORDER BY g.position",
       {compile, other}, [&](const Statement& s) {
-        out.push_back({s.integer(0), s.integer(5), s.string(1), s.string(2), s.string(3), s.string(4), s.string(6), s.string(8), s.integer(7) != 0, false});
+        out.push_back({s.integer("guard_id"), s.integer("line"), s.string("kind"), s.string("source"), s.string("wanted"), s.string("file"), s.string("found"), s.string("expected"), s.integer("made") != 0, false});
       });
   if (!read) return tl::unexpected(read.error());
   return out;

@@ -36,13 +36,13 @@ constexpr Source kFormats[] = {{"TORCH_TRACE", kCompileLog},
 
 bool any(const session::Reader& reader, const char* sql) {
   bool any = false;
-  (void)reader.each(sql, {}, [&](const session::Statement& s) { any = s.integer(0) != 0; });
+  (void)reader.each(sql, {}, [&](const session::Statement& s) { any = s.integer("any") != 0; });
   return any;
 }
 
 /// A recording of PyTorch's own compiler has its log only where `fusebox run` has added it.
-bool hasCompiles(const session::Reader& reader) { return any(reader, "SELECT EXISTS(SELECT 1 FROM t_compile)"); }
-bool hasKernels(const session::Reader& reader) { return any(reader, "SELECT EXISTS(SELECT 1 FROM t_kernel)"); }
+bool hasCompiles(const session::Reader& reader) { return any(reader, "SELECT EXISTS(SELECT 1 FROM t_compile) AS any"); }
+bool hasKernels(const session::Reader& reader) { return any(reader, "SELECT EXISTS(SELECT 1 FROM t_kernel) AS any"); }
 
 uint32_t heldBy(const session::Reader& reader, const std::string& engine, const std::string& format) {
   if (!format.empty()) {

@@ -115,7 +115,7 @@ Result<std::vector<SavedTensor>> savedFor(const Reader& reader, int64_t backward
   auto read = reader.each(
       "SELECT n.name FROM t_node n JOIN t_graph g ON g.id = n.graph_id WHERE n.kind = 'placeholder' AND g.direction <> 'backward' AND g.stage = 'forward' "
       "AND g.compile_id IN (?1, (SELECT parent_id FROM t_compile WHERE id = ?1))",
-      {compile}, [&](const Statement& s) { kept.insert(s.string(0)); });
+      {compile}, [&](const Statement& s) { kept.insert(s.string("name")); });
   if (!read) return tl::unexpected(read.error());
   std::vector<SavedTensor> out;
   read = reader.each("SELECT id, name, coalesce(bytes, 0) AS bytes, dtype, shape, file, line FROM t_node WHERE graph_id = ? AND kind = 'placeholder'", {backward}, [&](const Statement& s) {
@@ -131,11 +131,11 @@ Result<std::vector<SavedTensor>> savedFor(const Reader& reader, int64_t backward
 Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
   std::vector<MemoryGraph> out;
   auto read = reader.each(
-      "SELECT g.graph_id, coalesce(g.compile_id, 0), coalesce(f.qualname, f.name, g.name), g.file, g.line, g.direction = 'backward', "
-      "(SELECT min(?2, max(count(*), coalesce(max(x.position) FILTER (WHERE x.position < ?2) + 1, 0))) FROM t_fusion_group x WHERE x.graph_id = g.graph_id), g.name "
+      "SELECT g.graph_id, coalesce(g.compile_id, 0) AS compile_id, coalesce(f.qualname, f.name, g.name) AS qualname, g.file, g.line, g.direction = 'backward' AS is_backward, "
+      "(SELECT min(?2, max(count(*), coalesce(max(x.position) FILTER (WHERE x.position < ?2) + 1, 0))) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) AS steps, g.name "
       "FROM graphs g LEFT JOIN t_frame f ON f.id = g.frame_id WHERE (?1 = 0 OR g.graph_id = ?1) AND EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.graph_id) ORDER BY g.graph_id",
       {only, kMostSteps}, [&](const Statement& s) {
-        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .part = graphPart(s.text(7)), .steps = s.integer(6)});
+        out.push_back({.graph = s.integer("graph_id"), .compile = s.integer("compile_id"), .line = s.integer("line"), .name = s.string("qualname"), .file = s.string("file"), .backward = s.integer("is_backward") != 0, .part = graphPart(s.text("name")), .steps = s.integer("steps")});
       });
   if (!read) return tl::unexpected(read.error());
   auto entries = entryNumbers(reader);
@@ -201,11 +201,11 @@ Result<GraphLifetimes> lifetimesOf(const Reader& reader, int64_t graph) {
   out.alive = aliveBytes(out.buffers, out.graph.steps);
   out.stepNames.resize(static_cast<size_t>(out.graph.steps));
   out.stepKernels.resize(static_cast<size_t>(out.graph.steps));
-  auto read = reader.each("SELECT position, name, coalesce(kernel_id, 0) FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
-    const int64_t position = s.integer(0);
+  auto read = reader.each("SELECT position, name, coalesce(kernel_id, 0) AS kernel_id FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
+    const int64_t position = s.integer("position");
     if (position < 0 || position >= out.graph.steps) return;
-    out.stepNames[static_cast<size_t>(position)] = s.string(1);
-    out.stepKernels[static_cast<size_t>(position)] = s.integer(2);
+    out.stepNames[static_cast<size_t>(position)] = s.string("name");
+    out.stepKernels[static_cast<size_t>(position)] = s.integer("kernel_id");
   });
   if (!read) return tl::unexpected(read.error());
   // The backward graph of the same function: this one, or that of a compile below it.
@@ -215,8 +215,8 @@ Result<GraphLifetimes> lifetimesOf(const Reader& reader, int64_t graph) {
         "SELECT g.id, g.compile_id FROM t_graph g LEFT JOIN t_compile c ON c.id = g.compile_id WHERE g.direction = 'backward' AND (g.compile_id = ?1 OR c.parent_id = ?1) "
         "ORDER BY EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.id), g.id",
         {out.graph.compile}, [&](const Statement& s) {
-          backward = s.integer(0);
-          compile = s.integer(1);
+          backward = s.integer("id");
+          compile = s.integer("compile_id");
         });
     if (!read) return tl::unexpected(read.error());
   }

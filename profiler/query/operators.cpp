@@ -18,7 +18,7 @@ using session::Statement;
 constexpr const char* kEvents =
     "SELECT name, kind, start_ns, dur_ns, thread, detail FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
     "AND dur_ns IS NOT NULL ORDER BY thread, start_ns, dur_ns DESC, id";
-constexpr const char* kDevice = "SELECT operator, sum(dur_ns) FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
+constexpr const char* kDevice = "SELECT operator, sum(dur_ns) AS dur_ns FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
 constexpr size_t kMostShapes = 1000;
 
 /// An event that is not over yet at the present place of the walk.
@@ -98,7 +98,7 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
     if (rows[i].shapes == 1) rows[i].shape = *shapes[i].begin();
   }
   read = reader.each(kDevice, {}, [&](const Statement& s) {
-    if (const auto at = known.find("cpu_op\n" + s.string(0)); at != known.end()) rows[at->second].deviceNs = s.integer(1);
+    if (const auto at = known.find("cpu_op\n" + s.string("operator")); at != known.end()) rows[at->second].deviceNs = s.integer("dur_ns");
   });
   if (!read) return tl::unexpected(read.error());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.selfNs > b.selfNs; });

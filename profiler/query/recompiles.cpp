@@ -25,7 +25,7 @@ constexpr const char* kEntries =
     "0) AS failure_id "
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
-constexpr const char* kGuardCounts = "SELECT compile_id, count(*) FROM t_guard GROUP BY compile_id";
+constexpr const char* kGuardCounts = "SELECT compile_id, count(*) AS count FROM t_guard GROUP BY compile_id";
 constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";
 const std::string kMisses =
     std::string("SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0) AS recompile, f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
@@ -38,23 +38,23 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
   std::unordered_map<int64_t, ChainEntry> facts;
   bool counted = false;
   auto read = reader.each(kCalls, {}, [&](const Statement& s) {
-    ChainEntry& e = facts[s.integer(0)];
+    ChainEntry& e = facts[s.integer("compile_id")];
     counted = true;
-    if (s.text(1) == "guard_check") {
-      e.hits = boundedAmount(s.integer(2));
+    if (s.text("kind") == "guard_check") {
+      e.hits = boundedAmount(s.integer("calls"));
     } else {
-      e.runs = s.integer(2);
-      e.runNs = s.integer(3);
+      e.runs = s.integer("calls");
+      e.runNs = s.integer("total_ns");
     }
   });
   if (!read) return read;
   read = reader.each(kGuardCounts, {}, [&](const Statement& s) {
-    ChainEntry& e = facts[s.integer(0)];
-    e.guards = s.integer(1);
+    ChainEntry& e = facts[s.integer("compile_id")];
+    e.guards = s.integer("count");
     e.failures = 0;
   });
   if (!read) return read;
-  read = reader.each(kFailedGuards, {}, [&](const Statement& s) { ++facts[s.integer(0)].failures; });
+  read = reader.each(kFailedGuards, {}, [&](const Statement& s) { ++facts[s.integer("compile_id")].failures; });
   if (!read) return read;
   return reader.each(kEntries, {}, [&](const Statement& s) {
     const auto chain = frames.find(s.integer("frame_id"));
@@ -183,8 +183,8 @@ std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain
   // What resumes after a break starts in the middle of its function.
   if (chain.parent != 0) {
     (void)reader.each("SELECT file, line FROM frames WHERE frame_id = ?", {chain.parent}, [&](const Statement& s) {
-      p.codeFile = s.string(0);
-      p.codeLine = static_cast<int>(s.integer(1));
+      p.codeFile = s.string("file");
+      p.codeLine = static_cast<int>(s.integer("line"));
     });
   }
   return adviseGuard(p, sources);

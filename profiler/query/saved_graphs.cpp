@@ -12,20 +12,20 @@ namespace {
 
 constexpr int kMaxSteps = 64;  ///< stages from one graph to another; a damaged session may hold circles
 
-/// First integer that `sql` gives for `id`; 0 for none.
+/// The last `found` that `sql` gives for `id`; 0 for none.
 int64_t lookUp(const session::Reader& reader, const char* sql, int64_t id) {
   int64_t found = 0;
-  (void)reader.each(sql, {id}, [&](const session::Statement& row) { found = row.integer(0); });
+  (void)reader.each(sql, {id}, [&](const session::Statement& row) { found = row.integer("found"); });
   return found;
 }
 
 /// Up along the graphs that this one was made from, then down to one made from it.
 int64_t nearest(const session::Reader& reader, int64_t graph) {
-  constexpr const char* kHas = "SELECT graph_id FROM t_saved_graph WHERE graph_id = ?1";
+  constexpr const char* kHas = "SELECT graph_id AS found FROM t_saved_graph WHERE graph_id = ?1";
   std::set<int64_t> seen;
   for (int64_t id = graph, step = 0; id > 0 && step < kMaxSteps && seen.insert(id).second; ++step) {
     if (lookUp(reader, kHas, id)) return id;
-    id = lookUp(reader, "SELECT parent_id FROM t_graph WHERE id = ?1", id);
+    id = lookUp(reader, "SELECT parent_id AS found FROM t_graph WHERE id = ?1", id);
   }
   std::vector<int64_t> row{graph};
   for (int step = 0; step < kMaxSteps && !row.empty(); ++step) {
@@ -36,8 +36,8 @@ int64_t nearest(const session::Reader& reader, int64_t graph) {
           "?1 "
           "ORDER BY g.stage = 'forward' DESC, g.id",
           {id}, [&](const session::Statement& r) {
-            if (seen.insert(r.integer(0)).second || !r.isNull(1))
-              below.push_back(r.isNull(1) ? r.integer(0) : -r.integer(0));
+            if (seen.insert(r.integer("id")).second || !r.isNull("graph_id"))
+              below.push_back(r.isNull("graph_id") ? r.integer("id") : -r.integer("id"));
           });
     }
     const auto saved = std::find_if(below.begin(), below.end(), [](int64_t id) { return id < 0; });
@@ -48,7 +48,7 @@ int64_t nearest(const session::Reader& reader, int64_t graph) {
 }
 
 std::string whyNone(const session::Reader& reader, int64_t graph) {
-  if (graph > 0 && !lookUp(reader, "SELECT id FROM t_graph WHERE id = ?1", graph))
+  if (graph > 0 && !lookUp(reader, "SELECT id AS found FROM t_graph WHERE id = ?1", graph))
     return fmt::format("the session has no graph {}; the graphs view lists what there is", graph);
   if (const std::string format = reader.info("imported_format"); !format.empty())
     return fmt::format("graphs of {} are for looking at only: that format does not keep what compiling takes", format);
@@ -81,10 +81,10 @@ Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
 Result<std::vector<RecordedRule>> recordedRules(const session::Reader& reader, int64_t graph) {
   std::vector<RecordedRule> rules;
   auto read = reader.each(
-      "SELECT DISTINCT d.a, d.b, d.reason LIKE 'forced%' FROM fusion_decisions d JOIN graphs h ON h.graph_id = d.graph_id JOIN graphs g ON g.graph_id = ?1 "
+      "SELECT DISTINCT d.a, d.b, d.reason LIKE 'forced%' AS is_forced FROM fusion_decisions d JOIN graphs h ON h.graph_id = d.graph_id JOIN graphs g ON g.graph_id = ?1 "
       "WHERE h.direction = g.direction AND (h.compile_id = g.compile_id OR h.compile_id IN (SELECT compile_id FROM compiles WHERE "
       "parent_compile_id = g.compile_id)) AND (d.reason LIKE 'forbidden by user%' OR d.reason LIKE 'forced%')",
-      {graph}, [&](const session::Statement& r) { rules.push_back({r.integer(2) != 0, r.string(0), r.string(1)}); });
+      {graph}, [&](const session::Statement& r) { rules.push_back({r.integer("is_forced") != 0, r.string("a"), r.string("b")}); });
   if (!read) return tl::unexpected(read.error());
   return rules;
 }

@@ -27,57 +27,57 @@ struct SearchSql {
 };
 constexpr SearchSql kSql[] = {
     {SearchKind::Files,
-     "SELECT file_id, file, NULL, file, 1 FROM source_files WHERE file LIKE ?1 ESCAPE '\\' ORDER BY file_id LIMIT ?2"},
+     "SELECT file_id AS id, file AS title, NULL AS detail, file, 1 AS line FROM source_files WHERE file LIKE ?1 ESCAPE '\\' ORDER BY file_id LIMIT ?2"},
     {SearchKind::Frames,
-     "SELECT frame_id, coalesce(qualname, name), status, file, line FROM frames WHERE coalesce(qualname, name) LIKE ?1 "
+     "SELECT frame_id AS id, coalesce(qualname, name) AS title, status AS detail, file, line FROM frames WHERE coalesce(qualname, name) LIKE ?1 "
      "ESCAPE '\\' "
      "OR file LIKE ?1 ESCAPE '\\' ORDER BY frame_id LIMIT ?2"},
     {SearchKind::Breaks,
-     "SELECT min(break_id), kind, reason, file, line FROM graph_breaks WHERE kind LIKE ?1 ESCAPE '\\' OR reason LIKE "
+     "SELECT min(break_id) AS id, kind AS title, reason AS detail, file, line FROM graph_breaks WHERE kind LIKE ?1 ESCAPE '\\' OR reason LIKE "
      "?1 ESCAPE '\\' "
      "OR hint LIKE ?1 ESCAPE '\\' GROUP BY kind, reason, file, line ORDER BY 1 LIMIT ?2"},
     {SearchKind::Failures,
-     "SELECT failure_id, guard, expected || ' → ' || coalesce(found, ''), file, line FROM guard_failures f WHERE "
+     "SELECT failure_id AS id, guard AS title, expected || ' → ' || coalesce(found, '') AS detail, file, line FROM guard_failures f WHERE "
      "(guard LIKE ?1 ESCAPE '\\' "
      "OR expected LIKE ?1 ESCAPE '\\' OR found LIKE ?1 ESCAPE '\\') AND (outcome = 'limit' OR EXISTS(SELECT 1 FROM "
      "compiles c "
      "WHERE c.failure_id = f.failure_id)) ORDER BY failure_id LIMIT ?2"},
     {SearchKind::Guards,
-     "SELECT guard_id, kind || ' ' || coalesce(source, ''), expected, file, line FROM guards WHERE source LIKE ?1 "
+     "SELECT guard_id AS id, kind || ' ' || coalesce(source, '') AS title, expected AS detail, file, line FROM guards WHERE source LIKE ?1 "
      "ESCAPE '\\' "
      "OR kind LIKE ?1 ESCAPE '\\' OR expected LIKE ?1 ESCAPE '\\' ORDER BY guard_id LIMIT ?2"},
     {SearchKind::Kernels,
-     "SELECT kernel_id, name, kind || coalesce(' ' || op, ''), file, line FROM kernels WHERE name LIKE ?1 ESCAPE '\\' "
+     "SELECT kernel_id AS id, name AS title, kind || coalesce(' ' || op, '') AS detail, file, line FROM kernels WHERE name LIKE ?1 ESCAPE '\\' "
      "OR op LIKE ?1 ESCAPE '\\' ORDER BY kernel_id LIMIT ?2"},
     {SearchKind::Groups,
-     "SELECT group_id, name, kind || coalesce(': ' || reason, ''), file, line FROM fusion_groups WHERE name LIKE ?1 "
+     "SELECT group_id AS id, name AS title, kind || coalesce(': ' || reason, '') AS detail, file, line FROM fusion_groups WHERE name LIKE ?1 "
      "ESCAPE '\\' "
      "OR reason LIKE ?1 ESCAPE '\\' ORDER BY group_id LIMIT ?2"},
     {SearchKind::Nodes,
-     "SELECT n.node_id, n.name, coalesce(n.op, n.kind) || coalesce('  ' || n.shape, '') || '  ' || coalesce(g.stage, "
-     "''), n.file, n.line FROM nodes n "
+     "SELECT n.node_id AS id, n.name AS title, coalesce(n.op, n.kind) || coalesce('  ' || n.shape, '') || '  ' || coalesce(g.stage, "
+     "'') AS detail, n.file, n.line FROM nodes n "
      "LEFT JOIN graphs g ON g.graph_id = n.graph_id WHERE n.name LIKE ?1 ESCAPE '\\' OR n.op LIKE ?1 ESCAPE '\\' "
      "OR n.module_path LIKE ?1 ESCAPE '\\' ORDER BY n.node_id LIMIT ?2"},
     {SearchKind::Passes,
-     "SELECT compile_id, name, phase, file, line FROM stages WHERE name LIKE ?1 ESCAPE '\\' "
+     "SELECT compile_id AS id, name AS title, phase AS detail, file, line FROM stages WHERE name LIKE ?1 ESCAPE '\\' "
      "OR error LIKE ?1 ESCAPE '\\' ORDER BY stage_id LIMIT ?2"},
     {SearchKind::Artifacts,
-     "SELECT artifact_id, kind || coalesce(' ' || name, ''), coalesce(damaged, format), file, line, damaged IS NOT "
-     "NULL FROM artifacts WHERE kind LIKE ?1 ESCAPE '\\' OR name LIKE ?1 ESCAPE '\\' OR text LIKE ?1 ESCAPE '\\' ORDER BY "
+     "SELECT artifact_id AS id, kind || coalesce(' ' || name, '') AS title, coalesce(damaged, format) AS detail, file, line, damaged IS NOT "
+     "NULL AS is_damaged FROM artifacts WHERE kind LIKE ?1 ESCAPE '\\' OR name LIKE ?1 ESCAPE '\\' OR text LIKE ?1 ESCAPE '\\' ORDER BY "
      "artifact_id LIMIT ?2"},
     {SearchKind::Losses,
-     "SELECT 0, what, detail, NULL, NULL FROM losses WHERE what LIKE ?1 ESCAPE '\\' OR detail LIKE ?1 ESCAPE '\\' "
+     "SELECT 0 AS id, what AS title, detail, NULL AS file, NULL AS line FROM losses WHERE what LIKE ?1 ESCAPE '\\' OR detail LIKE ?1 ESCAPE '\\' "
      "LIMIT ?2"},
 };
 
-/// The third column, in a phrase where it would not be understood alone.
+/// The detail, in a phrase where it would not be understood alone.
 std::string detailOf(SearchKind kind, const Statement& s) {
-  std::string detail = s.string(2);
+  std::string detail = s.string("detail");
   if (kind == SearchKind::Passes) {
-    const bool known = !s.isNull(0) && !s.isNull(2);
-    return known ? say(FUSEBOX_TEXT("Find", "{} of compile {}"), detail, s.integer(0)) : std::string();
+    const bool known = !s.isNull("id") && !s.isNull("detail");
+    return known ? say(FUSEBOX_TEXT("Find", "{} of compile {}"), detail, s.integer("id")) : std::string();
   }
-  if (kind == SearchKind::Artifacts && s.integer(5) != 0) return say(FUSEBOX_TEXT("Find", "damaged: {}"), detail);
+  if (kind == SearchKind::Artifacts && s.integer("is_damaged") != 0) return say(FUSEBOX_TEXT("Find", "damaged: {}"), detail);
   return detail;
 }
 
@@ -103,9 +103,9 @@ Result<void> searchLines(const Reader& reader, const std::string& text, int limi
   return reader.each("SELECT file, text FROM source_files WHERE text IS NOT NULL ORDER BY file_id", {},
                      [&](const Statement& s) {
                        if (out.more) return;
-                       const std::string file = s.string(0);
+                       const std::string file = s.string("file");
                        int64_t number = 0;
-                       for (const auto line : splitLines(s.text(1))) {
+                       for (const auto line : splitLines(s.text("text"))) {
                          ++number;
                          if (!containsText(line, text)) continue;
                          if (static_cast<int>(out.hits.size()) == limit) {
@@ -138,7 +138,7 @@ Result<SearchGroup> searchIn(const Reader& reader, SearchKind kind, const std::s
         out.more = true;
         return;
       }
-      out.hits.push_back({s.integer(0), s.string(1), detailOf(kind, s), s.string(3), s.integer(4)});
+      out.hits.push_back({s.integer("id"), s.string("title"), detailOf(kind, s), s.string("file"), s.integer("line")});
     });
     if (!read) return tl::unexpected(read.error());
   }

@@ -33,9 +33,11 @@ std::string patternOf(const std::string& text) {
   return out + "%";
 }
 
+constexpr std::array<const char*, SliceSum::kDecades> kDecadeNames{"d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7"};
+
 SliceSum sumOf(SliceSum::Kind kind, const Statement& s) {
-  SliceSum sum{kind, s.string(0), s.integer(1), boundedAmount(s.integer(2)), boundedAmount(s.integer(3)), boundedAmount(s.integer(4)), boundedAmount(s.integer(5))};
-  for (size_t d = 0; d < sum.lengths.size(); ++d) sum.lengths[d] = boundedAmount(s.integer(6 + static_cast<int>(d)));
+  SliceSum sum{kind, s.string("name"), s.integer("kernel_id"), boundedAmount(s.integer("count")), boundedAmount(s.integer("ns")), boundedAmount(s.integer("shortest")), boundedAmount(s.integer("longest"))};
+  for (size_t d = 0; d < sum.lengths.size(); ++d) sum.lengths[d] = boundedAmount(s.integer(kDecadeNames[d]));
   return sum;
 }
 
@@ -46,9 +48,9 @@ std::string decadesOf(const char* length) {
   std::string out;
   int64_t end = kShortestDecade;
   for (size_t d = 0; d < SliceSum::kDecades; ++d, end *= 10) {
-    if (d == 0) out += fmt::format(", sum({} < {})", length, end);
-    else if (d + 1 < SliceSum::kDecades) out += fmt::format(", sum({0} >= {1} AND {0} < {2})", length, end / 10, end);
-    else out += fmt::format(", sum({} >= {})", length, end / 10);
+    if (d == 0) out += fmt::format(", sum({} < {}) AS {}", length, end, kDecadeNames[d]);
+    else if (d + 1 < SliceSum::kDecades) out += fmt::format(", sum({0} >= {1} AND {0} < {2}) AS {3}", length, end / 10, end, kDecadeNames[d]);
+    else out += fmt::format(", sum({} >= {}) AS {}", length, end / 10, kDecadeNames[d]);
   }
   return out;
 }
@@ -61,15 +63,15 @@ Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_
   int64_t before = 0, upTo = 0, target = 0;
   auto read = reader.each(
       std::string(kNamed) +
-          "SELECT count(*), coalesce(sum(start_ns < ?2), 0), coalesce(sum(start_ns <= ?2), 0), min(CASE WHEN start_ns >= ?2 THEN start_ns END), "
-          "min(CASE WHEN start_ns > ?2 THEN start_ns END), max(CASE WHEN start_ns < ?2 THEN start_ns END), min(start_ns), max(start_ns) FROM slices",
+          "SELECT count(*) AS count, coalesce(sum(start_ns < ?2), 0) AS before, coalesce(sum(start_ns <= ?2), 0) AS up_to, min(CASE WHEN start_ns >= ?2 THEN start_ns END) AS here, "
+          "min(CASE WHEN start_ns > ?2 THEN start_ns END) AS later, max(CASE WHEN start_ns < ?2 THEN start_ns END) AS earlier, min(start_ns) AS first, max(start_ns) AS last FROM slices",
       {pattern, ns}, [&](const Statement& s) {
-        out.count = s.integer(0);
-        before = s.integer(1);
-        upTo = s.integer(2);
-        const int column = direction == SliceDirection::From ? 3 : direction == SliceDirection::Next ? 4 : 5;
+        out.count = s.integer("count");
+        before = s.integer("before");
+        upTo = s.integer("up_to");
+        const char* column = direction == SliceDirection::From ? "here" : direction == SliceDirection::Next ? "later" : "earlier";
         const bool wraps = s.isNull(column);
-        target = wraps ? s.integer(direction == SliceDirection::Previous ? 7 : 6) : s.integer(column);
+        target = wraps ? s.integer(direction == SliceDirection::Previous ? "last" : "first") : s.integer(column);
         if (direction == SliceDirection::Previous) out.number = wraps ? out.count : before;
         else out.number = wraps ? 1 : (direction == SliceDirection::Next ? upTo : before) + 1;
       });
@@ -77,7 +79,7 @@ Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_
   if (out.count == 0) return out;
   // Of several that start together the longest: the others lie in it.
   read = reader.each(std::string(kNamed) + "SELECT start_ns, dur_ns, name FROM slices WHERE start_ns = ?2 ORDER BY dur_ns DESC LIMIT 1", {pattern, target},
-                     [&](const Statement& s) { out.slice = {boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.string(2)}; });
+                     [&](const Statement& s) { out.slice = {boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.string("name")}; });
   if (!read) return tl::unexpected(read.error());
   return out;
 }
@@ -102,20 +104,20 @@ Result<std::vector<SliceSum>> sumSlices(const Reader& reader, int64_t from, int6
     const char* sql;
     const char* length;
   };
-  // Inside of [?1, ?2): name, kernel, count, time, shortest, longest; {} is for how many there are of each decade of lengths.
+  // Inside of [?1, ?2); {} is for how many there are of each decade of lengths.
   static constexpr Source kSources[] = {
       {Kind::Kernel,
-       "SELECT (SELECT k.name FROM t_kernel k WHERE k.id = l.kernel_id), l.kernel_id, count(*), sum(min(l.start_ns + l.dur_ns, ?2) - max(l.start_ns, ?1)) AS ns, "
-       "min(l.dur_ns), max(l.dur_ns){} FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 "
+       "SELECT (SELECT k.name FROM t_kernel k WHERE k.id = l.kernel_id) AS name, l.kernel_id, count(*) AS count, sum(min(l.start_ns + l.dur_ns, ?2) - max(l.start_ns, ?1)) AS ns, "
+       "min(l.dur_ns) AS shortest, max(l.dur_ns) AS longest{} FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 "
        "AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 GROUP BY l.kernel_id ORDER BY ns DESC LIMIT ?3", "l.dur_ns"},
       {Kind::Device,
-       "SELECT coalesce(e.name, k.name), coalesce(e.kernel_id, 0), count(*), sum(min(e.start_ns + e.dur_ns, ?2) - max(e.start_ns, ?1)) AS ns, min(e.dur_ns), max(e.dur_ns){} "
+       "SELECT coalesce(e.name, k.name) AS name, coalesce(e.kernel_id, 0) AS kernel_id, count(*) AS count, sum(min(e.start_ns + e.dur_ns, ?2) - max(e.start_ns, ?1)) AS ns, min(e.dur_ns) AS shortest, max(e.dur_ns) AS longest{} "
        "FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id WHERE e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 GROUP BY 1, 2 ORDER BY ns DESC LIMIT ?3", "e.dur_ns"},
       {Kind::Operator,
-       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns){} FROM t_cpu_event "
+       "SELECT name, 0 AS kernel_id, count(*) AS count, sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns) AS shortest, max(dur_ns) AS longest{} FROM t_cpu_event "
        "WHERE kind = 'cpu_op' AND start_ns < ?2 AND start_ns + dur_ns > ?1 GROUP BY name ORDER BY ns DESC LIMIT ?3", "dur_ns"},
       {Kind::Span,
-       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns){} FROM (SELECT name, start_ns, dur_ns FROM t_cpu_event "
+       "SELECT name, 0 AS kernel_id, count(*) AS count, sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns) AS shortest, max(dur_ns) AS longest{} FROM (SELECT name, start_ns, dur_ns FROM t_cpu_event "
        "WHERE kind <> 'cpu_op' UNION ALL SELECT name, start_ns, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL) "
        "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND dur_ns > 0 GROUP BY name ORDER BY ns DESC LIMIT ?3", "dur_ns"},
   };
@@ -133,21 +135,21 @@ Result<SlicePlace> placeOfSlice(const Reader& reader, int64_t event, int64_t thr
   // cpu_events numbers spans, stages and calls in turn (SCHEMA.md).
   static constexpr const char* kTables[] = {"SELECT file, line, compile_id, detail FROM t_cpu_event WHERE id = ?",
                                             "SELECT c.file, c.line, s.compile_id, s.detail FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id WHERE s.id = ?",
-                                            "SELECT c.file, c.line, l.compile_id, NULL FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id WHERE l.id = ?"};
+                                            "SELECT c.file, c.line, l.compile_id, NULL AS detail FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id WHERE l.id = ?"};
   if (event < 0 || event % 4 > 2) return out;
   auto read = reader.each(kTables[event % 4], {event / 4}, [&](const Statement& s) {
-    out.file = s.string(0);
-    out.line = s.integer(1);
-    out.compile = s.integer(2);
-    out.detail = s.string(3);
+    out.file = s.string("file");
+    out.line = s.integer("line");
+    out.compile = s.integer("compile_id");
+    out.detail = s.string("detail");
   });
   if (read) {
     read = reader.each(
-        "SELECT count(*), coalesce(sum(l.dur_ns), 0) FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+        "SELECT count(*) AS count, coalesce(sum(l.dur_ns), 0) AS dur_ns FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
         "WHERE b.track = 0 AND b.thread = ?3 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns >= ?1 AND l.start_ns < ?2",
         {startNs, endNs, thread}, [&](const Statement& s) {
-          out.launches = s.integer(0);
-          out.kernelNs = boundedAmount(s.integer(1));
+          out.launches = s.integer("count");
+          out.kernelNs = boundedAmount(s.integer("dur_ns"));
         });
   }
   if (!read) return tl::unexpected(read.error());

@@ -100,11 +100,11 @@ Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
   return out;
 }
 
-/// A recompilation: frame, and from column 4 on the guard with what it expected and found, where they are known, and what was compiled.
+/// A recompilation: the function, and the guard with what it expected and found, where they are known.
 std::string recompileName(const Statement& s) {
-  const std::string frame = s.text(7) == "backward" ? say(FUSEBOX_TEXT("Slowness", "{} (backward)"), s.string(0)) : s.string(0);
-  if (s.isNull(4) || s.isNull(5) || s.isNull(6)) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
-  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), frame, s.string(4), s.string(5), s.string(6));
+  const std::string frame = s.text("kind") == "backward" ? say(FUSEBOX_TEXT("Slowness", "{} (backward)"), s.string("name")) : s.string("name");
+  if (s.isNull("guard") || s.isNull("expected") || s.isNull("found")) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
+  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), frame, s.string("guard"), s.string("expected"), s.string("found"));
 }
 
 /// Names and places of what parts are about.
@@ -117,38 +117,38 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
     case TimeKind::Copies:
       part.subject = TimeSubject::Kernel;
       sql = part.id > 0 ? "SELECT name, file, line, id FROM t_kernel WHERE id = ?"
-            : kind == TimeKind::Kernels ? "SELECT name, file, line, 0 FROM t_cpu_event WHERE id = -?"
-                                        : "SELECT coalesce(name, ''), '', 0, 0 FROM t_gpu_event WHERE id = -?";
+            : kind == TimeKind::Kernels ? "SELECT name, file, line, 0 AS id FROM t_cpu_event WHERE id = -?"
+                                        : "SELECT name, NULL AS file, 0 AS line, 0 AS id FROM t_gpu_event WHERE id = -?";
       break;
     case TimeKind::Breaks:
       part.subject = TimeSubject::Break;
-      sql = "SELECT kind || ': ' || reason, file, line, id FROM t_graph_break WHERE id = ?";
+      sql = "SELECT kind || ': ' || reason AS name, file, line, id FROM t_graph_break WHERE id = ?";
       break;
     case TimeKind::Recompiles:
       part.subject = TimeSubject::Failure;
-      sql = "SELECT c.frame, coalesce(x.file, c.file), coalesce(x.line, c.line), coalesce(x.id, 0), x.guard, x.expected, x.found, c.kind "
+      sql = "SELECT c.frame AS name, coalesce(x.file, c.file) AS file, coalesce(x.line, c.line) AS line, coalesce(x.id, 0) AS id, x.guard, x.expected, x.found, c.kind "
             "FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
       break;
     default:
       part.subject = TimeSubject::Compile;
-      sql = "SELECT frame, file, line, compile_id, kind FROM compiles WHERE compile_id = ?";
+      sql = "SELECT frame AS name, file, line, compile_id AS id, kind FROM compiles WHERE compile_id = ?";
   }
   bool found = false;
   auto read = reader.each(sql, {part.id}, [&](const Statement& s) {
-    part.name = s.string(0);
-    if (part.subject == TimeSubject::Failure && !s.isNull(0)) part.name = recompileName(s);
-    if (part.subject == TimeSubject::Compile && s.text(4) == "backward" && !s.isNull(0)) part.name = say(FUSEBOX_TEXT("Slowness", "{} (backward)"), part.name);
-    part.file = s.string(1);
-    part.line = s.integer(2);
-    part.id = s.integer(3);
+    part.name = s.string("name");
+    if (part.subject == TimeSubject::Failure && !s.isNull("name")) part.name = recompileName(s);
+    if (part.subject == TimeSubject::Compile && s.text("kind") == "backward" && !s.isNull("name")) part.name = say(FUSEBOX_TEXT("Slowness", "{} (backward)"), part.name);
+    part.file = s.string("file");
+    part.line = s.integer("line");
+    part.id = s.integer("id");
     found = true;
   });
   if (!found || part.id == 0) part.subject = TimeSubject::None;
   if (read && part.subject == TimeSubject::Kernel) {
     read = reader.each(
-        "SELECT coalesce(n.dtype, '') || coalesce(n.shape, ''), n.module_path FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id "
+        "SELECT coalesce(n.dtype, '') || coalesce(n.shape, '') AS tensor, n.module_path FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id "
         "JOIN t_node n ON n.id = m.node_id WHERE g.kernel_id = ? AND m.role = 'result' ORDER BY g.id, m.position DESC LIMIT 1",
-        {part.id}, [&](const Statement& s) { part.result = s.string(0), part.module = s.string(1); });
+        {part.id}, [&](const Statement& s) { part.result = s.string("tensor"), part.module = s.string("module_path"); });
   }
   return read;
 }
@@ -230,11 +230,11 @@ Result<Step> wholeRecording(const Reader& reader) {
   Step out;
   bool any = false;
   auto read = reader.each(
-      "SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
+      "SELECT min(a) AS first_ns, max(b) AS last_ns FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event WHERE dur_ns > 0)",
       {}, [&](const Statement& s) {
-        any = !s.isNull(0) && !s.isNull(1);
-        out = {s.integer(0), s.integer(1)};
+        any = !s.isNull("first_ns") && !s.isNull("last_ns");
+        out = {s.integer("first_ns"), s.integer("last_ns")};
       });
   if (!read) return tl::unexpected(read.error());
   if (!any || out.ns() <= 0) return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", reader.path());
@@ -243,7 +243,7 @@ Result<Step> wholeRecording(const Reader& reader) {
 
 Result<int64_t> countEvents(const Reader& reader) {
   int64_t count = 0;
-  auto read = reader.each("SELECT (SELECT count(*) FROM t_launch) + (SELECT count(*) FROM t_call) + (SELECT count(*) FROM t_gpu_event)", {}, [&](const Statement& s) { count = s.integer(0); });
+  auto read = reader.each("SELECT (SELECT count(*) FROM t_launch) + (SELECT count(*) FROM t_call) + (SELECT count(*) FROM t_gpu_event) AS count", {}, [&](const Statement& s) { count = s.integer("count"); });
   if (!read) return tl::unexpected(read.error());
   return count;
 }

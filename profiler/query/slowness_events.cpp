@@ -20,9 +20,10 @@ void add(std::vector<TimeSpan>& out, const Step& step, int64_t start, int64_t en
   if (end > start) out.push_back({start, end, kind, id});
 }
 
-/// A row that begins with the start and the duration.
+/// A row with start_ns and dur_ns.
 void add(std::vector<TimeSpan>& out, const Step& step, const Statement& s, TimeKind kind, int64_t id) {
-  add(out, step, boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), kind, id);
+  const int64_t start = s.integer("start_ns");
+  add(out, step, boundedTime(start), boundedEnd(start, s.integer("dur_ns")), kind, id);
 }
 
 int64_t eventPart(std::map<std::string, int64_t, std::less<>>& known, std::string_view name, int64_t event) {
@@ -42,30 +43,30 @@ Result<SpanReader> SpanReader::open(const Reader& reader) {
   SpanReader out(reader);
   auto done = reader.each(
       "SELECT id FROM t_kernel WHERE id IN (SELECT kernel_id FROM t_launch_stats UNION SELECT kernel_id FROM t_gpu_stats) AND (op IN ('aten::copy_', 'aten::_to_copy', 'aten::clone', 'aten::contiguous', 'aten::to', 'aten::copy') OR name LIKE 'Memcpy%' OR name LIKE 'Memset%') ORDER BY id", {},
-      [&](const Statement& s) { out.copyKernels_.push_back(s.integer(0)); });
+      [&](const Statement& s) { out.copyKernels_.push_back(s.integer("id")); });
   if (done) {
     // A function that broke stays in pieces; the piece that a call ran is not recorded, so every pause after one of its calls counts.
     std::map<int64_t, int64_t> first;  // break, by frame
-    done = reader.each("SELECT frame_id, id FROM t_graph_break ORDER BY id", {}, [&](const Statement& s) { first.try_emplace(s.integer(0), s.integer(1)); });
+    done = reader.each("SELECT frame_id, id FROM t_graph_break ORDER BY id", {}, [&](const Statement& s) { first.try_emplace(s.integer("frame_id"), s.integer("id")); });
     if (done && !first.empty()) {
       done = reader.each("SELECT id, frame_id FROM t_compile WHERE kind <> 'backward' ORDER BY id", {}, [&](const Statement& s) {
-        if (const auto broken = first.find(s.integer(1)); broken != first.end()) out.brokenFrames_.emplace_back(s.integer(0), broken->second);
+        if (const auto broken = first.find(s.integer("frame_id")); broken != first.end()) out.brokenFrames_.emplace_back(s.integer("id"), broken->second);
       });
     }
   }
   if (done) {
     done = reader.each("SELECT compile_id, total_ns, calls FROM t_call_stats WHERE kind = 1 AND calls > 0 ORDER BY compile_id", {},
-                       [&](const Statement& s) { out.guardChecks_.emplace_back(s.integer(0), s.real(1) / s.real(2)); });
+                       [&](const Statement& s) { out.guardChecks_.emplace_back(s.integer("compile_id"), s.real("total_ns") / s.real("calls")); });
   }
   if (done) {
     done = reader.each("SELECT id FROM t_kernel WHERE device <> '' AND device NOT LIKE 'cpu%' AND id IN (SELECT kernel_id FROM t_launch_stats) ORDER BY id", {},
-                       [&](const Statement& s) { out.deviceKernels_.push_back(s.integer(0)); });
+                       [&](const Statement& s) { out.deviceKernels_.push_back(s.integer("id")); });
   }
-  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_gpu_event WHERE kind = 'kernel')", {}, [&](const Statement& s) { out.deviceTimes_ = s.integer(0) != 0; });
+  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_gpu_event WHERE kind = 'kernel') AS is_there", {}, [&](const Statement& s) { out.deviceTimes_ = s.integer("is_there") != 0; });
   if (done) {
-    done = reader.each("SELECT EXISTS(SELECT 1 FROM t_launch) OR EXISTS(SELECT 1 FROM t_gpu_event)", {}, [&](const Statement& s) { out.knowsKernels_ = s.integer(0) != 0; });
+    done = reader.each("SELECT EXISTS(SELECT 1 FROM t_launch) OR EXISTS(SELECT 1 FROM t_gpu_event) AS is_there", {}, [&](const Statement& s) { out.knowsKernels_ = s.integer("is_there") != 0; });
   }
-  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2)", {}, [&](const Statement& s) { out.hasDeviceBlocks_ = s.integer(0) != 0; });
+  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2) AS is_there", {}, [&](const Statement& s) { out.hasDeviceBlocks_ = s.integer("is_there") != 0; });
   if (!done) return tl::unexpected(done.error());
   auto compiles = compileSpans(reader);
   if (!compiles) return tl::unexpected(compiles.error());
@@ -81,9 +82,9 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
   };
   std::vector<Call> calls;
   auto read = reader_->each(
-      "SELECT l.start_ns, l.dur_ns, l.compile_id, c.kind = 'backward' FROM t_block b JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id "
+      "SELECT l.start_ns, l.dur_ns, l.compile_id, c.kind = 'backward' AS is_backward FROM t_block b JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id "
       "LEFT JOIN t_compile c ON c.id = l.compile_id WHERE b.track = 1 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
-      {step.startNs, step.endNs}, [&](const Statement& s) { calls.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.integer(2), s.integer(3) != 0}); });
+      {step.startNs, step.endNs}, [&](const Statement& s) { calls.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("compile_id"), s.integer("is_backward") != 0}); });
   if (!read) return read;
   std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.startNs < b.startNs; });
   int64_t reached = 0;
@@ -105,7 +106,7 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
 Result<void> SpanReader::readEvents(const char* sql, const std::function<void(const Statement&, const Step&, WindowFacts&)>& row) {
   if (windows_.empty()) return {};
   return reader_->each(sql, {windows_.front().startNs, windows_.back().endNs}, [&](const Statement& s) {
-    const int64_t start = boundedTime(s.integer(0)), end = boundedEnd(s.integer(0), s.integer(1));
+    const int64_t start = boundedTime(s.integer("start_ns")), end = boundedEnd(s.integer("start_ns"), s.integer("dur_ns"));
     auto at = std::upper_bound(windows_.begin(), windows_.end(), start, [](int64_t ns, const Step& w) { return ns < w.endNs; });
     for (; at != windows_.end() && at->startNs < end; ++at) row(s, *at, events_[static_cast<size_t>(at - windows_.begin())]);
   });
@@ -115,30 +116,30 @@ Result<void> SpanReader::load(std::vector<Step> windows) {
   windows_ = std::move(windows);
   events_.assign(windows_.size(), {});
   const auto device = [&](const Statement& s, const Step& step, WindowFacts& out) {
-    const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
-    add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
+    const int64_t kernel = s.integer("kernel_id"), id = kernel > 0 ? kernel : eventPart(deviceEvents_, s.text("name"), s.integer("id"));
+    add(out.spans, step, s, s.text("kind") == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
   };
   Result<void> done;
   if (hasDeviceBlocks_) {
     for (size_t i = 0; i < windows_.size() && done; ++i) {
       done = reader_->each(
-          "SELECT e.start_ns, e.dur_ns, coalesce(e.kernel_id, 0), e.kind, e.id, e.name FROM t_block b CROSS JOIN t_gpu_event e "
+          "SELECT e.start_ns, e.dur_ns, coalesce(e.kernel_id, 0) AS kernel_id, e.kind, e.id, e.name FROM t_block b CROSS JOIN t_gpu_event e "
           "ON e.id BETWEEN b.first_id AND b.last_id WHERE b.track = 2 AND b.end_ns > ?1 AND b.start_ns < ?2 AND e.lane = b.thread "
           "AND e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 AND e.kind IN ('kernel', 'memcpy', 'memset')",
           {windows_[i].startNs, windows_[i].endNs}, [&](const Statement& s) { device(s, windows_[i], events_[i]); });
     }
   } else {  // an import: its events cannot be found by time
     done = readEvents(
-        "SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event "
+        "SELECT start_ns, dur_ns, coalesce(kernel_id, 0) AS kernel_id, kind, id, name FROM t_gpu_event "
         "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')",
         device);
   }
   if (!done) return done;
   return readEvents(
-      "SELECT start_ns, dur_ns, id, name, kind = 'cpu_op' FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "
+      "SELECT start_ns, dur_ns, id, name, kind = 'cpu_op' AS is_operator FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "
       "AND (kind = 'cpu_op' OR name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')",
       [&](const Statement& s, const Step& step, WindowFacts& out) {
-        if (s.integer(4) != 0) add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
+        if (s.integer("is_operator") != 0) add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text("name"), s.integer("id")));
         else add(out.spans, step, s, TimeKind::Waiting, 0);
       });
 }
@@ -147,9 +148,10 @@ Result<WindowFacts> SpanReader::window(size_t i) {
   const Step& step = windows_[i];
   WindowFacts out = std::move(events_[i]);
   const auto launch = [&](const Statement& s) {
-    if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), s.integer(2))) return;  // gpu_events tell
-    const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), s.integer(2));
-    add(out.spans, step, s, copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
+    const int64_t kernel = s.integer("kernel_id");
+    if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), kernel)) return;  // gpu_events tell
+    const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), kernel);
+    add(out.spans, step, s, copy ? TimeKind::Copies : TimeKind::Kernels, kernel);
   };
   auto done = reader_->each(
       "SELECT l.start_ns, l.dur_ns, l.kernel_id FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
@@ -169,10 +171,10 @@ Result<std::vector<TimeSpan>> compileSpans(const Reader& reader) {
   std::vector<TimeSpan> out;
   // A backward pass is compiled with its forward; it is a recompilation where that is one.
   auto read = reader.each(
-      "SELECT c.start_ns, c.end_ns, c.id, coalesce(c.failure_id, p.failure_id) IS NOT NULL, c.kind = 'backward' FROM t_compile c "
+      "SELECT c.start_ns, c.end_ns, c.id, coalesce(c.failure_id, p.failure_id) IS NOT NULL AS is_recompile, c.kind = 'backward' AS is_backward FROM t_compile c "
       "LEFT JOIN t_compile p ON p.id = c.parent_id WHERE c.end_ns > c.start_ns ORDER BY c.start_ns",
       {}, [&](const Statement& s) {
-        out.push_back({boundedTime(s.integer(0)), boundedTime(s.integer(1)), s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2), s.integer(4) == 0});
+        out.push_back({boundedTime(s.integer("start_ns")), boundedTime(s.integer("end_ns")), s.integer("is_recompile") != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer("id"), s.integer("is_backward") == 0});
       });
   if (!read) return tl::unexpected(read.error());
   return out;

@@ -36,12 +36,12 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
                   "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_graph g CROSS JOIN t_node n ON n.graph_id = g.id "
                   "WHERE g.stage = 'captured' GROUP BY n.file), "
                   "broken AS (SELECT file, count(*) AS breaks FROM (SELECT DISTINCT file, line, kind, reason FROM t_graph_break) GROUP BY file) "
-                  "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
+                  "SELECT s.path, coalesce(broken.breaks, 0) AS all_breaks, coalesce(made.nodes, 0) AS all_nodes, coalesce(by_file.ns, 0) AS all_ns "
                   "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
-                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.text IS NULL, s.id",
+                  "LEFT JOIN broken ON broken.file = s.path ORDER BY all_ns DESC, all_breaks DESC, all_nodes DESC, s.text IS NULL, s.id",
                   fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id"), hasPlacedKernels(reader) ? kPlacedTimes : ""),
       {}, [&](const Statement& row) {
-        out.push_back({row.string(0), row.integer(1), row.integer(2), row.integer(3)});
+        out.push_back({row.string("path"), row.integer("all_breaks"), row.integer("all_nodes"), row.integer("all_ns")});
       });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -51,7 +51,7 @@ Result<std::string> sourceText(const Reader& reader, const std::string& path) {
   std::string text;
   bool found = false;
   auto read = reader.each("SELECT text FROM source_files WHERE file = ? AND text IS NOT NULL", {path},
-                          [&](const Statement& row) { text = row.string(0), found = true; });
+                          [&](const Statement& row) { text = row.string("text"), found = true; });
   if (!read) return tl::unexpected(read.error());
   if (!found) return fail(ErrorCode::NotFound, "the session does not hold the text of this file", path);
   return text;
@@ -66,32 +66,32 @@ Result<std::map<int64_t, LineNotes>> lineNotes(const Reader& reader, const std::
   static const std::string kTimes = fmt::format(
       "WITH mine AS MATERIALIZED (SELECT n.line AS line, f.group_id AS group_id, count(*) AS nodes FROM t_node n "
       "CROSS JOIN t_fusion_member f ON f.node_id = n.id WHERE n.file = ? GROUP BY n.line, f.group_id) "
-      "SELECT line, sum(nodes * ({} / max(1, {}))), count(DISTINCT (SELECT g.kernel_id FROM t_fusion_group g WHERE g.id = m.group_id)), "
-      "sum((SELECT sum(s.launches) FROM t_launch_stats s WHERE s.group_id = m.group_id)) FROM mine m GROUP BY line",
+      "SELECT line, sum(nodes * ({} / max(1, {}))) AS ns, count(DISTINCT (SELECT g.kernel_id FROM t_fusion_group g WHERE g.id = m.group_id)) AS kernels, "
+      "sum((SELECT sum(s.launches) FROM t_launch_stats s WHERE s.group_id = m.group_id)) AS launches FROM mine m GROUP BY line",
       fmt::format(kGroupTime, "m.group_id"), fmt::format(kGroupNodes, "m.group_id"));
   static const Part kParts[] = {
       {kTimes.c_str(),
        [](LineNotes& n, const Statement& row) {
-         n.timeNs = row.integer(1), n.kernels = row.integer(2), n.launches = row.integer(3);
+         n.timeNs = row.integer("ns"), n.kernels = row.integer("kernels"), n.launches = row.integer("launches");
        }},
-      {"SELECT n.line, count(*) FROM t_node n JOIN t_graph g ON g.id = n.graph_id WHERE g.stage = 'captured' AND n.file = ? "
+      {"SELECT n.line, count(*) AS count FROM t_node n JOIN t_graph g ON g.id = n.graph_id WHERE g.stage = 'captured' AND n.file = ? "
        "GROUP BY n.line",
-       [](LineNotes& n, const Statement& row) { n.nodes = row.integer(1); }},
-      {"SELECT line, count(*) FROM t_graph_break WHERE file = ? GROUP BY line",
-       [](LineNotes& n, const Statement& row) { n.breaks = row.integer(1); }},
-      {"SELECT line, count(*) FROM t_guard WHERE file = ? GROUP BY line",
-       [](LineNotes& n, const Statement& row) { n.guards = row.integer(1); }},
-      {"SELECT line, count(*) FROM t_guard_failure WHERE file = ? AND outcome IN ('recompile', 'limit') GROUP BY line",
-       [](LineNotes& n, const Statement& row) { n.recompiles = row.integer(1); }},
+       [](LineNotes& n, const Statement& row) { n.nodes = row.integer("count"); }},
+      {"SELECT line, count(*) AS count FROM t_graph_break WHERE file = ? GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.breaks = row.integer("count"); }},
+      {"SELECT line, count(*) AS count FROM t_guard WHERE file = ? GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.guards = row.integer("count"); }},
+      {"SELECT line, count(*) AS count FROM t_guard_failure WHERE file = ? AND outcome IN ('recompile', 'limit') GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.recompiles = row.integer("count"); }},
   };
   std::vector<Part> parts(std::begin(kParts), std::end(kParts));
   if (hasPlacedKernels(reader)) {
-    parts.push_back({"SELECT k.line, sum(s.total_ns), count(DISTINCT k.id), sum(s.launches) FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file = ? GROUP BY k.line",
-                     [](LineNotes& n, const Statement& row) { n.timeNs += row.integer(1), n.kernels += row.integer(2), n.launches += row.integer(3); }});
+    parts.push_back({"SELECT k.line, sum(s.total_ns) AS total_ns, count(DISTINCT k.id) AS kernels, sum(s.launches) AS launches FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file = ? GROUP BY k.line",
+                     [](LineNotes& n, const Statement& row) { n.timeNs += row.integer("total_ns"), n.kernels += row.integer("kernels"), n.launches += row.integer("launches"); }});
   }
   for (const Part& part : parts) {
     auto read = reader.each(part.sql, {path}, [&](const Statement& row) {
-      if (row.integer(0) > 0) part.note(out[row.integer(0)], row);
+      if (row.integer("line") > 0) part.note(out[row.integer("line")], row);
     });
     if (!read) return tl::unexpected(read.error());
   }

@@ -86,7 +86,7 @@ Result<Steps> markedSteps(const Reader& reader) {
   if (!counted || !counted->steps.empty()) return counted;
   std::vector<Step> spans;
   auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB 'Optimizer.step#*' ORDER BY start_ns", {},
-                          [&](const Statement& s) { spans.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1))}); });
+                          [&](const Statement& s) { spans.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns"))}); });
   if (!read) return tl::unexpected(read.error());
   Steps out{.steps = {}, .how = say(FUSEBOX_TEXT("Slowness", "from one optimizer step to the next"))};
   for (size_t i = 0; i + 1 < spans.size(); ++i) out.steps.push_back({spans[i].endNs, spans[i + 1].endNs});
@@ -95,7 +95,7 @@ Result<Steps> markedSteps(const Reader& reader) {
 
 Result<std::vector<Event>> lastEvents(const Reader& reader, const char* sql) {
   std::vector<Event> out;
-  auto read = reader.each(sql, {kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.integer(2)}); });
+  auto read = reader.each(sql, {kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what")}); });
   if (!read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Event& a, const Event& b) { return a.startNs < b.startNs; });
   return out;
@@ -158,10 +158,10 @@ Result<Steps> findSteps(const Reader& reader) {
   };
   // A backward pass has a compile of its own; recompiled entries count as their function.
   static constexpr Source kSources[] = {
-      {"SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END "
+      {"SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what "
        "FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id ORDER BY l.start_ns DESC LIMIT ?",
        FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
-      {"SELECT start_ns, dur_ns, kernel_id FROM t_launch ORDER BY start_ns DESC LIMIT ?", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
+      {"SELECT start_ns, dur_ns, kernel_id AS what FROM t_launch ORDER BY start_ns DESC LIMIT ?", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
   };
   for (const Source& source : kSources) {
     auto events = lastEvents(reader, source.sql);

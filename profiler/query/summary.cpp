@@ -21,18 +21,19 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
   // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
-      "SELECT (SELECT count(*) FROM t_frame), (SELECT count(*) FROM t_compile), (SELECT count(*) FROM t_graph WHERE stage = 'captured'), "
+      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile) AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
-      "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) "
+      "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches "
       "FROM (SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated, coalesce(sum(kind = 'extern'), 0) AS extern FROM t_kernel) k",
       {}, [&](const Statement& row) {
-        out.frames = row.integer(0);
-        out.compiles = row.integer(1);
-        out.graphs = row.integer(2);
-        out.kernels = row.integer(3);
-        out.externCalls = row.integer(4);
-        out.launches = row.integer(5);
+        out.frames = row.integer("frames");
+        out.compiles = row.integer("compiles");
+        out.backwardCompiles = row.integer("backward");
+        out.graphs = row.integer("graphs");
+        out.kernels = row.integer("generated");
+        out.externCalls = row.integer("extern");
+        out.launches = row.integer("launches");
       });
 }
 
@@ -77,19 +78,19 @@ Result<void> readCompileTimes(const Reader& reader, Summary& out) {
     if (double* ms = slot(stage.phase)) *ms += static_cast<double>(stage.ownNs) / 1e6;
   }
   out.totalCompileMs = out.captureMs + out.aotMs + out.inductorMs + out.codegenMs;
-  return reader.each("SELECT sum(dur_ns) FROM compiles WHERE parent_compile_id IS NULL", {}, [&](const Statement& row) {
-    if (!row.isNull(0)) out.totalCompileMs = std::max(out.totalCompileMs, static_cast<double>(row.integer(0)) / 1e6);
+  return reader.each("SELECT sum(dur_ns) AS dur_ns FROM compiles WHERE parent_compile_id IS NULL", {}, [&](const Statement& row) {
+    if (!row.isNull("dur_ns")) out.totalCompileMs = std::max(out.totalCompileMs, static_cast<double>(row.integer("dur_ns")) / 1e6);
   });
 }
 
 Result<void> readRunTimes(const Reader& reader, Summary& out) {
   int64_t ns = 0;
-  auto calls = reader.each("SELECT coalesce(sum(total_ns), 0) FROM calls WHERE kind = 'call'", {},
-                           [&](const Statement& row) { ns = row.integer(0); });
+  auto calls = reader.each("SELECT coalesce(sum(total_ns), 0) AS total_ns FROM calls WHERE kind = 'call'", {},
+                           [&](const Statement& row) { ns = row.integer("total_ns"); });
   if (!calls) return calls;
   if (ns == 0) {
-    auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + ranKernels() + " AND " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) FROM k", {},
-                               [&](const Statement& row) { ns = row.integer(0); });
+    auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + ranKernels() + " AND " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) AS all_ns FROM k", {},
+                               [&](const Statement& row) { ns = row.integer("all_ns"); });
     if (!kernels) return kernels;
   }
   out.runMs = static_cast<double>(ns) / 1e6;
@@ -104,18 +105,19 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
 
 Result<void> readCache(const Reader& reader, Summary& out) {
   const auto count = [&](const Statement& row) {
-    if (row.text(0) == "hit") out.cacheHits += row.integer(1);
-    if (row.text(0) == "miss") out.cacheMisses += row.integer(1);
-    if (row.text(0) == "bypass") out.cacheBypasses += row.integer(1);
+    const std::string_view outcome = row.text("outcome");
+    if (outcome == "hit") out.cacheHits += row.integer("count");
+    if (outcome == "miss") out.cacheMisses += row.integer("count");
+    if (outcome == "bypass") out.cacheBypasses += row.integer("count");
   };
-  auto events = reader.each("SELECT outcome, count(*) FROM cache_events GROUP BY outcome", {}, count);
+  auto events = reader.each("SELECT outcome, count(*) AS count FROM cache_events GROUP BY outcome", {}, count);
   if (!events || out.cacheHits + out.cacheMisses + out.cacheBypasses > 0) return events;
-  return reader.each("SELECT cache, count(*) FROM compiles WHERE cache IS NOT NULL GROUP BY cache", {}, count);
+  return reader.each("SELECT cache AS outcome, count(*) AS count FROM compiles WHERE cache IS NOT NULL GROUP BY cache", {}, count);
 }
 
 Result<void> readLosses(const Reader& reader, Summary& out) {
   auto read = reader.each("SELECT what, detail, count FROM losses ORDER BY what", {}, [&](const Statement& row) {
-    out.losses.push_back({row.string(0), row.string(1), row.integer(2)});
+    out.losses.push_back({row.string("what"), row.string("detail"), row.integer("count")});
   });
   if (read && !reader.notice().empty()) out.losses.push_back({"unread", reader.notice(), 1});
   return read;
@@ -163,7 +165,7 @@ nlohmann::json toJson(const Summary& s) {
   for (const auto& f : s.coverage.functions) {
     functions.push_back({{"function", f.name}, {"file", f.file}, {"line", f.line}, {"verdict", verdictName(f.verdict)},
                          {"entries", f.entries}, {"restarts", f.restarts}, {"breaks", f.breaks},
-                         {"recompiles", f.recompiles}, {"why", f.why}});
+                         {"recompiles", f.recompiles}, {"why", f.why}, {"library", f.ofLibrary}});
   }
   for (const auto& l : s.losses) losses.push_back({{"what", l.what}, {"count", l.count}, {"detail", l.detail}});
   for (const auto& h : s.hottest) {
@@ -177,6 +179,7 @@ nlohmann::json toJson(const Summary& s) {
           {"state", s.state},
           {"frames", s.frames},
           {"compiles", s.compiles},
+          {"backward_compiles", s.backwardCompiles},
           {"graphs", s.graphs},
           {"functions", functions},
           {"not_compiled", toJson(s.coverage.uncompiled)},

@@ -15,6 +15,7 @@ namespace fusebox::query {
 struct Summary {
   std::string engine, torch, python, device, command, state;
   std::string importedFormat;      ///< of a foreign file; empty for a recorded session
+  int64_t backwardCompiles = 0;    ///< of the compiles
   int64_t frames = 0, compiles = 0, graphs = 0, kernels = 0, launches = 0, externCalls = 0;
   struct Break {
     std::string kind, reason, hint, file;

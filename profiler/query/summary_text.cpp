@@ -47,8 +47,9 @@ std::string toText(const Summary& s) {
   if (!s.importedFormat.empty()) out += fmt::format("  from      {}\n", s.importedFormat);
   if (s.state == "recording") out += "  state     still being written\n";
   if (s.state == "abandoned") out += "  state     its process ended without finishing it; what was committed is here\n";
-  out += fmt::format("  captured  {}, {}, {}\n", plural(s.frames, "frame", "frames"),
-                     plural(s.compiles, "compile", "compiles"), plural(s.graphs, "graph", "graphs"));
+  const std::string backward = s.backwardCompiles > 0 ? fmt::format(" ({} of backward passes)", s.backwardCompiles) : std::string();
+  out += fmt::format("  captured  {}, {}{}, {}\n", plural(s.frames, "frame", "frames"), plural(s.compiles, "compile", "compiles"), backward,
+                     plural(s.graphs, "graph", "graphs"));
   if (const std::string sentence = coverageSentence(s.coverage); !sentence.empty()) out += fmt::format("  functions {}\n", sentence);
   const auto& uncompiled = s.coverage.uncompiled;
   for (size_t i = 0; i < uncompiled.size() && i < kListed; ++i) out += uncompiledLine(uncompiled[i]);

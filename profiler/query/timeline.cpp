@@ -31,15 +31,15 @@ Result<std::vector<Bar>> rawBars(const Reader& reader, Track track, int64_t thre
                   // Blocks of one stream's events may hold those of others in between.
                   table(track), track == Track::Gpu ? " AND l.lane = ?2" : ""),
       {int64_t(track), thread, from, to}, [&](const Statement& row) {
-        const int64_t start = row.integer(0), dur = row.integer(1), end = start + dur;
+        const int64_t start = row.integer("start_ns"), dur = row.integer("dur_ns"), end = start + dur;
         if (!out.empty() && start >= out.back().startNs && end - out.back().startNs <= pixel) {
           Bar& bar = out.back();
           bar.endNs = std::max(bar.endNs, end);
           bar.busyNs += dur;
           ++bar.count;
-          if (dur > bar.maxDurNs) bar.maxDurNs = dur, bar.exampleId = publicId(track, row.integer(2));
+          if (dur > bar.maxDurNs) bar.maxDurNs = dur, bar.exampleId = publicId(track, row.integer("id"));
         } else {
-          out.push_back({start, end, dur, 1, dur, publicId(track, row.integer(2))});
+          out.push_back({start, end, dur, 1, dur, publicId(track, row.integer("id"))});
         }
       });
   if (!read) return tl::unexpected(read.error());
@@ -66,8 +66,8 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
         "SELECT start_ns, dur_ns, id FROM t_long WHERE track = ? AND thread = ? AND level = ? AND start_ns >= ? "
         "AND start_ns < ? AND start_ns + dur_ns > ?",
         {int64_t(track), thread, int64_t{finer}, from - reach, to, from}, [&](const Statement& row) {
-          const int64_t start = row.integer(0), dur = row.integer(1);
-          out.push_back({start, start + dur, dur, 1, dur, publicId(track, row.integer(2))});
+          const int64_t start = row.integer("start_ns"), dur = row.integer("dur_ns");
+          out.push_back({start, start + dur, dur, 1, dur, publicId(track, row.integer("id"))});
         });
     if (!longer) return longer;
   }
@@ -79,16 +79,16 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
 Result<TimeRange> timeRange(const Reader& reader) {
   TimeRange range;
   bool hasDeviceBlocks = false;
-  auto read = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2)", {}, [&](const Statement& row) { hasDeviceBlocks = row.integer(0) != 0; });
+  auto read = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2) AS is_there", {}, [&](const Statement& row) { hasDeviceBlocks = row.integer("is_there") != 0; });
   if (!read) return tl::unexpected(read.error());
   read = reader.each(
-      std::string("SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
+      std::string("SELECT min(a) AS first_ns, max(b) AS last_ns FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
       "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
       "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats ") +
           // Blocks hold a recording's events of GPUs, and the launches of an imported trace; what lies in neither is of others.
           (hasDeviceBlocks ? ")" : "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event)"),
-      {}, [&](const Statement& row) { range = {row.integer(0), row.integer(1)}; });
+      {}, [&](const Statement& row) { range = {row.integer("first_ns"), row.integer("last_ns")}; });
   if (!read) return tl::unexpected(read.error());
   return range;
 }
@@ -96,11 +96,11 @@ Result<TimeRange> timeRange(const Reader& reader) {
 Result<std::vector<Lane>> lanes(const Reader& reader) {
   std::vector<Lane> out;
   auto read = reader.each(
-      "SELECT p.track, p.thread, t.name, sum(p.count) FROM t_pyramid p LEFT JOIN threads t ON t.thread = p.thread "
+      "SELECT p.track, p.thread, t.name, sum(p.count) AS count FROM t_pyramid p LEFT JOIN threads t ON t.thread = p.thread "
       "WHERE p.level = ? GROUP BY p.track, p.thread ORDER BY p.thread, p.track DESC",
       {int64_t{session::kPyramidLevels - 1}}, [&](const Statement& row) {
-        const auto track = std::clamp<int64_t>(row.integer(0), 0, 2);
-        out.push_back({static_cast<Track>(track), row.integer(1), row.string(2), row.integer(3)});
+        const auto track = std::clamp<int64_t>(row.integer("track"), 0, 2);
+        out.push_back({static_cast<Track>(track), row.integer("thread"), row.string("name"), row.integer("count")});
       });
   if (!read) return tl::unexpected(read.error());
   return out;

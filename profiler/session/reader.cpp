@@ -156,7 +156,7 @@ Reader::~Reader() {
 Result<void> Reader::loadInfo() {
   std::map<std::string, std::string> info;
   auto read = each("SELECT key, value FROM session_info", {},
-                   [&](const Statement& row) { info[row.string(0)] = row.string(1); });
+                   [&](const Statement& row) { info[row.string("key")] = row.string("value"); });
   if (!read) return read;
   info_ = std::move(info);
   return {};
@@ -185,11 +185,11 @@ Result<void> Reader::each(std::string_view sql, const std::vector<Cell>& paramet
 namespace {
 
 Cell cellOf(const Statement& row, int column) {
-  switch (row.type(column)) {
-    case Statement::Type::Integer: return row.integer(column);
-    case Statement::Type::Real: return row.real(column);
+  switch (row.typeAt(column)) {
+    case Statement::Type::Integer: return row.integerAt(column);
+    case Statement::Type::Real: return row.realAt(column);
     case Statement::Type::Null: return {};
-    default: return row.string(column);
+    default: return std::string(row.textAt(column));
   }
 }
 

@@ -48,7 +48,7 @@ constexpr std::array kViews{
     ViewDefinition{"node_origins", R"(SELECT o.node_id, o.origin_id AS origin_node_id, n.file, n.line
   FROM t_node_origin o LEFT JOIN t_node n ON n.id = o.origin_id)"},
     ViewDefinition{"fusion_groups", R"(SELECT g.id AS group_id, g.compile_id, g.graph_id, g.position, g.name, g.kind,
-  g.kernel_id, (SELECT count(*) FROM t_fusion_member m WHERE m.group_id = g.id) AS node_count, g.read_bytes,
+  g.kernel_id, (SELECT nullif(count(*), 0) FROM t_fusion_member m WHERE m.group_id = g.id) AS node_count, g.read_bytes,
   g.write_bytes, g.bytes_saved, g.reason,
   (SELECT coalesce(sum(launches), 0) FROM t_launch_stats s WHERE s.group_id = g.id) AS launches,
   coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = g.kernel_id),

@@ -98,7 +98,7 @@ std::string Statement::columnName(int column) const {
   const char* name = sqlite3_column_name(statement_, column);
   return name ? name : "";
 }
-Statement::Type Statement::type(int column) const {
+Statement::Type Statement::typeAt(int column) const {
   switch (sqlite3_column_type(statement_, column)) {
     case SQLITE_INTEGER: return Type::Integer;
     case SQLITE_FLOAT: return Type::Real;
@@ -120,9 +120,9 @@ int Statement::column(std::string_view name) const {
   throw std::logic_error(fmt::format("a query has no column {}", name));
 }
 
-int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
-double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
-std::string_view Statement::text(int column) const {
+int64_t Statement::integerAt(int column) const { return sqlite3_column_int64(statement_, column); }
+double Statement::realAt(int column) const { return sqlite3_column_double(statement_, column); }
+std::string_view Statement::textAt(int column) const {
   const auto* text = sqlite3_column_text(statement_, column);
   if (!text) return {};
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
@@ -193,8 +193,8 @@ Result<std::optional<int64_t>> Database::integer(std::string_view sql) const {
   if (!statement) return tl::unexpected(statement.error());
   auto row = statement->step();
   if (!row) return tl::unexpected(row.error());
-  if (!*row || statement->isNull(0)) return std::nullopt;
-  return statement->integer(0);
+  if (!*row || statement->typeAt(0) == Statement::Type::Null) return std::nullopt;
+  return statement->integerAt(0);
 }
 
 }  // namespace fusebox::session

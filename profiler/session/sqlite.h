@@ -61,24 +61,27 @@ class Statement {
   int columns() const;
   std::string columnName(int column) const;
   enum class Type : uint8_t { Null, Integer, Real, Text, Blob };
-  Type type(int column) const;
-  bool isNull(int column) const { return type(column) == Type::Null; }
-  int64_t integer(int column) const;
-  double real(int column) const;
-  /// Valid until the next step().
-  std::string_view text(int column) const;
-  std::string string(int column) const { return std::string(text(column)); }
-  /// The same by the column's name (its alias, where the query gives one). A name that the query lacks is a fault of the program:
-  /// std::logic_error.
-  int column(std::string_view name) const;
-  bool isNull(std::string_view name) const { return isNull(column(name)); }
-  int64_t integer(std::string_view name) const { return integer(column(name)); }
-  double real(std::string_view name) const { return real(column(name)); }
-  std::string_view text(std::string_view name) const { return text(column(name)); }
-  std::string string(std::string_view name) const { return string(column(name)); }
+  /// A value of the row by the column's name (its alias, where the query gives one). A name that the query lacks is a fault of the
+  /// program: std::logic_error. text() is valid until the next step().
+  bool isNull(std::string_view name) const { return typeAt(column(name)) == Type::Null; }
+  int64_t integer(std::string_view name) const { return integerAt(column(name)); }
+  double real(std::string_view name) const { return realAt(column(name)); }
+  std::string_view text(std::string_view name) const { return textAt(column(name)); }
+  std::string string(std::string_view name) const { return std::string(text(name)); }
+  void isNull(int) const = delete;  // a column that is added or moved would change what a number means
+  void integer(int) const = delete;
+  void real(int) const = delete;
+  void text(int) const = delete;
+  void string(int) const = delete;
+  /// The same by its place, for tables of whatever a person asked.
+  Type typeAt(int column) const;
+  int64_t integerAt(int column) const;
+  double realAt(int column) const;
+  std::string_view textAt(int column) const;
 
  private:
   friend class Database;
+  int column(std::string_view name) const;
   sqlite3* db_ = nullptr;
   sqlite3_stmt* statement_ = nullptr;
   std::string context_;

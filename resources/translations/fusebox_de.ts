@@ -1179,6 +1179,18 @@
         <source>{} functions: {}</source>
         <translation>{} Funktionen: {}</translation>
     </message>
+    <message>
+        <source>library</source>
+        <translation>Bibliothek</translation>
+    </message>
+    <message>
+        <source>{} function of libraries: {}</source>
+        <translation>{} Funktion von Bibliotheken: {}</translation>
+    </message>
+    <message>
+        <source>{} functions of libraries: {}</source>
+        <translation>{} Funktionen von Bibliotheken: {}</translation>
+    </message>
 </context>
 <context>
     <name>DebugPanel</name>
@@ -3877,6 +3889,14 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <source>The program ran no function that torch.compile was given.</source>
         <translation>Das Programm führte keine Funktion aus, die torch.compile übergeben wurde.</translation>
     </message>
+    <message>
+        <source>%1 of memory traffic in %2 of them, of the others it is not known</source>
+        <translation>%1 Speicherverkehr in %2 davon, bei den übrigen ist er nicht bekannt</translation>
+    </message>
+    <message>
+        <source>memory traffic not known</source>
+        <translation>Speicherverkehr nicht bekannt</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::GraphCanvas</name>
@@ -5776,6 +5796,18 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>Breaks of its graphs: places and reasons</source>
         <translation>Brüche seiner Graphen: Stellen und Gründe</translation>
     </message>
+    <message>
+        <source>Of</source>
+        <translation>Von</translation>
+    </message>
+    <message>
+        <source>Code of an installed library or of Python that the program called, or that was put around its functions; else the program&apos;s own</source>
+        <translation>Code einer installierten Bibliothek oder von Python, den das Programm aufgerufen hat oder der um seine Funktionen gelegt wurde; sonst der eigene des Programms</translation>
+    </message>
+    <message>
+        <source>%1 of functions, %2 of backward passes</source>
+        <translation>%1 von Funktionen, %2 von Rückwärtsgängen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::QueryView</name>
@@ -6911,6 +6943,14 @@ längstes %5: %6</translation>
     <message>
         <source>The recording holds no stage of the compiler, no call of compiled code and no kernel launch.</source>
         <translation>Die Aufzeichnung enthält keine Stufe des Compilers, keinen Aufruf kompilierten Codes und keinen Kernelstart.</translation>
+    </message>
+    <message>
+        <source>launch %1</source>
+        <translation>Start %1</translation>
+    </message>
+    <message>
+        <source>it is marked</source>
+        <translation>ist markiert</translation>
     </message>
 </context>
 <context>

@@ -1,4 +1,4 @@
-"""Fails when a source file includes against the layering of ARCHITECTURE.md, or a heavy header outside its room."""
+"""Fails when a source file includes against the layering of ARCHITECTURE.md, or a heavy header outside its room, or does what one file is for."""
 
 import pathlib
 import re
@@ -36,6 +36,8 @@ HEAVY = {
     r"^Q[A-Z]": {"views", "app"},
     r"^(cuda|cupti)": {"engine/codegen", "engine/runtime", "profiler"},
 }
+# call -> the only file that may make it
+SINGLE = {r"\b(v?fork|posix_spawnp?)\(": "app/cli/child_start.cpp"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -56,12 +58,16 @@ def problems(path: str, text: str) -> list[str]:
         for pattern, rooms in HEAVY.items():
             if re.match(pattern, header) and layer not in rooms:
                 found.append(f"{path}: {header} is not allowed in {layer}")
+    for pattern, file in SINGLE.items():
+        if path != file and path.endswith(".cpp") and re.search(pattern, text):
+            found.append(f"{path}: processes are started by {file}")
     return found
 
 
 def main() -> int:
     # The check must be able to fail: an arrow that is certainly forbidden is reported.
     assert problems("engine/graph/x.cpp", '#include "engine/trace/trace_context.h"\n#include <torch/extension.h>\n') != []
+    assert problems("app/cli/x.cpp", "pid_ = fork();") != []
     found, seen = [], 0
     for top in ("app", "engine", "views", "profiler"):
         for path in sorted((ROOT / top).rglob("*")):

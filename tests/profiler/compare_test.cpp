@@ -437,10 +437,10 @@ class CompareTest : public QObject {
       }
       int timed = 0;
       QVERIFY((*a)->each("SELECT kernel_id, total_ns, min_ns, max_ns, timed_launches FROM kernels WHERE timed_launches > 0", {}, [&](const session::Statement& s) {
-        const auto found = compared.find(s.integer(0));
+        const auto found = compared.find(s.integerAt(0));
         if (found == compared.end()) return;
         ++timed;
-        QVERIFY2(std::abs(found->second - s.real(1)) < 1, std::to_string(s.integer(0)).c_str());
+        QVERIFY2(std::abs(found->second - s.realAt(1)) < 1, std::to_string(s.integerAt(0)).c_str());
       }));
       QVERIFY(timed > 5);
     }

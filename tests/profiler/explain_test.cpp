@@ -291,7 +291,7 @@ class ExplainTest : public QObject {
     const BreakSummary& b = breaks->front();
     int64_t compiling = 0;
     QVERIFY(reader_->each("SELECT dur_ns FROM compiles WHERE compile_id = ?", {int64_t{after_}},
-                          [&](const session::Statement& s) { compiling = s.integer(0); }));
+                          [&](const session::Statement& s) { compiling = s.integerAt(0); }));
     QVERIFY(compiling >= 2'000'000);
     QCOMPARE(b.crossings, int64_t{3});
     QCOMPARE(b.measured, int64_t{2});

@@ -27,7 +27,7 @@ class ExportTest : public QObject {
   std::string path(const char* name) const { return dir_.filePath(QString::fromLatin1(name)).toStdString(); }
   static std::string one(const Reader& reader, const std::string& sql) {
     std::string out;
-    (void)reader.each(sql, {}, [&](const Statement& row) { out += (out.empty() ? "" : ";") + row.string(0); });
+    (void)reader.each(sql, {}, [&](const Statement& row) { out += (out.empty() ? "" : ";") + std::string(row.textAt(0)); });
     return out;
   }
 
@@ -115,7 +115,7 @@ class ExportTest : public QObject {
         "SELECT m.name || '.' || p.name FROM sqlite_schema m, pragma_table_info(m.name) p WHERE m.type = 'table' "
         "AND m.name LIKE 't\\_%' ESCAPE '\\' AND (p.type = 'TEXT' OR p.type = '')");
     QVERIFY(columns);
-    while (columns->step().value_or(false)) QVERIFY2(known.contains(columns->string(0)), columns->string(0).c_str());
+    while (columns->step().value_or(false)) QVERIFY2(known.contains(std::string(columns->textAt(0))), std::string(columns->textAt(0)).c_str());
   }
 
   void redactedSessionsKeepShapesAndLoseNames() {

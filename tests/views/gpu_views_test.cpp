@@ -43,7 +43,7 @@ class GpuViewsTest : public QObject {
   }
   int64_t one(const session::Reader& reader, const char* sql) {
     int64_t value = -1;
-    if (!reader.each(sql, {}, [&](const session::Statement& s) { value = s.integer(0); })) qFatal("%s", sql);
+    if (!reader.each(sql, {}, [&](const session::Statement& s) { value = s.integerAt(0); })) qFatal("%s", sql);
     return value;
   }
 
@@ -106,7 +106,7 @@ class GpuViewsTest : public QObject {
     QVERIFY(reader
                 ->each("WITH e AS (SELECT start_ns, end_ns, lead(start_ns) OVER (ORDER BY start_ns) AS next FROM gpu_events WHERE lane = ?) "
                        "SELECT start_ns, end_ns, next FROM e WHERE next - end_ns BETWEEN 3000 AND 400000 ORDER BY end_ns - start_ns DESC LIMIT 1",
-                       {lane}, [&](const session::Statement& s) { start = s.integer(0), end = s.integer(1), next = s.integer(2); })
+                       {lane}, [&](const session::Statement& s) { start = s.integerAt(0), end = s.integerAt(1), next = s.integerAt(2); })
                 .has_value());
     QVERIFY(end > 0);
     QSignalSpy shown(view.get(), &TimelineView::barsShown);
@@ -304,13 +304,13 @@ class GpuViewsTest : public QObject {
     int64_t other = 0;
     QVERIFY(reader->each("SELECT min(kernel_id) FROM cuda_graph_nodes n WHERE cuda_graph_id <> (SELECT max(cuda_graph_id) FROM cuda_graph_nodes WHERE kernel_id = ?) "
                          "AND kernel_id NOT IN (SELECT kernel_id FROM cuda_graph_nodes m WHERE m.cuda_graph_id <> n.cuda_graph_id)",
-                         {kernel.id}, [&](const session::Statement& s) { other = s.integer(0); })
+                         {kernel.id}, [&](const session::Statement& s) { other = s.integerAt(0); })
                 .has_value());
     QVERIFY(other > 0);
     bus_->select(Location::of(ObjectKind::Kernel, other), nullptr);
     const std::string name = [&] {
       std::string found;
-      (void)reader->each("SELECT name FROM kernels WHERE kernel_id = ?", {other}, [&](const session::Statement& row) { found = row.string(0); });
+      (void)reader->each("SELECT name FROM kernels WHERE kernel_id = ?", {other}, [&](const session::Statement& row) { found = std::string(row.textAt(0)); });
       return found;
     }();
     QTRY_COMPARE(nodes->model()->index(nodes->currentIndex().row(), 2).data().toString().toStdString(), name);

@@ -32,7 +32,7 @@ class LargeViewsTest : public QObject, private test::ShownView {
 
   double number(const char* sql) const {
     double found = -1;
-    (void)reader_->each(sql, {}, [&](const session::Statement& s) { found = s.real(0); });
+    (void)reader_->each(sql, {}, [&](const session::Statement& s) { found = s.realAt(0); });
     return found;
   }
 
@@ -49,7 +49,7 @@ class LargeViewsTest : public QObject, private test::ShownView {
   /// A part of a list is a part of what the whole one is, and its sums are of all.
   void listsOfAPartSayOfHowMany() {
     int64_t graph = 0;
-    QVERIFY(reader_->each("SELECT graph_id FROM graphs LIMIT 1", {}, [&](const session::Statement& s) { graph = s.integer(0); }));
+    QVERIFY(reader_->each("SELECT graph_id FROM graphs LIMIT 1", {}, [&](const session::Statement& s) { graph = s.integerAt(0); }));
     const auto whole = loadFusion(*reader_, graph), part = loadFusion(*reader_, graph, 1);
     QVERIFY(whole.has_value() && part.has_value());
     QVERIFY(whole->groups.size() > 1);
@@ -84,14 +84,14 @@ class LargeViewsTest : public QObject, private test::ShownView {
     other->setExpanded(true);
     QVERIFY(other->childCount() > 0 && other->isExpanded());
     int64_t compile = 0;
-    QVERIFY(reader_->each("SELECT max(compile_id) FROM compiles WHERE frame_id = (SELECT max(frame_id) FROM compiles)", {}, [&](const session::Statement& s) { compile = s.integer(0); }));
+    QVERIFY(reader_->each("SELECT max(compile_id) FROM compiles WHERE frame_id = (SELECT max(frame_id) FROM compiles)", {}, [&](const session::Statement& s) { compile = s.integerAt(0); }));
     view->showLocation(Location::of(ObjectKind::Compile, compile));
     QTRY_VERIFY(tree->currentItem()->parent() && tree->currentItem()->data(0, Qt::UserRole + 1).toLongLong() == compile);
   }
 
   void aSourceFileSaysWhatItLeavesOut() {
     std::string file;
-    QVERIFY(reader_->each("SELECT file FROM guard_failures WHERE file IS NOT NULL LIMIT 1", {}, [&](const session::Statement& s) { file = s.string(0); }));
+    QVERIFY(reader_->each("SELECT file FROM guard_failures WHERE file IS NOT NULL LIMIT 1", {}, [&](const session::Statement& s) { file = std::string(s.textAt(0)); }));
     const auto whole = loadSource(*reader_, file), part = loadSource(*reader_, file, 3);
     QVERIFY(whole.has_value() && part.has_value());
     QVERIFY(whole->cuts.empty() && !part->cuts.empty());
@@ -192,7 +192,7 @@ class LargeViewsTest : public QObject, private test::ShownView {
     const NamedSpan& span = first->spans[first->spans.size() / 2];
     bool found = false;
     QVERIFY(reader_->each("SELECT name, start_ns, end_ns, thread FROM cpu_events WHERE event_id = ?", {span.id}, [&](const session::Statement& s) {
-      found = s.string(0) == span.name && s.integer(1) == span.startNs && s.integer(2) == span.endNs && s.integer(3) == first->thread;
+      found = std::string(s.textAt(0)) == span.name && s.integerAt(1) == span.startNs && s.integerAt(2) == span.endNs && s.integerAt(3) == first->thread;
     }));
     QVERIFY(found);
   }

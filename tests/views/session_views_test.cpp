@@ -439,6 +439,12 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(compiles.first(), QStringLiteral("[0/0"));
     QCOMPARE(cell(0, 1).section(QLatin1Char(' '), 0, 0), QStringLiteral("[0/0]"));
     QVERIFY(cell(0, 2) != QStringLiteral("chromium_event"));
+    // What is chosen is marked, and nothing else.
+    QTRY_VERIFY(!text->toPlainText().isEmpty());
+    table->selectRow(14);
+    QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
+    QTRY_VERIFY(text->toPlainText().contains("class "));
+    QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
     QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "[0/0_1]");
     QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 200);
     view->findChild<QLineEdit*>("artifacts.table.filter")->clear();
@@ -615,7 +621,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto reader = session::Reader::open(small_.toStdString());
     QVERIFY(reader);
     QString found;
-    QVERIFY((*reader)->each("SELECT name FROM nodes WHERE node_id = ?", {node.id}, [&](const session::Statement& s) { found = QString::fromStdString(s.string(0)); }));
+    QVERIFY((*reader)->each("SELECT name FROM nodes WHERE node_id = ?", {node.id}, [&](const session::Statement& s) { found = QString::fromStdString(std::string(s.textAt(0))); }));
     QCOMPARE(found, name);
     // The other way round.
     assembly->goToLine(3);

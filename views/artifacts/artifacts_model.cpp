@@ -78,7 +78,7 @@ bool ArtifactRequest::isKnownOrder(int column) { return orderOf(column) != nullp
 Result<ArtifactList> listArtifacts(const session::Reader& reader, const ArtifactRequest& request, int64_t most) {
   ArtifactList list;
   TableRows& rows = list.rows;
-  auto counted = reader.each("SELECT count(*) FROM t_artifact", {}, [&](const Statement& s) { list.all = s.integer(0); });
+  auto counted = reader.each("SELECT count(*) AS count FROM t_artifact", {}, [&](const Statement& s) { list.all = s.integer("count"); });
   if (!counted) return tl::unexpected(counted.error());
   const bool isPart = list.all > most;
   std::vector<session::Cell> parameters;
@@ -89,7 +89,7 @@ Result<ArtifactList> listArtifacts(const session::Reader& reader, const Artifact
   else sql += "a.compile_id IS NULL, a.compile_id, a.kind = 'chromium_event', a.id";
   sql += " LIMIT " + std::to_string(isPart ? std::min(most, kArtifactsOfMore) : most);
   std::string ids = "[";
-  counted = reader.each(sql, parameters, [&](const Statement& s) { ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0)); });
+  counted = reader.each(sql, parameters, [&](const Statement& s) { ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer("id")); });
   if (!counted) return tl::unexpected(counted.error());
   const int64_t start = reader.infoInteger("start_ns");
   const auto read = reader.each(kList, {ids + "]"}, [&](const Statement& s) {

@@ -155,7 +155,7 @@ void CudaGraphsView::showLocation(const Location& location) {
         if (location.kind == ObjectKind::Launch) {
           kernel = 0;
           auto read = reader.each("SELECT kernel_id FROM launches WHERE launch_id = ?", {location.id},
-                                  [&](const session::Statement& s) { kernel = s.integer(0); });
+                                  [&](const session::Statement& s) { kernel = s.integer("kernel_id"); });
           if (!read) return tl::unexpected(read.error());
         }
         auto index = query::recordingOfKernel(reader, events, kernel);

@@ -45,11 +45,11 @@ struct Count {
   const char* sql;
 };
 constexpr Count kCounts[] = {
-    {&FusionContent::decisions, &FusionContent::allDecisions, "SELECT count(*) FROM t_fusion_decision WHERE graph_id = ?"},
-    {&FusionContent::groups, &FusionContent::allGroups, "SELECT count(*) FROM t_fusion_group WHERE graph_id = ?"},
-    {&FusionContent::buffers, &FusionContent::allBuffers, "SELECT count(*) FROM t_buffer WHERE graph_id = ?"},
+    {&FusionContent::decisions, &FusionContent::allDecisions, "SELECT count(*) AS count FROM t_fusion_decision WHERE graph_id = ?"},
+    {&FusionContent::groups, &FusionContent::allGroups, "SELECT count(*) AS count FROM t_fusion_group WHERE graph_id = ?"},
+    {&FusionContent::buffers, &FusionContent::allBuffers, "SELECT count(*) AS count FROM t_buffer WHERE graph_id = ?"},
     {&FusionContent::numerics, &FusionContent::allNumerics,
-     "SELECT count(*) FROM t_numerics x JOIN t_graph g ON g.id = x.graph_id WHERE g.compile_id = (SELECT compile_id FROM t_graph WHERE id = ?)"}};
+     "SELECT count(*) AS count FROM t_numerics x JOIN t_graph g ON g.id = x.graph_id WHERE g.compile_id = (SELECT compile_id FROM t_graph WHERE id = ?)"}};
 
 Cell errorCell(double value) {
   return std::isfinite(value) ? Cell{value == 0 ? "0" : fmt::format("{:.2e}", value), value} : Cell{"", -1};
@@ -77,7 +77,7 @@ TableRow groupRow(const Statement& s) {
   row.cells.resize(kGroupColumns);
   row.cells[kGroupName] = textCell(s.string("name"));
   row.cells[kGroupKind] = textCell(s.string("kind"));
-  row.cells[kGroupNodes] = countCell(s.integer("node_count"));
+  row.cells[kGroupNodes] = s.isNull("node_count") ? Cell{"", 0} : countCell(s.integer("node_count"));
   row.cells[kGroupRead] = bytesCell(s.real("read_bytes"));
   row.cells[kGroupWrite] = bytesCell(s.real("write_bytes"));
   row.cells[kGroupSaved] = bytesCell(s.real("bytes_saved"));
@@ -165,14 +165,14 @@ Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reade
 }
 
 Result<int64_t> fusionGraphOf(const session::Reader& reader, const Location& location) {
-  const char* sql = location.kind == ObjectKind::Graph    ? "SELECT ?1"
+  const char* sql = location.kind == ObjectKind::Graph    ? "SELECT ?1 AS graph_id"
                     : location.kind == ObjectKind::Node   ? "SELECT graph_id FROM nodes WHERE node_id = ?1"
                     : location.kind == ObjectKind::Group  ? "SELECT graph_id FROM fusion_groups WHERE group_id = ?1"
                     : location.kind == ObjectKind::Kernel ? "SELECT graph_id FROM kernels WHERE kernel_id = ?1"
                                                           : nullptr;
   int64_t graph = 0;
   if (!sql) return graph;
-  const auto take = [&](const Statement& s) { graph = s.integer(0); };
+  const auto take = [&](const Statement& s) { graph = s.integer("graph_id"); };
   auto read = reader.each(sql, {location.id}, take);
   // The scheduled graph of the same compile; a traced backward graph is scheduled by a compile of its own.
   if (read && graph)
@@ -194,8 +194,9 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, i
     read = reader.each(kGroups, {graph, most}, [&](const Statement& s) { content.groups.push_back(groupRow(s)); });
   if (read)
     read = reader.each("SELECT read_bytes, write_bytes, bytes_saved FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
-      for (const int column : {0, 1}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
-      query::addBounded(content.saved, query::boundedAmount(s.integer(2)));
+      for (const char* column : {"read_bytes", "write_bytes"}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
+      content.withoutTraffic += s.isNull("read_bytes") && s.isNull("write_bytes");
+      query::addBounded(content.saved, query::boundedAmount(s.integer("bytes_saved")));
     });
   if (read) read = reader.each(kBuffers, {graph, most}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
   if (read)
@@ -207,12 +208,12 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, i
                        });
   for (const Count& count : kCounts) {
     content.*count.all = static_cast<int64_t>((content.*count.rows).size());
-    if (read && content.*count.all >= most) read = reader.each(count.sql, {graph}, [&](const Statement& s) { content.*count.all = s.integer(0); });
+    if (read && content.*count.all >= most) read = reader.each(count.sql, {graph}, [&](const Statement& s) { content.*count.all = s.integer("count"); });
   }
   if (!read) return tl::unexpected(read.error());
   content.holdings = query::holdingsOf(reader);
   int64_t compile = 0;
-  read = reader.each("SELECT compile_id FROM graphs WHERE graph_id = ?", {graph}, [&](const Statement& s) { compile = s.integer(0); });
+  read = reader.each("SELECT compile_id FROM graphs WHERE graph_id = ?", {graph}, [&](const Statement& s) { compile = s.integer("compile_id"); });
   if (!read) return tl::unexpected(read.error());
   auto symbols = query::symbolsOf(reader, compile);
   if (!symbols) return tl::unexpected(symbols.error());

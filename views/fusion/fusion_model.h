@@ -89,7 +89,8 @@ struct FusionContent {
   bool canCompile = false;
   std::string program;  ///< file from outside that PyTorch would load for it, which can run code in it; empty: none
   std::string whyNot;   ///< where it cannot
-  int64_t traffic = 0;  ///< bytes that all groups read and write
+  int64_t traffic = 0;         ///< bytes that all groups read and write
+  int64_t withoutTraffic = 0;  ///< groups of which neither is known
   int64_t saved = 0;    ///< bytes that fusing saved
   int64_t divergent = 0;
 };

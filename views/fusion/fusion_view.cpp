@@ -309,7 +309,11 @@ void FusionView::showContent(FusionContent content) {
                    "the tab Kernels shows what each computes."));
     const int64_t parts = content_.allGroups;
     QStringList words{str(formatNumberOf(parts, tr("kernel or call").toStdString(), tr("kernels and calls").toStdString())),
-                      tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))};
+                      content_.withoutTraffic == 0 ? tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))
+                      : content_.withoutTraffic < parts
+                          ? tr("%1 of memory traffic in %2 of them, of the others it is not known")
+                                .arg(str(formatBytes(static_cast<double>(content_.traffic))), str(formatCount(parts - content_.withoutTraffic)))
+                          : tr("memory traffic not known")};
     if (content_.saved > 0)
       words << tr("%1 saved by fusing").arg(str(formatBytes(static_cast<double>(content_.saved))));
     if (content_.groups.empty()) words.clear();

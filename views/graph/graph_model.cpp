@@ -200,7 +200,7 @@ Result<GraphTarget> graphTarget(const session::Reader& reader, const Location& l
       target.graph = location.id;
       return target;
     case ObjectKind::Node: sql = "SELECT graph_id, node_id FROM nodes WHERE node_id = ?"; break;
-    case ObjectKind::Compile: sql = "SELECT graph_id, 0 FROM graphs WHERE compile_id = ? LIMIT 1"; break;
+    case ObjectKind::Compile: sql = "SELECT graph_id, 0 AS node_id FROM graphs WHERE compile_id = ? LIMIT 1"; break;
     case ObjectKind::Group:
       sql = "SELECT n.graph_id, n.node_id FROM fusion_members m JOIN nodes n ON n.node_id = m.node_id "
             "WHERE m.group_id = ? ORDER BY m.position LIMIT 1";
@@ -212,7 +212,7 @@ Result<GraphTarget> graphTarget(const session::Reader& reader, const Location& l
     default: return target;
   }
   const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
-    target = {s.integer(0), s.integer(1)};
+    target = {s.integer("graph_id"), s.integer("node_id")};
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return target;
@@ -225,24 +225,24 @@ Result<NodeRelations> loadRelations(const session::Reader& reader, int64_t node)
   constexpr const char* kLater = R"(SELECT n.node_id, n.name, n.op, g.stage FROM node_origins o
     JOIN nodes n ON n.node_id = o.node_id JOIN graphs g ON g.graph_id = n.graph_id WHERE o.origin_node_id = ? LIMIT 60)";
   constexpr const char* kDecided = R"(SELECT fused, a, b, reason, detail, CASE WHEN a_node_id = ?1 THEN b_node_id ELSE
-    a_node_id END FROM fusion_decisions WHERE graph_id = (SELECT graph_id FROM t_node WHERE id = ?1) AND (a_node_id = ?1 OR b_node_id = ?1)
+    a_node_id END AS other_node FROM fusion_decisions WHERE graph_id = (SELECT graph_id FROM t_node WHERE id = ?1) AND (a_node_id = ?1 OR b_node_id = ?1)
     ORDER BY position LIMIT 60)";
   const auto other = [](const Statement& s) {
-    return NodeFact{s.string(3), s.string(1) + (s.text(2).empty() ? "" : "  " + shortOp(s.string(2))),
-                    Location::of(ObjectKind::Node, s.integer(0))};
+    return NodeFact{s.string("stage"), s.string("name") + (s.text("op").empty() ? "" : "  " + shortOp(s.string("op"))),
+                    Location::of(ObjectKind::Node, s.integer("node_id"))};
   };
   auto outcome = reader.each(kOrigins, {node}, [&](const Statement& s) { relations.origins.push_back(other(s)); });
   if (outcome) outcome = reader.each(kLater, {node}, [&](const Statement& s) { relations.users.push_back(other(s)); });
   if (outcome) {
     outcome = reader.each(kDecided, {node}, [&](const Statement& s) {
-      relations.decisions.push_back({s.integer(0) != 0 ? "fused" : "refused",
-                                     s.string(1) + " + " + s.string(2) + ": " + s.string(3),
-                                     Location::of(ObjectKind::Node, s.integer(5))});
+      relations.decisions.push_back({s.integer("fused") != 0 ? "fused" : "refused",
+                                     s.string("a") + " + " + s.string("b") + ": " + s.string("reason"),
+                                     Location::of(ObjectKind::Node, s.integer("other_node"))});
     });
   }
   if (outcome) {
     outcome = reader.each("SELECT stack FROM nodes WHERE node_id = ?", {node},
-                          [&](const Statement& s) { relations.stack = s.string(0); });
+                          [&](const Statement& s) { relations.stack = s.string("stack"); });
   }
   if (!outcome) return tl::unexpected(outcome.error());
   return relations;

@@ -55,7 +55,7 @@ Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame) {
 
 Result<int64_t> countFailures(const session::Reader& reader, int64_t frame) {
   int64_t count = 0;
-  const auto read = reader.each("SELECT count(*) FROM t_guard_failure WHERE frame_id = ?1 OR ?1 = 0", {frame}, [&](const Statement& s) { count = s.integer(0); });
+  const auto read = reader.each("SELECT count(*) AS count FROM t_guard_failure WHERE frame_id = ?1 OR ?1 = 0", {frame}, [&](const Statement& s) { count = s.integer("count"); });
   if (!read) return tl::unexpected(read.error());
   return count;
 }
@@ -64,19 +64,19 @@ Result<GuardPlace> guardPlace(const session::Reader& reader, const Location& loc
   GuardPlace place;
   const char* sql = nullptr;
   switch (location.kind) {
-    case ObjectKind::Frame: sql = "SELECT frame_id, 0, 0, 0 FROM frames WHERE frame_id = ?"; break;
+    case ObjectKind::Frame: sql = "SELECT frame_id, 0 AS compile_id, 0 AS guard_id, 0 AS failure_id FROM frames WHERE frame_id = ?"; break;
     case ObjectKind::Compile:  // a backward runs under the guards of its forward
-      sql = "SELECT frame_id, CASE kind WHEN 'backward' THEN coalesce(parent_compile_id, compile_id) ELSE compile_id END, 0, 0 "
+      sql = "SELECT frame_id, CASE kind WHEN 'backward' THEN coalesce(parent_compile_id, compile_id) ELSE compile_id END AS compile_id, 0 AS guard_id, 0 AS failure_id "
             "FROM compiles WHERE compile_id = ?";
       break;
-    case ObjectKind::Guard: sql = "SELECT frame_id, compile_id, guard_id, 0 FROM guards WHERE guard_id = ?"; break;
+    case ObjectKind::Guard: sql = "SELECT frame_id, compile_id, guard_id, 0 AS failure_id FROM guards WHERE guard_id = ?"; break;
     case ObjectKind::Failure:
       sql = "SELECT frame_id, compile_id, guard_id, failure_id FROM guard_failures WHERE failure_id = ?";
       break;
     default: return place;
   }
   const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
-    place = {s.integer(0), s.integer(1), s.integer(2), s.integer(3)};
+    place = {s.integer("frame_id"), s.integer("compile_id"), s.integer("guard_id"), s.integer("failure_id")};
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return place;

@@ -24,10 +24,10 @@ constexpr const char* kTuning = "autotune";
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id) AS nodes, timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes AS moved_bytes, occupancy_limit, op FROM kernels k WHERE 1{0})";
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes AS moved_bytes, occupancy_limit, op, reason FROM kernels k WHERE 1{0})";
 /// Those of a list of ids, found by key: "all or these" would look at every kernel.
 constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
-constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
+constexpr const char* kCount = "SELECT count(*) AS count FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, compile_id, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
@@ -46,7 +46,7 @@ constexpr const char* kDecisions = R"(WITH mine(node, graph) AS MATERIALIZED (SE
   SELECT {0} FROM t_fusion_decision d WHERE d.graph_id IN (SELECT graph FROM mine)
   AND (d.a_node IN (SELECT node FROM mine) OR d.b_node IN (SELECT node FROM mine)))";
 constexpr const char* kDecision = "d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node";
-constexpr const char* kNodeCount = "SELECT count(*) FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id WHERE g.kernel_id = ?1";
+constexpr const char* kNodeCount = "SELECT count(*) AS count FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id WHERE g.kernel_id = ?1";
 
 // Evenly thinned, so that a million launches are as quick as a thousand.
 // Launches of a graph are few beside all; in it other kernels run as well.
@@ -94,8 +94,8 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelShared] = s.real("shared_bytes") > 0 ? bytesCell(s.real("shared_bytes")) : Cell{"", 0};
   row.cells[kKernelSpilled] = s.real("local_bytes") > 0 ? bytesCell(s.real("local_bytes")) : Cell{"", 0};
   row.cells[kKernelOccupancy] = s.isNull("occupancy") ? Cell{"", 0} : shareCell(s.real("occupancy"), 1);
-  row.tooltip = runs.note;
-  if (!s.isNull("occupancy_limit")) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string("occupancy_limit"));
+  const std::string limit = s.isNull("occupancy_limit") ? std::string() : say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string("occupancy_limit"));
+  for (const std::string& line : {runs.note, s.string("reason"), limit}) row.tooltip += (row.tooltip.empty() || line.empty() ? "" : "\n") + line;
   row.cells[kKernelCompile] = s.isNull("compile_ns") ? Cell{"", 0} : durationCell(s.real("compile_ns"));
   row.cells[kKernelNodes] = s.isNull("nodes") ? Cell{"", 0} : countCell(s.integer("nodes"));
   if (const auto result = results.find(s.integer("kernel_id")); result != results.end()) {
@@ -168,7 +168,7 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
   if (!roofs) return tl::unexpected(roofs.error());
   std::string device;
   auto outcome = reader.each("SELECT device FROM kernels WHERE " + query::ranKernels() + " AND timed_launches > 0 GROUP BY device ORDER BY sum(total_ns) DESC LIMIT 1", {},
-                             [&](const Statement& s) { device = s.string(0); });
+                             [&](const Statement& s) { device = s.string("device"); });
   if (outcome) {
     if (const auto roof = roofs->find(device); roof != roofs->end()) line.roof = roof->second;
     outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes AS moved_bytes, total_ns, timed_launches FROM kernels WHERE " + query::ranKernels() +
@@ -224,7 +224,7 @@ Result<std::string> requestedKernels(const session::Reader& reader, const Kernel
     ids = "[";
     int64_t count = 0;
     auto outcome = reader.each("SELECT kernel_id FROM kernels WHERE " + (onlyRun ? query::ranKernels() : std::string("1")) + rest, parameters, [&](const Statement& s) {
-      ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0));
+      ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer("kernel_id"));
       ++count;
     });
     if (!outcome) return tl::unexpected(outcome.error());
@@ -245,10 +245,10 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   KernelList list;
   TableRows& rows = list.rows;
   double all = 0;
-  auto outcome = reader.each(kCount, {}, [&](const Statement& s) { list.all = s.integer(0); });
+  auto outcome = reader.each(kCount, {}, [&](const Statement& s) { list.all = s.integer("count"); });
   if (outcome)
-    outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::ranKernels() + " AND " + query::kernelsOfProgram() + ") SELECT sum(total_ns) FROM k", {},
-                          [&](const Statement& s) { all = s.real(0); });
+    outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::ranKernels() + " AND " + query::kernelsOfProgram() + ") SELECT sum(total_ns) AS all_ns FROM k", {},
+                          [&](const Statement& s) { all = s.real("all_ns"); });
   std::string chosen;
   if (outcome && list.all > most) {
     auto ids = requestedKernels(reader, request, std::min(most, kListedOfMore));
@@ -263,7 +263,7 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   std::vector<session::Cell> parameters;
   if (!chosen.empty()) parameters.emplace_back(chosen);
   if (outcome)
-    outcome = reader.each(fmt::format(kResults, which), parameters, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
+    outcome = reader.each(fmt::format(kResults, which), parameters, [&](const Statement& s) { results.emplace(s.integer("kernel_id"), KernelResult{s.string("dtype") + s.string("shape"), s.string("module_path")}); });
   if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results, knowsLaunches)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return list;
@@ -297,7 +297,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
   }
   if (outcome && detail.timedLaunches > 0) {
-    outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real(0)); });
+    outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real("ns")); });
   }
   if (auto binary = query::kernelBinary(reader, kernel)) detail.cubin = std::move(*binary);
   if (outcome) {
@@ -327,14 +327,14 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     });
   }
   const auto count = [&](const std::string& sql, const TableRows& listed, int64_t& all) {
-    if (outcome && static_cast<int64_t>(listed.size()) >= most) outcome = reader.each(sql, {kernel}, [&](const Statement& s) { all = s.integer(0); });
+    if (outcome && static_cast<int64_t>(listed.size()) >= most) outcome = reader.each(sql, {kernel}, [&](const Statement& s) { all = s.integer("count"); });
     else all = static_cast<int64_t>(listed.size());
   };
   count(kNodeCount, detail.nodes, detail.allNodes);
-  count(fmt::format(kDecisions, "count(*)"), detail.decisions, detail.allDecisions);
+  count(fmt::format(kDecisions, "count(*) AS count"), detail.decisions, detail.allDecisions);
   if (outcome) {
     int64_t compile = 0;
-    outcome = reader.each("SELECT compile_id FROM kernels WHERE kernel_id = ?", {kernel}, [&](const Statement& s) { compile = s.integer(0); });
+    outcome = reader.each("SELECT compile_id FROM kernels WHERE kernel_id = ?", {kernel}, [&](const Statement& s) { compile = s.integer("compile_id"); });
     auto symbols = query::symbolsOf(reader, compile);
     if (!symbols) return tl::unexpected(symbols.error());
     std::string text = detail.loopIr;
@@ -356,7 +356,7 @@ Result<int64_t> kernelOf(const session::Reader& reader, const Location& location
                         : nullptr;
   int64_t kernel = 0;
   if (!sql) return kernel;
-  const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) { kernel = s.integer(0); });
+  const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) { kernel = s.integer("kernel_id"); });
   if (!outcome) return tl::unexpected(outcome.error());
   return kernel;
 }

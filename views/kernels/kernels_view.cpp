@@ -401,6 +401,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   columns_->showBinary(isGpu);
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
   lines_ = CodeLines(detail.loopIr, {});
+  nodes_->setEmptyText(tr("No nodes recorded for this kernel"), str(detail.reason));
   nodes_->setRows(detail.nodes, detail.allNodes);
   linkCode();
   decisions_->setRows(detail.decisions, detail.allDecisions);

@@ -31,7 +31,7 @@ std::string recompiles() {
 }
 constexpr size_t kMostBreaks = 500, kMostStages = 100;
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
-constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM calls GROUP BY kind";
+constexpr const char* kCalls = "SELECT kind, sum(calls) AS all_calls, sum(total_ns) AS total_ns FROM calls GROUP BY kind";
 
 TableRow kernelRow(const Statement& s) {
   TableRow row;
@@ -104,7 +104,7 @@ TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& co
     remedy = firstAdvice(u);
     row.location = placeOf(u);
   }
-  row.cells = {textCell(f.name), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
+  row.cells = {textCell(f.name), textCell(f.ofLibrary ? say(FUSEBOX_TEXT("Coverage", "library")) : std::string()), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
                textCell(f.why), textCell(remedy), textCell(shortPlace(f.file, f.line))};
   row.tone = f.verdict == Verdict::Not ? 3 : f.verdict == Verdict::Partly ? 2 : 0;
   row.tooltip = f.why.empty() ? f.name : f.name + "\n\n" + f.why;
@@ -171,24 +171,24 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   model.stages = stageRows(model.summary.stages);
   collect.rows(recompiles().c_str(), model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
-               [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });
+               [&](const Statement& s) { model.facts.emplace_back(s.string("key"), s.string("value")); });
   collect.rows(kLosses, model.losses, [](const Statement& s) {
     TableRow row;
-    row.cells = {textCell(s.string(0)), countCell(s.integer(1)), textCell(s.string(2))};
-    row.tone = query::leftToEager({s.string(0), {}, 0}) ? 3 : 2;
+    row.cells = {textCell(s.string("what")), countCell(s.integer("count")), textCell(s.string("detail"))};
+    row.tone = query::leftToEager({s.string("what"), {}, 0}) ? 3 : 2;
     return row;
   });
   collect.each(kCalls, [&](const Statement& s) {
-    if (s.text(0) == "guard_check") {
-      model.guardMs = s.real(2) / 1e6;
+    if (s.text("kind") == "guard_check") {
+      model.guardMs = s.real("total_ns") / 1e6;
     } else {
-      model.calls = s.integer(1);
+      model.calls = s.integer("all_calls");
     }
   });
   // Stock's logs seldom say of which nodes a kernel is made: what was fused is not known then.
-  collect.each("SELECT count(*), coalesce(sum(nodes > 1), 0) FROM (SELECT m.group_id, count(*) AS nodes FROM t_fusion_member m GROUP BY m.group_id) m "
+  collect.each("SELECT count(*) AS groups, coalesce(sum(nodes > 1), 0) AS fused FROM (SELECT m.group_id, count(*) AS nodes FROM t_fusion_member m GROUP BY m.group_id) m "
                "JOIN t_fusion_group g ON g.id = m.group_id WHERE g.kind <> 'extern'",
-               [&](const Statement& s) { model.fusedGroups = s.integer(0) > 0 ? s.integer(1) : -1; });
+               [&](const Statement& s) { model.fusedGroups = s.integer("groups") > 0 ? s.integer("fused") : -1; });
   if (!collect.outcome) return tl::unexpected(collect.outcome.error());
   model.hasOperators = query::hasOperators(reader);
   return model;

@@ -88,7 +88,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   tabs_->setMinimumHeight(kListLines * fontMetrics().height());
   column->addWidget(tabs_, 1);
   functions_ = addTable(QStringLiteral("overview.functions"), tr("Functions"), tr("Filter functions"),
-                        {{tr("Function")}, {tr("Compiled"), tr("Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks")},
+                        {{tr("Function")}, {tr("Of"), tr("Code of an installed library or of Python that the program called, or that was put around its functions; else the program's own"), false, true},
+                         {tr("Compiled"), tr("Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks")},
                          {tr("Entries"), tr("Compilations that can be called, one for each kind of input"), true}, {tr("Breaks"), tr("Breaks of its graphs: places and reasons"), true},
                          {tr("Recompiles"), tr("Compilations after a guard failed"), true}, {tr("What stands in the way")}, {tr("What to do")}, {tr("Line")}});
   failures_ = addTable(QStringLiteral("overview.failures"), tr("Not compiled"), tr("Filter failures"),
@@ -338,6 +339,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   };
   const auto count = [](int64_t n) { return str(formatCount(n)); };
   setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
+  if (s.backwardCompiles > 0) frames_.note->setToolTip(tr("%1 of functions, %2 of backward passes").arg(count(s.compiles - s.backwardCompiles), count(s.backwardCompiles)));
   const bool calls = model.calls > 0 || model.holdings.has(Holding::RunTimes);
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;

@@ -16,17 +16,17 @@ namespace {
 
 using session::Statement;
 
-constexpr const char* kBreaks = R"(SELECT min(break_id), line, kind, reason, hint, count(*), frame FROM graph_breaks
+constexpr const char* kBreaks = R"(SELECT min(break_id) AS break_id, line, kind, reason, hint, count(*) AS count, frame FROM graph_breaks
   WHERE file = ? GROUP BY line, kind, reason, hint, frame ORDER BY line)";
-constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome, (SELECT count(*) FROM t_guard_failure WHERE file = ?1) FROM guard_failures
+constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome, (SELECT count(*) FROM t_guard_failure WHERE file = ?1) AS all_count FROM guard_failures
   WHERE file = ?1 ORDER BY line, failure_id LIMIT ?2)";
 constexpr const char* kKernels = R"(WITH mine AS MATERIALIZED (SELECT DISTINCT g.kernel_id AS kernel, n.line AS line FROM t_node n
     CROSS JOIN t_fusion_member m ON m.node_id = n.id CROSS JOIN t_fusion_group g ON g.id = m.group_id WHERE n.file = ?1 AND n.line IS NOT NULL)
-  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER (), k.compile_id FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
+  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER () AS all_count, k.compile_id FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
   WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT ?2)";
 
 // Those of a profiler's trace, of no graph.
-constexpr const char* kPlacedKernels = R"(SELECT kernel_id, line, name, kind, launches, total_ns, count(*) OVER (), compile_id FROM kernels
+constexpr const char* kPlacedKernels = R"(SELECT kernel_id, line, name, kind, launches, total_ns, count(*) OVER () AS all_count, compile_id FROM kernels
   WHERE file = ?1 AND line IS NOT NULL AND launches > 0 AND compile_id IS NULL ORDER BY line, total_ns DESC LIMIT ?2)";
 
 struct PlaceQuery {
@@ -47,11 +47,11 @@ constexpr PlaceQuery kPlaces[] = {
 SourceEvent breakEvent(const Statement& s) {
   SourceEvent event;
   event.kind = SourceEvent::Kind::Break;
-  event.line = static_cast<int>(s.integer(1));
-  event.headline = s.string(2) + (s.integer(5) > 1 ? " (" + formatCount(s.integer(5)) + "\u00d7)" : "");
-  event.detail = query::breakReason(s.text(3));
-  event.hint = s.string(4);
-  event.location = Location::of(ObjectKind::Break, s.integer(0));
+  event.line = static_cast<int>(s.integer("line"));
+  event.headline = s.string("kind") + (s.integer("count") > 1 ? " (" + formatCount(s.integer("count")) + "\u00d7)" : "");
+  event.detail = query::breakReason(s.text("reason"));
+  event.hint = s.string("hint");
+  event.location = Location::of(ObjectKind::Break, s.integer("break_id"));
   return event;
 }
 
@@ -92,20 +92,20 @@ std::string wholeText(const std::string& path, const std::string& quoted) {
 SourceEvent failureEvent(const Statement& s) {
   SourceEvent event;
   event.kind = SourceEvent::Kind::Failure;
-  event.line = static_cast<int>(s.integer(1));
-  event.headline = s.string(2) + ": " + s.string(6);
-  event.detail = say(FUSEBOX_TEXT("Source", "{}\nexpected {}\nfound {}"), s.string(3), s.string(4), s.string(5));
-  event.location = Location::of(ObjectKind::Failure, s.integer(0));
+  event.line = static_cast<int>(s.integer("line"));
+  event.headline = s.string("frame") + ": " + s.string("outcome");
+  event.detail = say(FUSEBOX_TEXT("Source", "{}\nexpected {}\nfound {}"), s.string("guard"), s.string("expected"), s.string("found"));
+  event.location = Location::of(ObjectKind::Failure, s.integer("failure_id"));
   return event;
 }
 
 SourceEvent kernelEvent(const Statement& s) {
   SourceEvent event;
   event.kind = SourceEvent::Kind::Kernel;
-  event.line = static_cast<int>(s.integer(1));
-  event.headline = s.string(2);
-  event.detail = formatDuration(s.real(5)) + "  " + formatCount(s.integer(4)) + "\u00d7";
-  event.location = Location::of(ObjectKind::Kernel, s.integer(0));
+  event.line = static_cast<int>(s.integer("line"));
+  event.headline = s.string("name");
+  event.detail = formatDuration(s.real("total_ns")) + "  " + formatCount(s.integer("launches")) + "\u00d7";
+  event.location = Location::of(ObjectKind::Kernel, s.integer("kernel_id"));
   return event;
 }
 
@@ -134,8 +134,8 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
   if (text) {
     source.text = std::move(*text);
     const bool imported = !reader.info("imported_format").empty();
-    const auto cut = reader.each("SELECT max(truncated) FROM source_files WHERE file = ?", {path},
-                                 [&](const Statement& s) { source.isQuoted = imported && s.integer(0) != 0; });
+    const auto cut = reader.each("SELECT max(truncated) AS is_truncated FROM source_files WHERE file = ?", {path},
+                                 [&](const Statement& s) { source.isQuoted = imported && s.integer("is_truncated") != 0; });
     if (!cut) return tl::unexpected(cut.error());
     if (source.isQuoted) {
       if (std::string whole = wholeText(path, source.text); !whole.empty()) {
@@ -155,24 +155,23 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
   struct Part {
     const char* sql;
     Make make;
-    int allAt = -1;  // the column that says how many there are; -1: all are read
-    int64_t most = 0;
+    int64_t most = 0;  // 0: all are read; else `all_count` says how many there are
   };
   const auto entries = query::entryNumbers(reader);
   if (!entries) return tl::unexpected(entries.error());
   const std::string format = reader.info("imported_format");
   const bool isProfile = format.starts_with("Kineto") || format.starts_with("Chrome");
-  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {isProfile ? kPlacedKernels : kKernels, kernelEvent, 6, 5000}}) {
+  for (const auto& [sql, make, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 1000}, {isProfile ? kPlacedKernels : kKernels, kernelEvent, 5000}}) {
     int64_t shown = 0, all = 0;
     std::vector<session::Cell> parameters{path};
-    if (allAt >= 0) parameters.emplace_back(std::min(most, atMost));
+    if (atMost > 0) parameters.emplace_back(std::min(most, atMost));
     const auto outcome = reader.each(sql, parameters, [&](const Statement& s) {
       source.events.push_back(make(s));
       // Kernels of one name are of several entries.
       const auto entry = make == kernelEvent ? entries->find(s.integer("compile_id")) : entries->end();
       if (entry != entries->end() && !entry->second.isOnly) source.events.back().detail = say(FUSEBOX_TEXT("Memory", "{}, entry {}"), source.events.back().detail, entry->second.entry);
       ++shown;
-      if (allAt >= 0) all = s.integer(allAt);
+      if (atMost > 0) all = s.integer("all_count");
     });
     if (!outcome) return tl::unexpected(outcome.error());
     if (all > shown) source.cuts.push_back({source.events.back().kind, source.events.back().line, shown, all});
@@ -193,8 +192,8 @@ Result<Location> placeOf(const session::Reader& reader, const Location& object) 
   for (const PlaceQuery& query : kPlaces) {
     if (query.kind != object.kind) continue;
     const auto outcome = reader.each(query.sql, {object.id}, [&](const Statement& s) {
-      place.file = s.string(0);
-      place.line = static_cast<int>(s.integer(1));
+      place.file = s.string("file");
+      place.line = static_cast<int>(s.integer("line"));
     });
     if (!outcome) return tl::unexpected(outcome.error());
   }

@@ -16,19 +16,19 @@ constexpr int64_t kMostSpans = 200'000;
 // Ids and lengths first: what the longest are is read of them alone, not of millions. Numbered as in cpu_events (SCHEMA.md).
 constexpr const char* kSpans = R"(WITH longest AS MATERIALIZED (SELECT 0 AS is_stage, id, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL
     UNION ALL SELECT 1, id, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL ORDER BY ns DESC LIMIT ?)
-  SELECT e.id * 4, e.start_ns, e.start_ns + e.dur_ns AS end_ns, e.compile_id, e.name, e.detail, e.thread, e.kind
+  SELECT e.id * 4 AS span_id, e.start_ns, e.start_ns + e.dur_ns AS end_ns, e.compile_id, e.name, e.detail, e.thread, e.kind
     FROM longest l CROSS JOIN t_cpu_event e ON e.id = l.id WHERE l.is_stage = 0 AND e.kind NOT IN ('call', 'guard_check')
   UNION ALL SELECT s.id * 4 + 1, s.start_ns, s.end_ns, s.compile_id, s.name, s.phase, s.thread, 'stage'
     FROM longest l CROSS JOIN t_stage s ON s.id = l.id WHERE l.is_stage = 1
   ORDER BY 2, 3 DESC)";
-constexpr const char* kSpanCounts = R"(SELECT thread, count(*) FROM (SELECT thread FROM t_cpu_event WHERE dur_ns IS NOT NULL AND
+constexpr const char* kSpanCounts = R"(SELECT thread, count(*) AS count FROM (SELECT thread FROM t_cpu_event WHERE dur_ns IS NOT NULL AND
     kind NOT IN ('call', 'guard_check') UNION ALL SELECT thread FROM t_stage WHERE end_ns IS NOT NULL) GROUP BY thread)";
 
 /// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
 constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
 
 /// Of a kernel: on its device, by index, else the launch of which the sums know when it began.
-constexpr const char* kFirstRun = R"(SELECT * FROM (SELECT start_ns, start_ns + dur_ns FROM t_gpu_event WHERE kernel_id = ?1 ORDER BY start_ns LIMIT 1)
+constexpr const char* kFirstRun = R"(SELECT * FROM (SELECT start_ns, start_ns + dur_ns AS end_ns FROM t_gpu_event WHERE kernel_id = ?1 ORDER BY start_ns LIMIT 1)
   UNION ALL SELECT * FROM (SELECT l.start_ns, l.start_ns + l.dur_ns FROM (SELECT min(first_ns) AS ns FROM t_launch_stats WHERE kernel_id = ?1) f
     JOIN t_block b ON b.track = 0 AND b.start_ns <= f.ns AND b.end_ns >= f.ns JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id
     WHERE l.kernel_id = ?1 AND l.start_ns = f.ns LIMIT 1) LIMIT 1)";
@@ -139,26 +139,26 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   int64_t read = 0;
   auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
     ++read;
-    TimelineLane& lane = spans[s.integer(6)];
+    TimelineLane& lane = spans[s.integer("thread")];
     NamedSpan span;
-    span.id = s.integer(0);
-    span.startNs = sane(s.integer(1));
-    span.endNs = std::max(sane(s.integer(2)), span.startNs);
-    span.compile = s.integer(3);
-    span.name = s.string(4);
-    span.detail = s.string(5);
-    (s.text(7) == "stage" ? lane.hasStages : lane.hasOthers) = true;
+    span.id = s.integer("span_id");
+    span.startNs = sane(s.integer("start_ns"));
+    span.endNs = std::max(sane(s.integer("end_ns")), span.startNs);
+    span.compile = s.integer("compile_id");
+    span.name = s.string("name");
+    span.detail = s.string("detail");
+    (s.text("kind") == "stage" ? lane.hasStages : lane.hasOthers) = true;
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return tl::unexpected(outcome.error());
   std::map<int64_t, int64_t> counts;
   if (read >= kMostSpans) {
-    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer(0)] = s.integer(1); });
+    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
     if (!outcome) return tl::unexpected(outcome.error());
   }
   std::map<int64_t, std::string> threads;
   outcome = reader.each("SELECT thread, name FROM threads", {},
-                        [&](const Statement& s) { threads[s.integer(0)] = s.string(1); });
+                        [&](const Statement& s) { threads[s.integer("thread")] = s.string("name"); });
   if (!outcome) return tl::unexpected(outcome.error());
   for (auto& [thread, lane] : spans) {
     lane.kind = TimelineLane::Kind::Stages;
@@ -200,11 +200,11 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   int64_t owner = kFirstMemoryOwner;
   for (const char* name : kMemoryNames) outline.names[owner++] = name;
   outcome = reader.each("SELECT kernel_id, name FROM kernels WHERE " + query::ranKernels(), {},
-                        [&](const Statement& s) { outline.names[s.integer(0)] = s.string(1); });
+                        [&](const Statement& s) { outline.names[s.integer("kernel_id")] = s.string("name"); });
   if (!outcome) return tl::unexpected(outcome.error());
   outcome = reader.each("SELECT compile_id, frame, kind FROM compiles", {}, [&](const Statement& s) {
-    if (s.text(1).empty()) return;
-    outline.names[-s.integer(0)] = s.text(2) == "backward" ? say(FUSEBOX_TEXT("Timeline", "{} (backward)"), s.string(1)) : s.string(1);
+    if (s.text("frame").empty()) return;
+    outline.names[-s.integer("compile_id")] = s.text("kind") == "backward" ? say(FUSEBOX_TEXT("Timeline", "{} (backward)"), s.string("frame")) : s.string("frame");
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return outline;
@@ -216,10 +216,10 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
   result.from = from;
   result.to = to;
   result.pixels = pixels;
-  auto kernelOf = reader.prepare("SELECT kernel_id FROM launches WHERE launch_id = ?");
+  auto kernelOf = reader.prepare("SELECT kernel_id AS owner FROM launches WHERE launch_id = ?");
   // A call is known to views by its number among the events (see cpu_events in SCHEMA.md).
-  auto compileOf = reader.prepare("SELECT compile_id FROM t_call WHERE id = ?1 / 4");
-  auto gpuOf = reader.prepare("SELECT kernel_id, name FROM t_gpu_event WHERE id = ?");
+  auto compileOf = reader.prepare("SELECT compile_id AS owner FROM t_call WHERE id = ?1 / 4");
+  auto gpuOf = reader.prepare("SELECT kernel_id AS owner, name FROM t_gpu_event WHERE id = ?");
   if (!kernelOf) return tl::unexpected(kernelOf.error());
   if (!gpuOf) return tl::unexpected(gpuOf.error());
   if (!compileOf) return tl::unexpected(compileOf.error());
@@ -246,9 +246,9 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
       owner.reset();
       owner.bind(1, lane.bars[b].exampleId);
       if (const auto row = owner.step(); !row || !*row) continue;
-      lane.owners[b] = kind == Kind::Calls ? -owner.integer(0) : owner.integer(0);
-      if (kind != Kind::Gpu || !owner.isNull(0)) continue;
-      const auto name = std::find(std::begin(kMemoryNames), std::end(kMemoryNames), owner.text(1));
+      lane.owners[b] = kind == Kind::Calls ? -owner.integer("owner") : owner.integer("owner");
+      if (kind != Kind::Gpu || !owner.isNull("owner")) continue;
+      const auto name = std::find(std::begin(kMemoryNames), std::end(kMemoryNames), owner.text("name"));
       if (name != std::end(kMemoryNames)) lane.owners[b] = kFirstMemoryOwner + (name - std::begin(kMemoryNames));
     }
     result.lanes.push_back(std::move(lane));
@@ -290,7 +290,7 @@ Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& l
   query::TimeRange range;
   if (!sql) return range;
   const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
-    range = {sane(s.integer(0)), sane(s.integer(1))};
+    range = {sane(s.integer("start_ns")), sane(s.integer("end_ns"))};
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return range;

@@ -344,11 +344,16 @@ void TimelineView::showTimeOf(const Location& location, ShowTime show) {
       [this, location, show, selection = ++selection_](Result<query::TimeRange>& range) {
         if (!range || range->endNs <= 0 || selection != selection_) return;
         (canvas_->*show)(range->startNs, range->endNs);
-        const auto name = canvas_->outline().names.find(location.kind == ObjectKind::Compile ? -location.id : location.id);
-        if (name == canvas_->outline().names.end() || (location.kind != ObjectKind::Kernel && location.kind != ObjectKind::Compile)) return;
+        QString name = location.kind == ObjectKind::Launch ? tr("launch %1").arg(location.id) : QString(), what = tr("it is marked");
+        if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Compile) {
+          const auto known = canvas_->outline().names.find(location.kind == ObjectKind::Compile ? -location.id : location.id);
+          if (known != canvas_->outline().names.end()) name = str(known->second);
+          what = location.kind == ObjectKind::Kernel ? tr("its first run is marked") : tr("its compilation is marked");
+        }
+        if (name.isEmpty()) return;
         makeRoomForDetails();
-        details_->showPage([location, name = str(name->second), r = *range, start = canvas_->outline().range.startNs](DetailsPanel& page) {
-          page.heading(name, location.kind == ObjectKind::Kernel ? tr("its first run is marked") : tr("its compilation is marked"));
+        details_->showPage([name, what, r = *range, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+          page.heading(name, what);
           page.pair(tr("duration"), durationText(r.endNs - r.startNs));
           page.pair(tr("start"), preciseTime(r.startNs - start));
         });

@@ -377,7 +377,7 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
     sequence(*contents, object);
   } else if (PyAnySet_Check(object)) {
     contents->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
-    PyRef items = PyRef::steal(PySequence_List(object));
+    PyRef items = ownElements(object);
     keep_.push_back(items);
     sequence(*contents, items.get());
   } else if (PyExceptionInstance_Check(object)) {
@@ -472,7 +472,7 @@ RecipePtr RecipeMaker::elements(PyObject* object) {
 static void refuseKeysThatLook(Evaluation& e, PyObject* container) {
   static PyObject* const kEq = internedName("__eq__");
   if (e.journal().size() == 0) return;
-  PyRef keys = PyRef::steal(PySequence_List(container));
+  PyRef keys = ownElements(container);
   for (Py_ssize_t i = 0; keys && i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(keys.get(), i);
     PyObject* equal = isPythonClass(Py_TYPE(key)) ? e.typeLookup(Py_TYPE(key), kEq) : nullptr;
@@ -500,7 +500,7 @@ RecipePtr RecipeMaker::plainSet(PyObject* object) {
   if (PyFrozenSet_CheckExact(object) && isValueObject(object) && !e_.isFresh(object)) return constant(object);
   refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
-  PyRef items = PyRef::steal(PySequence_List(object));
+  PyRef items = ownElements(object);
   requireSameOrder(object, items.get());
   keep_.push_back(items);
   sequence(*recipe, items.get());
@@ -552,7 +552,7 @@ RecipePtr RecipeMaker::super(PyObject* object) {
 }
 
 RecipePtr RecipeMaker::deque(PyObject* object) {
-  PyRef items = PyRef::steal(PySequence_List(object)), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
+  PyRef items = ownElements(object), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
   return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {items.get(), longest.get()});
 }
 
@@ -658,6 +658,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (isWrapperClass(Py_TYPE(object))) return wrapper(object);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
+  if (PyWeakref_Check(object) && e_.isFresh(object)) refuse(object, "a weak reference that the compiled region made");
   if (isIdentityValue(object)) return constant(object);
   if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);
   return reduced(object);

@@ -1,5 +1,8 @@
 #include "engine/capture/entries/debug_facts.h"
 
+#include <sstream>
+#include <utility>
+
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
@@ -79,6 +82,17 @@ PyObject* unboxed(PyObject* object, bool* isCell) {
   return *isCell ? PyCell_GET(object) : object;
 }
 
+/// A stand-in while sizes are symbols: "Float[s0, 64] cpu".
+std::string symbolicTensor(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << "[";
+  const char* comma = "";
+  for (const c10::SymInt& size : tensor.sym_sizes()) text << std::exchange(comma, ", ") << size;
+  text << "] " << tensor.device();
+  if (tensor.requires_grad()) text << " requires_grad";
+  return text.str();
+}
+
 json valueRow(PyObject* object) {
   json row{{"value", object ? shortValue(object) : "(unbound)"}};
   if (object) row["type"] = Py_TYPE(object)->tp_name;
@@ -130,6 +144,7 @@ std::string shortValue(PyObject* o) {
     return "bytes of length " + std::to_string(PyBytes_GET_SIZE(o));
   if (PyLong_CheckExact(o) && _PyLong_NumBits(o) > 512)
     return "an integer of " + std::to_string(_PyLong_NumBits(o)) + " bits";
+  if (isTensorObject(o) && tensorOf(o).unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return symbolicTensor(tensorOf(o));
   return describeObject(o);
 }
 

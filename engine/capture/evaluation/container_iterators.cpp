@@ -115,7 +115,7 @@ Remaking DictWalk::remake(Evaluation&) const {
 }
 
 SetWalk::SetWalk(PyObject* set)
-    : set_(PyRef::borrow(set)), elements_(PyRef::steal(PyObject_GetIter(set))), order_(PyRef::steal(PySequence_List(set))) {}
+    : set_(PyRef::borrow(set)), elements_(PyRef::steal(builtinBase(Py_TYPE(set))->tp_iter(set))), order_(ownElements(set)) {}
 
 PyRef SetWalk::next(Evaluation& e) {
   PyRef element = PyRef::steal(PyIter_Next(elements_.get()));
@@ -129,7 +129,7 @@ PyRef SetWalk::next(Evaluation& e) {
 
 Remaking SetWalk::remake(Evaluation&) const {
   if (ended_) return ended(false, PyRef::steal(PySet_New(nullptr)));
-  if (!sameOrder(PyRef::steal(PySequence_List(set_.get())).get(), order_.get()) || !goesOnAs(elements_.get(), order_.get(), taken_, false)) return {};
+  if (!sameOrder(ownElements(set_.get()).get(), order_.get()) || !goesOnAs(elements_.get(), order_.get(), taken_, false)) return {};
   return {{}, one(set_.get()), {}, {}, taken_};
 }
 

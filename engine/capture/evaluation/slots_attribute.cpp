@@ -147,7 +147,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   if (raw) return wrap(raw, sources().dictItem(source, key));
   if (python) {
     // That no key equals it is known of these keys alone.
-    PyRef keys = PyRef::steal(PySequence_Tuple(dict));
+    PyRef own = ownElements(dict), keys = own ? PyRef::steal(PyList_AsTuple(own.get())) : PyRef();
     for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) pin(PyTuple_GET_ITEM(keys.get(), i), Why::Container);
     guard(GuardKind::DictKeysMatch, source, keys.get());
   } else {

@@ -707,6 +707,8 @@ bool isHeld(const Frame* frame, PyObject* object) {
   return false;
 }
 
+}  // namespace
+
 /// A weak reference that existed before stays one object; what it refers to is guarded to be alive. What the segment made lives as long as
 /// the capture: whether the program has let go of it, only CPython knows.
 PyRef callWeakReference(Evaluation& e, PyObject* reference) {
@@ -718,6 +720,8 @@ PyRef callWeakReference(Evaluation& e, PyObject* reference) {
   e.guard(GuardKind::IdMatch, source, reference);
   return e.wrap(target, e.sources().globalWeak(reference));
 }
+
+namespace {
 
 bool isFixed(PyObject* value) {
   if (!PyTuple_CheckExact(value)) return isConstantValue(value) || isValueObject(value);
@@ -852,7 +856,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     pin(original, Why::Owner);
     return call(original, a);
   }
-  if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
+  if (PyWeakref_CheckRef(object) && Py_TYPE(object)->tp_call == _PyWeakref_RefType.tp_call) return callWeakReference(*this, object);
   static PyObject* const higherOrder = torchObject("torch._ops.HigherOrderOperator");
   if (higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
     bool known = false;

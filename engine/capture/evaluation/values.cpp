@@ -136,6 +136,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (isTensor(object)) return wrapTensor(object, source);
+  if (PyWeakref_CheckProxy(object)) breakHere("weak reference", "a weak proxy is read, through which C code reaches another object");
   if (PyObject* self = boundSelf(object); self && !isFixedPlace(source)) {
     // A bound method is made anew by every attribute read: what it does and what it belongs to matter.
     guardMethodOf(object, source);
@@ -373,10 +374,10 @@ bool Evaluation::settleAddress(PyObject* address) {
 void Evaluation::refuseAddressesIn(PyObject* container) {
   if (addresses_.empty() || PyUnicode_Check(container) || PyBytes_Check(container)) return;
   if (!PyTuple_Check(container) && !PyList_Check(container) && !PyAnySet_Check(container) && !PyDict_Check(container)) return;
-  PyRef elements = PyRef::steal(PySequence_Tuple(container));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.get()); ++i) {
-    refuseAddress(PyTuple_GET_ITEM(elements.get(), i));
-    if (PyTuple_CheckExact(PyTuple_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyTuple_GET_ITEM(elements.get(), i));
+  PyRef elements = ownElements(container);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i) {
+    refuseAddress(PyList_GET_ITEM(elements.get(), i));
+    if (PyTuple_CheckExact(PyList_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyList_GET_ITEM(elements.get(), i));
   }
 }
 

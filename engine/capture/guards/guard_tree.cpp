@@ -126,6 +126,14 @@ std::string describedObject(PyObject* object) {
 
 }  // namespace
 
+bool isWeaklyReferred(PyObject* object) {
+  if (!PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return false;
+  const auto isWatch = [](PyObject* callback) { return callback && PyCFunction_Check(callback) && PyCFunction_GET_FUNCTION(callback) == objectDied; };
+  PyWeakReference* weak = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
+  while (weak && isWatch(weak->wr_callback)) weak = weak->wr_next;
+  return weak;
+}
+
 PyRef GuardTree::watch(PyObject* object) {
   if (!object || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return {};
   if (auto known = watched_.find(object); known != watched_.end()) return known->second.weak;

@@ -346,6 +346,8 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* owner = PyCFunction_GET_SELF(callable);
   if (a.positional == 0 || !PyType_Check(a.args[0]) || !owner || !PyType_Check(owner)) return e.callReal(callable, a);
   auto* base = reinterpret_cast<PyTypeObject*>(owner);
+  if (PyType_IsSubtype(base, &_PyWeakref_RefType))
+    e.breakHere("finalizer", std::string("a weak reference of class ") + reinterpret_cast<PyTypeObject*>(a.args[0])->tp_name + " is made");
   e.refuseFinalizer(reinterpret_cast<PyTypeObject*>(a.args[0]));
   PyRef made;
   if (base == &PyBaseObject_Type) {

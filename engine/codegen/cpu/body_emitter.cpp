@@ -262,14 +262,8 @@ BodyEmitter::Address BodyEmitter::address(inductor::BufferId id, const SymExpr& 
     return a;
   }
   a.kind = Address::Kind::Scattered;
-  const bool invariant = !dependsOn(shape.varying, [this](Symbol s) { return symbolInner(s); }) &&
-                         !dependsOn(shape.stride, [this](Symbol s) { return symbolInner(s); });
-  a.offsets = outOfLoop(invariant && !scope_.loops.empty(), [&] { return laneOffsets(shape); });
-  if (perLane) {
-    Value* wide = l_.ir.CreateSExt(a.offsets, Lanes::widened(l_.ir.getInt64Ty(), set_.lanes));
-    wide = l_.ir.CreateMul(wide, l_.splat(slot.laneStride, set_.lanes));
-    a.offsets = l_.ir.CreateAdd(wide, l_.iota(l_.ir.getInt64Ty(), set_.lanes));
-  }
+  a.shape = shape;
+  a.laneStride = slot.laneStride;
   return a;
 }
 
@@ -290,7 +284,38 @@ Value* BodyEmitter::guarded(Value* pointer, Value* mask, Type* element) {
 }
 
 Value* BodyEmitter::lanePointers(const Address& a, Type* element) {
-  return l_.ir.CreateGEP(element, a.pointer, a.offsets);
+  auto& ir = l_.ir;
+  const auto isInner = [this](Symbol s) { return symbolInner(s); };
+  const bool invariant = !dependsOn(a.shape.varying, isInner) && !dependsOn(a.shape.stride, isInner);
+  Value* offsets = outOfLoop(invariant && !scope_.loops.empty(), [&] { return laneOffsets(a.shape); });
+  if (a.laneStride) {
+    Value* wide = ir.CreateSExt(offsets, Lanes::widened(ir.getInt64Ty(), set_.lanes));
+    wide = ir.CreateMul(wide, l_.splat(a.laneStride, set_.lanes));
+    offsets = ir.CreateAdd(wide, l_.iota(ir.getInt64Ty(), set_.lanes));
+  }
+  return ir.CreateGEP(element, a.pointer, offsets);
+}
+
+Value* BodyEmitter::picked(Value* first, int64_t stride, Type* element) {
+  auto& ir = l_.ir;
+  const int64_t n = set_.lanes, reach = (n - 1) * std::abs(stride) + 1;
+  Type* vector = Lanes::widened(element, set_.lanes);
+  const llvm::Align align(element->getScalarSizeInBits() / 8);
+  Value* low = stride < 0 ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>((n - 1) * stride)) : first;
+  Value* lanes = nullptr;
+  // The last vector ends where the last lane lies: nothing is read beyond.
+  for (int64_t start = 0; start < reach; start += n) {
+    const int64_t from = std::min(start, reach - n);
+    Value* part = ir.CreateAlignedLoad(vector, ir.CreateConstGEP1_64(element, low, static_cast<uint64_t>(from)), align);
+    llvm::SmallVector<int, 64> choice;
+    for (int64_t lane = 0; lane < n; ++lane) {
+      const int64_t at = stride < 0 ? (n - 1 - lane) * -stride : lane * stride;
+      const bool isHere = at >= start && at < from + n;
+      choice.push_back(static_cast<int>(isHere ? (lanes ? n : 0) + at - from : lanes ? lane : 0));
+    }
+    lanes = lanes ? ir.CreateShuffleVector(lanes, part, choice) : ir.CreateShuffleVector(part, choice);
+  }
+  return lanes;
 }
 
 Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
@@ -299,6 +324,10 @@ Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
   const DType type = slot.buffer->dtype;
   Type* element = l_.storage(type);
   const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
+  if (const auto turned = scope_.turned.find(&v); turned != scope_.turned.end()) {
+    Type* vector = Lanes::widened(element, set_.lanes);
+    return emitCast(l_, l_.fromStorage(ir.CreateAlignedLoad(vector, turnedVector(turned->second, vector), align), type), type, v.type);
+  }
   const Address a = address(v.buffer, v.index);
   Value* mask = combinedMask(v.mask, varies);
   Value* stored;
@@ -312,6 +341,9 @@ Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
     if (a.kind == Address::Kind::Consecutive)
       stored = mask ? static_cast<Value*>(ir.CreateMaskedLoad(vector, a.pointer, align, mask, llvm::Constant::getNullValue(vector)))
                     : ir.CreateAlignedLoad(vector, a.pointer, align);
+    else if (const auto stride = a.shape.isAffine() && !a.laneStride && !mask ? a.shape.stride.maybeConstant() : std::nullopt;
+             stride && isPicked(*stride))
+      stored = picked(a.pointer, *stride, element);
     else
       stored = gather(lanePointers(a, element), vector, mask);
   }
@@ -319,6 +351,10 @@ Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
   if (v.mask < 0) return loaded;
   Value* otherwise = l_.immediate(v.type, v.imm, Lanes::lanesOf(loaded));
   return ir.CreateSelect(operand(v.mask, varies), loaded, otherwise);
+}
+
+Value* BodyEmitter::turnedVector(const TurnedSlot& turned, Type* vector) {
+  return l_.ir.CreateGEP(vector, turned.base, l_.ir.CreateSub(scope_.symbols.at(turned.tile.id), turned.from));
 }
 
 /// There are gathers of 32 and 64 bits only. Smaller elements are cut from the aligned word around them, which lies in the same
@@ -346,9 +382,14 @@ void BodyEmitter::store(const Statement& s) {
   value(s.value);
   if (s.mask >= 0) value(s.mask);
   const AtLine at(ir, s.line);
+  const DType from = section_.values[static_cast<size_t>(s.value)].type;
+  if (const auto turned = scope_.turned.find(&s); turned != scope_.turned.end()) {
+    Value* stored = l_.toStorage(emitCast(l_, value(s.value), from, type), type);
+    ir.CreateAlignedStore(stored, turnedVector(turned->second, stored->getType()), align);
+    return;
+  }
   const Address a = address(s.buffer, s.index);
   Value* mask = combinedMask(s.mask, true);
-  const DType from = section_.values[static_cast<size_t>(s.value)].type;
   Value* stored = l_.toStorage(emitCast(l_, value(s.value), from, type), type);
   if (set_.lanes == 1) {
     ir.CreateAlignedStore(stored, guarded(a.pointer, mask, element), align);

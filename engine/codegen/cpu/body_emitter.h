@@ -23,11 +23,19 @@ struct LoopFrame {
   llvm::BasicBlock* preheader = nullptr;  ///< runs once if the loop runs at all; ends in a branch
 };
 
+/// Where the function keeps a tile of an access that lies across the lanes: a vector for each point of the tile axis.
+struct TurnedSlot {
+  llvm::Value* base = nullptr;
+  inductor::Symbol tile;
+  llvm::Value* from = nullptr;  ///< the first point
+};
+
 /// What is in scope while a kernel is emitted.
 struct Scope {
   std::unordered_map<uint32_t, llvm::Value*> symbols;   ///< sizes and axes: i64, of lane 0 for the vector axis
   std::unordered_map<inductor::BufferId, BufferSlot> buffers;
   std::unordered_map<int, std::vector<llvm::Value*>> reduced;  ///< results by reduction id
+  std::unordered_map<const void*, TurnedSlot> turned;   ///< by the load (Value) or the Statement
   std::vector<LoopFrame> loops;                         ///< innermost last
   llvm::Value* fault = nullptr;                         ///< where a failed Check is reported; null in kernels without one
   std::unordered_set<inductor::BufferId> stored;        ///< by any section: buffers whose memory changes
@@ -70,8 +78,8 @@ class BodyEmitter {
   struct Address {
     enum class Kind { Uniform, Consecutive, Scattered } kind = Kind::Uniform;
     llvm::Value* pointer = nullptr;  ///< of lane 0, or the common base
-    llvm::Value* offsets = nullptr;  ///< Scattered: elements, one a lane
-    bool inner = false;
+    IndexShape shape;                ///< Scattered: what laneOffsets() are made of
+    llvm::Value* laneStride = nullptr;  ///< Scattered: of the buffer
   };
 
   void analyse();
@@ -86,6 +94,9 @@ class BodyEmitter {
   Address address(inductor::BufferId buffer, const inductor::SymExpr& index);
   llvm::Value* scalarPointer(const BufferSlot& slot, const inductor::SymExpr& index, llvm::Type* element);
   llvm::Value* laneOffsets(const IndexShape& shape);
+  /// Lanes that are 2 to 4 elements apart, or run backwards: vectors that lie one behind the other, of which the elements are picked.
+  llvm::Value* picked(llvm::Value* first, int64_t stride, llvm::Type* element);
+  llvm::Value* turnedVector(const TurnedSlot& turned, llvm::Type* vector);
   llvm::Value* combinedMask(inductor::ValueId mask, bool varies);
   llvm::Value* guarded(llvm::Value* pointer, llvm::Value* mask, llvm::Type* element);
   llvm::Value* lanePointers(const Address& a, llvm::Type* element);

@@ -17,6 +17,9 @@ struct IndexShape {
   bool isAffine() const { return varying == inductor::SymExpr(0); }
 };
 
+/// Whether lanes so many elements apart are picked from vectors that hold all between them, rather than gathered.
+inline bool isPicked(int64_t stride) { return stride == -1 || (stride > 1 && stride <= 4); }
+
 /// Sums up terms again. The terms must come from a canonical expression.
 inductor::SymExpr termExpr(const inductor::SymExpr::Term& term);
 /// Whether any symbol for which `varies` holds occurs in `expr`.

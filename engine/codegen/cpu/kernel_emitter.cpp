@@ -129,6 +129,19 @@ KernelEmitter::Values KernelEmitter::loop(const Symbol* symbol, Value* lo, Value
   return results;
 }
 
+void KernelEmitter::branch(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+  auto block = [&](const char* name) { return BasicBlock::Create(ir_.getContext(), name, function_); };
+  BasicBlock *first = block("then"), *second = block("else"), *after = block("after");
+  ir_.CreateCondBr(condition, first, second);
+  ir_.SetInsertPoint(first);
+  then();
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(second);
+  otherwise();
+  ir_.CreateBr(after);
+  ir_.SetInsertPoint(after);
+}
+
 KernelEmitter::Values KernelEmitter::laneLoop(const Symbol& axis, Value* lo, Value* hi, std::optional<int64_t> extent,
                                               const Values& init, const LaneBody& body) {
   const int n = plan_.lanes;

@@ -44,6 +44,7 @@ class KernelEmitter {
   /// for (i = lo; i < hi; i += step); the values carried round the loop are returned.
   Values loop(const inductor::Symbol* symbol, llvm::Value* lo, llvm::Value* hi, int64_t step, const Values& init,
               const LoopBody& body);
+  void branch(llvm::Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise);
   /// The vector axis over [lo, hi): masked, or whole vectors and then single lanes. `extent`: where known; if whole vectors cover it, they
   /// cover [lo, hi) too.
   Values laneLoop(const inductor::Symbol& axis, llvm::Value* lo, llvm::Value* hi, std::optional<int64_t> extent,
@@ -52,8 +53,34 @@ class KernelEmitter {
   // work units (unit_emitter.cpp)
   void emitPhase(const Phase& phase, llvm::Value* first, llvm::Value* last);
   void emitUnit(const Phase& phase);
+  /// [lo, hi) of an outer axis by `run`, cut where the plan's segments of that axis end; what it emits has the segment's body.
+  void inSegments(int axis, llvm::Value* lo, llvm::Value* hi, const std::function<void(llvm::Value* from, llvm::Value* to)>& run);
   void emitSections(const Phase& phase, const LaneSet& set);
-  void tileLoop(const std::function<void()>& body);
+
+  // the points of a unit (tile_emitter.cpp)
+  /// An access that steps by one along the tile axis and by more along the vector axis. Whole tiles of it are turned: they lie in memory of
+  /// the function's own, a vector for each point of the tile axis, while the points are computed.
+  struct Turned {
+    const void* access;          ///< the Value or Statement
+    const BufferSlot* slot;
+    inductor::SymExpr index, stride;
+    int64_t points;              ///< in a tile
+    bool isStore;
+    int block;                   ///< rows and columns turned at a time
+    llvm::Value* turned;
+  };
+  std::vector<Turned> turnedOf(const inductor::Section& section, const inductor::Axis& along, int64_t points) const;
+  /// Copies a tile from memory into the function's own, or back.
+  void turn(const Turned& access, bool isFilling);
+  void emitTile(const Phase& phase);
+  void emitLanes(const std::function<void(const LaneSet& set)>& points, bool isTurning);
+  /// `points` of a whole tile that begins at `from`, with its accesses turned.
+  Values emitTurned(const inductor::Axis& tile, llvm::Value* from, std::vector<Turned>& turned, const std::function<Values()>& points);
+  /// The innermost loop of a section whose lanes are outer points, where accesses lie along it; else null.
+  const inductor::Axis* turnedAxis(int section) const;
+  bool turnsInSections() const;
+  /// That loop over [lo, hi), in tiles as far as these are whole.
+  Values turnedLoop(int section, const inductor::Axis& axis, llvm::Value* lo, llvm::Value* hi, const Values& init, const LoopBody& body);
 
   // sections (section_emitter.cpp)
   struct SectionReduction {
@@ -88,6 +115,7 @@ class KernelEmitter {
   Scope scope_;
   ScratchLayout layout_;
   llvm::Value* working_ = nullptr;  ///< the launch's working memory
+  const inductor::Section* segment_ = nullptr;  ///< whose body stands for that of the one section; null: its own
   llvm::Value* chunkNumber_ = nullptr;
   llvm::Value* vectorChunk_ = nullptr;
   std::vector<std::pair<llvm::Value*, llvm::Value*>> scratchBases_;

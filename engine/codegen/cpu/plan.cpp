@@ -70,14 +70,24 @@ void forEachAccess(const Kernel& k, const Section& s, Fn&& fn) {
 }
 
 /// How well a section's accesses suit lanes along `axis`: 1 for consecutive elements, less for one common element, little for
-/// gathers. Summed over accesses.
+/// gathers, unless whole tiles of them are turned. Summed over accesses.
 double laneScore(const Kernel& k, const Section& s, const Axis& axis, int nativeLanes) {
   double score = 0;
   auto varies = [&](Symbol x) { return x == axis.symbol || s.indirect.count(x) > 0; };
+  const bool isOuter = std::none_of(s.axes.begin(), s.axes.end(), [&](const Axis& a) { return a.symbol == axis.symbol; });
+  // Lanes across outer points turn what lies along the section's innermost loop. Lanes along the section that lie along outer points in memory
+  // take a line of it each, which is gone when the next point would read on.
+  auto turns = [&](const SymExpr& index) { return isOuter && !s.axes.empty() && index.strideOf(s.axes.back().symbol) == 1 && guess(s.axes.back().extent) >= kTurnedPoints; };
+  auto wastesLines = [&](const SymExpr& index) {
+    return !isOuter && std::any_of(k.outer.begin(), k.outer.end(), [&](const Axis& a) { return index.strideOf(a.symbol) == 1 && guess(a.extent) >= nativeLanes; });
+  };
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer&) {
     const IndexShape shape = shapeOf(index, &axis.symbol, varies);
     if (shape.isUniform()) score += isStore ? 0 : 0.8;
     else if (shape.isAffine() && shape.stride == SymExpr(1)) score += isStore ? 1.05 : 1;
+    else if (const auto stride = shape.stride.maybeConstant(); !isStore && shape.isAffine() && stride && isPicked(*stride)) score += 0.6;
+    else if (shape.isAffine() && turns(index)) score += 0.5;
+    else if (shape.isAffine() && wastesLines(index)) score -= 1;
     else score += 0.12;
   });
   return (score + 0.01) * std::min(1.0, guess(axis.extent) / nativeLanes);
@@ -250,7 +260,7 @@ void chooseOuterChunk(Plan& plan) {
   double ns = 0;
   bool loops = false;
   for (const Section& s : plan.kernel.sections) {
-    ns += costOfSection(s) * pointsOf(s.axes);
+    ns += costOfSection(plan.segments ? plan.segments->largest() : s) * pointsOf(s.axes);
     loops |= !s.axes.empty();
   }
   double wanted = kTargetUnitNs / ns;
@@ -270,9 +280,9 @@ void chooseTile(Plan& plan) {
   std::vector<int> crossing(k.outer.size(), 0);
   int elementSize = 8;
   for (const Section& s : k.sections)
-    forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+    forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
       const auto along = graph::symbolicStride(index, vector.symbol);
-      if (!along || *along == SymExpr(0) || *along == SymExpr(1)) return;
+      if (!along || *along == SymExpr(0) || *along == SymExpr(1) || (!isStore && along->isConstant() && isPicked(along->constant()))) return;
       for (size_t o = 0; o < k.outer.size(); ++o)
         if (static_cast<int>(o) != plan.outerVector && index.strideOf(k.outer[o].symbol) == 1) {
           ++crossing[o];
@@ -291,7 +301,7 @@ void estimate(Plan& plan) {
   double ns = 0, bytes = 0;
   const double outer = pointsOf(k.outer);
   for (const Section& s : k.sections) {
-    ns += outer * pointsOf(s.axes) * costOfSection(s);
+    ns += outer * pointsOf(s.axes) * costOfSection(plan.segments ? plan.segments->largest() : s);
     forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
       double n = 1;  // distinct elements: axes that the index does not use touch the same ones again
       for (const Axis& a : k.outer)
@@ -359,6 +369,7 @@ Plan makePlan(const Kernel& kernel, const TargetTraits& target) {
   plan.sections.resize(plan.kernel.sections.size());
   chooseVectorAxis(plan, target);
   for (size_t i = 0; i < plan.sections.size(); ++i) planSection(plan.kernel.sections[i], plan.sections[i]);
+  plan.segments = segmentsOf(plan.kernel, plan.outerVector, plan.lanes);
   chooseOuterChunk(plan);
   chooseTile(plan);
   choosePhases(plan);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/codegen/cpu/segments.h"
 #include "engine/codegen/cpu/target.h"
 #include "engine/inductor/ir/loop_ir.h"
 
@@ -44,6 +45,9 @@ struct Phase {
   int first = 0, last = 0;
 };
 
+/// Points along a section's innermost loop in a tile that is turned.
+constexpr int64_t kTurnedPoints = 16;
+
 /// Decisions taken before any code is emitted. `kernel` is the kernel with axes merged and divided.
 struct Plan {
   inductor::Kernel kernel;
@@ -52,6 +56,7 @@ struct Plan {
   int64_t outerChunk = 0;            ///< points of the vector axis in one work unit (a multiple of lanes)
   int tileAxis = -1;                 ///< outer axis run inside a unit in tiles of tileSize, for transposing access
   int64_t tileSize = 1;
+  std::optional<Segments> segments;
   std::vector<SectionPlan> sections;
   std::vector<Phase> phases;
   double nsPerUnit = 0;

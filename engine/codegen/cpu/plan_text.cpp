@@ -26,6 +26,8 @@ std::string Plan::str() const {
     text += (i ? "; " : "\nouter: ") + axisText(kernel.outer[i]);
     if (static_cast<int>(i) == outerVector) text += fmt::format(" in vectors, {} points a unit", outerChunk);
     if (static_cast<int>(i) == tileAxis) text += fmt::format(" in tiles of {}", tileSize);
+    if (segments && static_cast<int>(i) == segments->axis)
+      for (size_t cut = 0; cut < segments->cuts.size(); ++cut) text += (cut ? ", " : " cut at ") + segments->cuts[cut].str();
   }
   for (size_t s = 0; s < sections.size(); ++s) text += fmt::format("\nsection {}", s) + sectionText(kernel.sections[s], sections[s]);
   for (const Phase& phase : phases) {

@@ -91,9 +91,9 @@ KernelEmitter::Values KernelEmitter::emitLoops(int section, size_t depth, const 
     if (position == p.vectorAxis && plan_.outerVector < 0)
       return laneLoop(axis.symbol, from, to, known, start,
                       [&](const LaneSet& lanes, const Values& c) { return emitBody(section, lanes, c, reductions); });
-    return loop(&axis.symbol, from, to, 1, start, [&](Value*, const Values& c) {
-      return emitLoops(section, depth + 1, set, c, reductions, nullptr, nullptr);
-    });
+    const LoopBody inside = [&](Value*, const Values& c) { return emitLoops(section, depth + 1, set, c, reductions, nullptr, nullptr); };
+    const bool isTurned = set.axis && !set.mask && set.lanes == plan_.lanes && turnedAxis(section) == &axis;
+    return isTurned ? turnedLoop(section, axis, from, to, start, inside) : loop(&axis.symbol, from, to, 1, start, inside);
   });
 }
 
@@ -126,7 +126,7 @@ KernelEmitter::Values KernelEmitter::inRuns(std::span<const int64_t> sizes, Valu
 
 KernelEmitter::Values KernelEmitter::emitBody(int section, const LaneSet& set, const Values& carried,
                                               std::vector<SectionReduction>& reductions) {
-  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  const Section& s = segment_ ? *segment_ : plan_.kernel.sections[static_cast<size_t>(section)];
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
   const bool inside = p.vectorAxis >= 0 && plan_.outerVector < 0;
   const bool narrow = inside && set.lanes == 1 && hasTail(section);

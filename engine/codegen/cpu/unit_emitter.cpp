@@ -55,29 +55,27 @@ void KernelEmitter::emitPhase(const Phase& phase, Value* first, Value* last) {
   });
 }
 
-/// Runs `body` for every point of the unit's tile along the tile axis.
-void KernelEmitter::tileLoop(const std::function<void()>& body) {
-  if (plan_.tileAxis < 0) return body();
-  const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.tileAxis)];
-  Value* lo = ir_.CreateMul(scope_.symbols[axis.symbol.id], ir_.getInt64(static_cast<uint64_t>(plan_.tileSize)));
-  Value* hi = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(lo, ir_.getInt64(static_cast<uint64_t>(plan_.tileSize))),
-                                        scalar(axis.extent));
-  loop(nullptr, lo, hi, 1, {}, [&](Value* i, const Values&) {
-    scope_.symbols[axis.symbol.id] = i;
-    body();
-    return Values{};
-  });
+void KernelEmitter::inSegments(int axis, Value* lo, Value* hi, const std::function<void(Value* from, Value* to)>& run) {
+  if (!plan_.segments || plan_.segments->axis != axis) return run(lo, hi);
+  const std::vector<SymExpr>& cuts = plan_.segments->cuts;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    Value* from = i > 0 ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, lo, scalar(cuts[i - 1])) : lo;
+    Value* to = i < cuts.size() ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, hi, scalar(cuts[i])) : hi;
+    to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, to);
+    segment_ = &plan_.segments->bodies[i];
+    run(from, to);
+  }
+  segment_ = nullptr;
 }
 
 void KernelEmitter::emitUnit(const Phase& phase) {
-  tileLoop([&] {
-    if (plan_.outerVector < 0) return emitSections(phase, LaneSet{});
-    const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.outerVector)];
-    Value* chunk = ir_.getInt64(static_cast<uint64_t>(plan_.outerChunk));
-    Value* lo = ir_.CreateMul(vectorChunk_, chunk);
-    Value* hi = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(lo, chunk), scalar(axis.extent));
-    laneLoop(axis.symbol, lo, hi, axis.extent.maybeConstant(), {}, [&](const LaneSet& set, const Values&) {
-      emitSections(phase, set);
+  const int cut = plan_.segments ? plan_.segments->axis : -1;
+  if (cut < 0 || cut == plan_.outerVector || cut == plan_.tileAxis) return emitTile(phase);
+  // The segment that the unit lies in: of the others, none of its one point is left.
+  Value* at = scope_.symbols[plan_.kernel.outer[static_cast<size_t>(cut)].symbol.id];
+  inSegments(cut, at, ir_.CreateAdd(at, ir_.getInt64(1)), [&](Value* from, Value* to) {
+    loop(nullptr, from, to, 1, {}, [&](Value*, const Values&) {
+      emitTile(phase);
       return Values{};
     });
   });

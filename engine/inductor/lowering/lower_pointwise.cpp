@@ -98,6 +98,28 @@ Val integerPower(Val x, int64_t e) {
   return out;
 }
 
+/// The same in float64, where powers are a library's: with twice the digits on the way (products and what they round off), so that the
+/// result is as near as one rounding takes it. Where it is no number that has digits, plain products say what it is.
+Val exactPower(Val x, int64_t e) {
+  struct Pair {
+    Val high, low;
+  };
+  const auto times = [](const Pair& a, const Pair& b) {
+    const Val p = a.high * b.high;
+    const Val rest = fma(a.high, b.high, -p) + (a.high * b.low + a.low * b.high);
+    const Val sum = p + rest;
+    return Pair{sum, rest - (sum - p)};
+  };
+  const Val plain = integerPower(x, e);
+  Pair power{x, x.num(0)};
+  std::optional<Pair> out;
+  for (int64_t left = e; left; left >>= 1) {
+    if (left & 1) out = out ? times(*out, power) : power;
+    if (left > 1) power = times(power, power);
+  }
+  return where(isnan(plain) || test(Op::IsInf, plain), plain, out->high);
+}
+
 Val power(A a) {
   if (isBool(a)) throw NotLowered("powers of booleans");
   if (a.isNumber(1)) {
@@ -108,6 +130,8 @@ Val power(A a) {
       if (e < 0 || e > 62) throw NotLowered("negative or large power of integers");
       return integerPower(a[0], static_cast<int64_t>(e));
     }
+    constexpr double kFewProducts = 64;
+    if (a[0].type() == DType::Float64 && e > 0 && e <= kFewProducts && e == std::floor(e)) return exactPower(a[0], static_cast<int64_t>(e));
   }
   if (!graph::isFloatingPoint(a.type())) throw NotLowered("integer power with a computed exponent");
   return pow(a[0], a[1]);

@@ -1,9 +1,12 @@
 // Helper programs of the command line.
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <QTest>
 
 #include "app/cli/child_output.h"
+#include "app/cli/child_start.h"
 
 using namespace fusebox;
 
@@ -23,6 +26,34 @@ class ChildOutputTest : public QObject {
       sigaction(SIGPIPE, nullptr, &now);
       QVERIFY(now.sa_handler == handler);
     }
+  }
+
+  void childrenGetTheEnvironmentWithAdditions() {
+    setenv("FUSEBOX_TEST_KEPT", "kept", 1);
+    setenv("FUSEBOX_TEST_CHANGED", "before", 1);
+    int out[2];
+    QCOMPARE(pipe(out), 0);
+    auto child = cli::startChild({"/bin/sh", "-c", "echo $FUSEBOX_TEST_KEPT $FUSEBOX_TEST_CHANGED $FUSEBOX_TEST_NEW"},
+                                 {{"FUSEBOX_TEST_CHANGED", "after"}, {"FUSEBOX_TEST_NEW", "a=b"}}, [&] { dup2(out[1], 1); });
+    QVERIFY(child.has_value());
+    close(out[1]);
+    char text[100] = {};
+    QVERIFY(read(out[0], text, sizeof text - 1) > 0);
+    QCOMPARE(std::string(text), std::string("kept after a=b\n"));
+    close(out[0]);
+    waitpid(*child, nullptr, 0);
+    auto none = cli::startChild({"/nowhere/program"}, {}, [] {});
+    QVERIFY(!none.has_value());
+    QVERIFY(none.error().text().find("No such file") != std::string::npos);
+  }
+
+  /// A copy of this process does its part and ends; one that waits ends with us.
+  void copiesDoTheirPartAlone() {
+    auto child = cli::forkChild(SIGKILL, [] { _exit(7); });
+    QVERIFY(child.has_value());
+    int status = 0;
+    QCOMPARE(waitpid(*child, &status, 0), *child);
+    QCOMPARE(WEXITSTATUS(status), 7);
   }
 };
 

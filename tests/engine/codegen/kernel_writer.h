@@ -16,7 +16,7 @@ class Writer {
 
   Kernel write() {
     const int outer = pick(1, 3);
-    for (int i = 0; i < outer; ++i) outer_.push_back(b_.outer(chance(25) ? pick(1, 3) : chance(25) ? 8 * pick(2, 5) : pick(2, outer > 2 ? 12 : 40)));
+    for (int i = 0; i < outer; ++i) outer_.push_back(b_.outer(chance(25) ? pick(1, 3) : chance(25) ? 8 * pick(2, 5) : pick(2, outer > 2 ? 12 : 90)));
     switch (pick(0, 3)) {
       case 0: return rowKernel();
       default: return pointwiseKernel();
@@ -51,12 +51,16 @@ class Writer {
       int64_t extent = d[i].extent;
       if (extent % 8 == 0 && chance(30)) {  // a view: the other order of (extent / 8, 8)
         at = graph::mod(at, SymExpr(8)) * SymExpr(extent / 8) + graph::floorDiv(at, SymExpr(8));
-      } else if (!complete && chance(12)) at = graph::floorDiv(at, SymExpr(2)), extent = (extent + 1) / 2;
+      } else if (chance(10)) at = SymExpr(extent - 1) - at;
+      else if (!complete && chance(12)) at = graph::floorDiv(at, SymExpr(2)), extent = (extent + 1) / 2;
       else if (!complete && chance(12)) at = graph::mod(at + SymExpr(1), SymExpr(3)), extent = 3;
       index += at * SymExpr(n);
       n *= extent;
     }
-    if (!complete && chance(10)) return {index * SymExpr(2), 2 * n};
+    if (!complete && chance(12)) {
+      const int apart = pick(2, 5);
+      return {index * SymExpr(apart), apart * n};
+    }
     return {index, n};
   }
 
@@ -106,9 +110,45 @@ class Writer {
     b_.store(b_.output(type, n), index, v);
   }
 
+  /// Pieces that lie one behind the other along one of the dimensions, each of which is read where the point lies in it.
+  ValueId joined() {
+    const auto along = static_cast<size_t>(pick(0, static_cast<int>(outer_.size()) - 1));
+    const SymExpr whole = outer_[along];
+    const int64_t extent = b_.kernel.outer[along].extent.constant();
+    const DType type = realType();
+    ValueId value = b_.constant(DType::Float32, 0.5);
+    int64_t start = 0;
+    for (int pieces = pick(2, 4); pieces > 0 && start < extent; --pieces) {
+      const int64_t end = pieces == 1 ? extent : std::min<int64_t>(extent, start + pick(1, static_cast<int>(extent)));
+      ValueId inside = -1;
+      const auto both = [&](ValueId c) { inside = inside < 0 ? c : b_.op(Op::BitAnd, DType::Bool, inside, c); };
+      const auto at = [&](int64_t from) { return b_.index(whole - SymExpr(from)); };
+      const auto number = [&](int64_t n) { return b_.constant(DType::Int64, static_cast<double>(n)); };
+      if (start > 0 || chance(20)) both(chance(50) ? b_.op(Op::Ge, DType::Bool, at(start), number(0)) : b_.op(Op::Gt, DType::Bool, at(0), number(start - 1)));
+      if (end < extent || inside < 0) both(chance(50) ? b_.op(Op::Lt, DType::Bool, at(0), number(end)) : b_.op(Op::Le, DType::Bool, at(start), number(end - start - 1)));
+      outer_[along] = whole - SymExpr(start);
+      std::vector<Dim> d = dims(false);
+      d[along].extent = end - start;
+      if (chance(40)) std::shuffle(d.begin(), d.end(), random_);
+      SymExpr index(0);
+      int64_t n = 1;
+      for (size_t i = d.size(); i-- > 0;) {
+        index += d[i].symbol * SymExpr(n);
+        n *= d[i].extent;
+      }
+      outer_[along] = whole;
+      ValueId piece = b_.load(b_.input(type, n), index, inside, 1.25);
+      if (type != DType::Float32) piece = b_.op(Op::Cast, DType::Float32, piece);
+      value = b_.op(Op::Where, DType::Float32, inside, expression({piece, load(false)}, pick(0, 2)), value);
+      start = end;
+    }
+    return value;
+  }
+
   Kernel pointwiseKernel() {
     b_.section();
     std::vector<ValueId> values;
+    if (chance(40)) values.push_back(joined());
     for (int i = pick(1, 4); i-- > 0;) values.push_back(load(false));
     for (int i = pick(1, 2); i-- > 0;) store(expression(values, pick(1, 10)), false);
     return b_.kernel;
@@ -122,7 +162,7 @@ class Writer {
 
   Kernel rowKernel() {
     const int depth = pick(1, 2);
-    for (int i = 0; i < depth; ++i) axisExtents_.push_back(pick(1, depth > 1 || outer_.size() > 1 ? 9 : 60));
+    for (int i = 0; i < depth; ++i) axisExtents_.push_back(pick(1, depth > 1 ? 9 : outer_.size() > 1 ? 20 : 60));
     constexpr ReduceKind kKinds[] = {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Welford, ReduceKind::Min};
     beginAxes(true);
     std::vector<ValueId> values;

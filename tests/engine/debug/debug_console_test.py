@@ -105,7 +105,8 @@ class Stops(unittest.TestCase):
         with Console(SPECIALISES, "--go", "--break", "specialise") as c:
             stop = c.stopped()
             self.assertEqual((stop["kind"], stop["function"], stop["line"], stop["value"]), ("specialise", "f", line_of(SPECIALISES, "== 6"), 6))
-            self.assertIn("x", {row["name"] for row in c.ask("locals")})
+            values = {row["name"]: row["value"] for row in c.ask("locals")}
+            self.assertRegex(values["x"], r"^Float\[s\d+, s\d+\] cpu$")
             shapes = c.ask("shapes")
             symbols = {row["name"]: row["hint"] for row in shapes["symbols"]}
             self.assertIn(6, symbols.values())

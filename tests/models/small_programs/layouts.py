@@ -276,3 +276,34 @@ def gates_in_parts_of_a_row(compile):
         results += torch.autograd.grad(gated(x, w).square().sum(), w)
         results += torch.autograd.grad(compile(cell)(x)[0].square().sum(), list(cell.parameters()))
     return results
+
+
+@script
+def parts_of_parts_are_written(compile):
+    """Each write goes through views of views: of an input, of a new tensor, of what is looked at around the part later."""
+
+    @compile
+    def diffuse(u, steps):
+        v = u.clone()
+        for _ in range(steps):
+            v[1:-1, 1:-1] = v[1:-1, 1:-1] + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] - 2 * u[1:-1, 1:-1])
+            v[2:][..., 1:4][:, 1:] *= 0.5
+        v[:, 2][1:3] = steps
+        return v
+
+    @compile
+    def write(u, zeros):
+        u[1:-1, 1:-1] += 1
+        zeros[0, 1:-1, ::2] = u[1:-1, :4]
+        part = u[1:4]
+        part[:, 2:5][1:] = 7
+        around = torch.slice_scatter(u[1:, 1:5], torch.ones(2, 4), 0, 1, 3)
+        return part, around, around.as_strided((5,), (1,), 0), around.stride()
+
+    results = []
+    for n in (8, 9, 12):
+        u, zeros = torch.randn(n, 8, requires_grad=True), torch.zeros(2, n, 8)
+        results += [diffuse(u, 2), *torch.autograd.grad(diffuse(u, 2).sin().sum(), u)]
+        v = u.detach().clone()
+        results += [*write(v, zeros), v, zeros]
+    return results

@@ -71,7 +71,7 @@ class StoredTest : public QObject {
     // The host's half, from the session: launches, operators, and which thread CUPTI's number is.
     std::map<uint32_t, int32_t> threadOfCorrelation, threads;
     QVERIFY(old.each("SELECT correlation, thread FROM gpu_events WHERE thread IS NOT NULL", {},
-                     [&](const session::Statement& s) { threadOfCorrelation[static_cast<uint32_t>(s.integer(0))] = static_cast<int32_t>(s.integer(1)); })
+                     [&](const session::Statement& s) { threadOfCorrelation[static_cast<uint32_t>(s.integerAt(0))] = static_cast<int32_t>(s.integerAt(1)); })
                 .has_value());
     for (const auto& record : records_) {
       uint32_t kind = 0;
@@ -103,15 +103,15 @@ class StoredTest : public QObject {
     rows = std::make_unique<GpuRows>(std::move(links), collector->shapes(), std::vector<GpuDevice>{});
     QVERIFY(old.each("SELECT launch_id, thread, kernel_id, group_id, start_ns, dur_ns, bytes FROM launches ORDER BY end_ns", {},
                      [&](const session::Statement& s) {
-                       rows->launched(static_cast<int32_t>(s.integer(1)), s.integer(0),
-                                      {s.integer(4), s.integer(5), s.integer(6), static_cast<int32_t>(s.integer(2)), static_cast<int32_t>(s.integer(3))});
+                       rows->launched(static_cast<int32_t>(s.integerAt(1)), s.integerAt(0),
+                                      {s.integerAt(4), s.integerAt(5), s.integerAt(6), static_cast<int32_t>(s.integerAt(2)), static_cast<int32_t>(s.integerAt(3))});
                      })
                 .has_value());
     QVERIFY(old.each("SELECT thread, name, file, line, start_ns, dur_ns FROM cpu_events WHERE kind = 'cpu_op' ORDER BY end_ns", {},
                      [&](const session::Statement& s) {
-                       operators.push_back({s.string(1), s.string(2), static_cast<int>(s.integer(3))});
-                       rows->operatorRan(static_cast<int32_t>(s.integer(0)),
-                                         {s.integer(4), s.integer(5), 0, static_cast<int32_t>(operators.size()), session::kOperatorTag});
+                       operators.push_back({std::string(s.textAt(1)), std::string(s.textAt(2)), static_cast<int>(s.integerAt(3))});
+                       rows->operatorRan(static_cast<int32_t>(s.integerAt(0)),
+                                         {s.integerAt(4), s.integerAt(5), 0, static_cast<int32_t>(operators.size()), session::kOperatorTag});
                      })
                 .has_value());
 

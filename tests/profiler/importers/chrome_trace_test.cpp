@@ -308,7 +308,7 @@ class ChromeTraceTest : public QObject {
     const auto launches = [](const session::Reader& reader) {
       int64_t count = -1;
       (void)reader.each("SELECT (SELECT count(*) FROM launches), (SELECT sum(launches) FROM kernels)", {},
-                        [&](const session::Statement& s) { count = s.integer(0) == s.integer(1) ? s.integer(0) : -2; });
+                        [&](const session::Statement& s) { count = s.integerAt(0) == s.integerAt(1) ? s.integerAt(0) : -2; });
       return count;
     };
     int64_t seen = -1, closed = 0;

@@ -66,13 +66,13 @@ class OtherTracesTest : public QObject {
     QVERIFY(rows);
     const auto sizes = [](const std::string& x, const std::string& y, const std::string& z) { return y == "1" && z == "1" ? x : x + " x " + y + " x " + z; };
     for (auto row = rows->step(); row && *row; row = rows->step()) {
-      std::string line = sizes(rows->string(0), rows->string(1), rows->string(2)) + "|" + sizes(rows->string(3), rows->string(4), rows->string(5));
-      for (int c : {6, 7, 8}) line += "|" + rows->string(c);
+      std::string line = sizes(std::string(rows->textAt(0)), std::string(rows->textAt(1)), std::string(rows->textAt(2))) + "|" + sizes(std::string(rows->textAt(3)), std::string(rows->textAt(4)), std::string(rows->textAt(5)));
+      for (int c : {6, 7, 8}) line += "|" + std::string(rows->textAt(c));
       expected.insert(line);
     }
     QVERIFY(in_.reader().each("SELECT grid, block, registers, shared_bytes, local_bytes, occupancy FROM gpu_events WHERE kind = 'kernel'", {}, [&](const session::Statement& s) {
-      found.insert(s.string(0) + "|" + s.string(1) + "|" + s.string(2) + "|" + s.string(3) + "|" + s.string(4));
-      QVERIFY(s.real(5) > 0 && s.real(5) <= 1);
+      found.insert(std::string(s.textAt(0)) + "|" + std::string(s.textAt(1)) + "|" + std::string(s.textAt(2)) + "|" + std::string(s.textAt(3)) + "|" + std::string(s.textAt(4)));
+      QVERIFY(s.realAt(5) > 0 && s.realAt(5) <= 1);
     }));
     QVERIFY(!expected.empty());
     QVERIFY(found == expected);
@@ -88,7 +88,7 @@ class OtherTracesTest : public QObject {
     QVERIFY(steps);
     QCOMPARE(steps->how, std::string("marked by the program (step 0 … step 2)"));
     std::vector<int64_t> expected;
-    QVERIFY(in_.reader().each("SELECT dur_ns FROM cpu_events WHERE kind = 'nvtx' AND name LIKE 'step %' ORDER BY start_ns", {}, [&](const session::Statement& s) { expected.push_back(s.integer(0)); }));
+    QVERIFY(in_.reader().each("SELECT dur_ns FROM cpu_events WHERE kind = 'nvtx' AND name LIKE 'step %' ORDER BY start_ns", {}, [&](const session::Statement& s) { expected.push_back(s.integerAt(0)); }));
     QCOMPARE(steps->steps.size(), size_t{3});
     for (size_t i = 0; i < 3; ++i) QCOMPARE(steps->steps[i].ns(), expected.at(i));
     // The first is the warm-up, a hundred times as long: it is not in the split of a typical one.

@@ -72,8 +72,8 @@ class SavedProgramsTest : public QObject {
                  "captured,inference,model,22,10,1");
     COMPARE_ROWS(in_, "SELECT name, op, shape, dtype, module_path, function, line FROM nodes WHERE name = 'linear_1'",
                  "linear_1,aten::linear,[s23, 7, 8],float32,l2,forward,8");
-    COMPARE_ROWS(in_, "SELECT args, shape, stride, device, bytes FROM nodes WHERE name = 'p_emb_weight'",
-                 "parameter emb.weight,[50, 16],[16, 1],cpu,3200");
+    COMPARE_ROWS(in_, "SELECT args, shape, stride, device, bytes FROM nodes WHERE name = 'emb.weight'",
+                 "p_emb_weight: parameter,[50, 16],[16, 1],cpu,3200");
     // A list of results: each is an output of its node.
     COMPARE_ROWS(in_, "SELECT outputs FROM nodes WHERE name = 'split'",
                  "[\"float32[s23, 7, 4]\",\"float32[s23, 7, 4]\"]");
@@ -83,7 +83,7 @@ class SavedProgramsTest : public QObject {
                  "WHERE s.name = 'split' ORDER BY e.output",
                  "cat,0,0;cat,1,0");
     COMPARE_ROWS(in_, "SELECT args FROM nodes WHERE name = 'layer_norm'",
-                 "%linear, [32], %p_n_weight, %p_n_bias, 1e-05, false");
+                 "%linear, [32], %n.weight, %n.bias, 1e-05, false");
     COMPARE_ROWS(in_, "SELECT text FROM graphs", "2 <= s23 <= 64\n");
     COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'imported_format'", "exported program (.pt2)");
     COMPARE_ROWS(in_, "SELECT what FROM losses", "source_text");
@@ -95,9 +95,9 @@ class SavedProgramsTest : public QObject {
     QVERIFY2(in_.open(Imported::data("traced.pt")), in_.error().text().c_str());
     COMPARE_ROWS(
         in_, "SELECT op, args, module_path FROM nodes WHERE kind = 'call' ORDER BY position",
-        "aten::embedding,%emb_weight, %ids,emb;aten::linear,%embedding, %l1_weight, %l1_bias,l1;"
-        "aten::layer_norm,%linear, [32], %n_weight, %n_bias,n;aten::relu,%layer_norm,;aten::unsqueeze,%mask, -1,;"
-        "aten::mul,%relu, %unsqueeze,;aten::linear,%mul, %l2_weight, %l2_bias,l2;aten::split,%linear_1, 4, -1,;"
+        "aten::embedding,%emb.weight, %ids,emb;aten::linear,%embedding, %l1.weight, %l1.bias,l1;"
+        "aten::layer_norm,%linear, [32], %n.weight, %n.bias,n;aten::relu,%layer_norm,;aten::unsqueeze,%mask, -1,;"
+        "aten::mul,%relu, %unsqueeze,;aten::linear,%mul, %l2.weight, %l2.bias,l2;aten::split,%linear_1, 4, -1,;"
         "aten::cat,[%split, %split#1], -1,;aten::softmax,%cat, -1,;aten::mul,%softmax, %scale,");
     COMPARE_ROWS(in_, "SELECT name FROM nodes WHERE kind = 'placeholder' ORDER BY position", "ids;mask");
     COMPARE_ROWS(in_, "SELECT what, detail FROM losses", "");
@@ -108,7 +108,7 @@ class SavedProgramsTest : public QObject {
   void scriptedProgram() {
     QVERIFY2(in_.open(Imported::data("scripted.pt")), in_.error().text().c_str());
     COMPARE_ROWS(in_, "SELECT args, module_path FROM nodes WHERE op = 'aten::conv2d'",
-                 "%x, %c_weight, %c_bias, [1, 1], [0, 0], [1, 1],c");
+                 "%x, %c.weight, %c.bias, [1, 1], [0, 0], [1, 1],c");
     // Functions of torch.nn.functional are opened out too.
     COMPARE_ROWS(in_, "SELECT module_path, function IS NULL FROM nodes WHERE op = 'aten::batch_norm'", "b,1");
     QVERIFY(in_.number("SELECT count(*) FROM nodes WHERE op = 'prim::If'") >= 1);

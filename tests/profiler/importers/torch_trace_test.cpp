@@ -1,6 +1,7 @@
 // TORCH_TRACE logs of stock PyTorch 2.11, against what tlparse 0.4.3 counts in them and what the programs are known to
 // do.
 #include "profiler/importers/fx_text.h"
+#include "profiler/importers/graph_inputs.h"
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/md5.h"
 #include "profiler/importers/output_code.h"
@@ -38,7 +39,9 @@ class TorchTraceTest : public QObject {
     QFETCH(int, ok);
     QVERIFY2(in_.open(Imported::data(file.toStdString())), in_.error().text().c_str());
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts"), int64_t{ok});
-    COMPARE_ROWS(in_, "SELECT what FROM losses WHERE what NOT IN ('source_text', 'nested_graphs')", "");
+    // Of two equal parts of a cut graph without a compiler's own print nobody says which is which.
+    const char* expected = file == "ranks" ? "input_names" : "";
+    COMPARE_ROWS(in_, "SELECT what FROM losses WHERE what NOT IN ('source_text', 'nested_graphs')", expected);
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts WHERE damaged IS NOT NULL"), int64_t{0});
     // Every graph was understood: an output, and edges into it or (an empty graph) none.
     QCOMPARE(
@@ -182,10 +185,10 @@ class TorchTraceTest : public QObject {
         "SELECT s.name, e.arg FROM edges e JOIN nodes d ON d.node_id = e.dst_node_id JOIN nodes s ON s.node_id = "
         "e.src_node_id "
         "JOIN graphs g ON g.graph_id = d.graph_id WHERE g.stage = 'joint' AND d.name = 'addmm_1' ORDER BY e.arg",
-        "primals_8,0;mul_6,1;permute_1,2");
+        "net.b.bias,0;mul_6,1;permute_1,2");
     COMPARE_ROWS(
         in_, "SELECT n.op, n.args FROM nodes n JOIN graphs g USING(graph_id) WHERE g.graph_id = 1 AND n.name = 'iadd'",
-        "operator.iadd,g_net_buffers_steps_, 1");
+        "operator.iadd,net.steps, 1");
     QVERIFY(in_.number("SELECT count(*) FROM node_origins o JOIN nodes n ON n.node_id = o.node_id JOIN graphs g ON "
                        "g.graph_id = n.graph_id "
                        "WHERE g.stage = 'backward'") > 30);
@@ -197,12 +200,16 @@ class TorchTraceTest : public QObject {
                  "SELECT g.name, g.kind, k.kind, k.op, g.node_count FROM fusion_groups g JOIN kernels k "
                  "USING(kernel_id) WHERE g.compile_id = 1 "
                  "AND g.graph_id = (SELECT min(graph_id) FROM graphs WHERE stage = 'post_fusion') ORDER BY g.position",
-                 "extern_kernels.addmm,extern,extern,aten::addmm,1;aten.randint.low_out,extern,extern,randint,0;"
+                 "extern_kernels.addmm,extern,extern,aten::addmm,1;aten.randint.low_out,extern,extern,randint,;"
                  "triton_per_fused_gelu_native_dropout_native_layer_norm_0,reduction,generated,,17;extern_kernels."
                  "addmm,extern,extern,aten::addmm,1;"
                  "triton_per_fused__log_softmax_prepare_softmax_online_1,reduction,generated,,2;"
                  "triton_per_fused__log_softmax_nll_loss_forward_sub_2,reduction,generated,,15;triton_poi_fused_add_"
                  "copy__3,pointwise,generated,,2");
+    // Calls of one name are told apart by what they are given; of a call without nodes nothing is claimed.
+    COMPARE_ROWS(in_, "SELECT DISTINCT reason FROM kernels WHERE name = 'extern_kernels.addmm' AND compile_id = 1 ORDER BY kernel_id",
+                 "Inductor calls a library for it; it is given net.a.bias, x, net.a.weight;Inductor calls a library for it; it is given net.b.bias, net.b.weight");
+    COMPARE_ROWS(in_, "SELECT node_count, read_bytes, write_bytes FROM fusion_groups WHERE name = 'aten.randint.low_out'", ",,");
     QVERIFY(
         in_.rows("SELECT loop_ir FROM kernels WHERE name LIKE 'triton_poi_fused_add_copy__3'").find("@triton.jit") !=
         std::string::npos);
@@ -349,7 +356,7 @@ class TorchTraceTest : public QObject {
     COMPARE_ROWS(in_,
                  "SELECT what, count FROM losses WHERE what NOT IN ('source_text', 'graph_statements', "
                  "'unfinished_spans') ORDER BY what",
-                 "broken_records,1;damaged_payloads,2;end_of_file,1;orphan_lines,1;spans,1;stray_lines,1");
+                 "broken_records,1;damaged_payloads,2;end_of_file,1;input_names,6;orphan_lines,1;spans,1;stray_lines,1");
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts WHERE kind = 'broken' AND damaged IS NOT NULL"), int64_t{1});
     // Nesting that would overflow the stack of whoever copies or writes the value is damage too.
     const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
@@ -414,6 +421,108 @@ class TorchTraceTest : public QObject {
     QCOMPARE(g.nodes[4].inputs[1].node, size_t{1});
     QCOMPARE(g.nodes[5].op, std::string("Tensor.view"));
     QCOMPARE(g.nodes[6].inputs.size(), size_t{2});
+  }
+
+  // primals_3 is what the program calls net.a.bias, in every stage.
+  void inputsAreCalledWhatTheProgramCallsThem() {
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    const char* names = "net.steps;net.a.weight;net.a.bias;x;net.n.weight;net.n.bias;net.b.weight;net.b.bias;y";
+    for (const char* stage : {"captured' AND direction = 'inference", "joint", "forward", "post_grad' AND direction = 'forward", "post_fusion' AND direction = 'forward"}) {
+      COMPARE_ROWS(in_, "SELECT name FROM nodes WHERE kind = 'placeholder' AND name NOT LIKE 'tangent%' AND graph_id = (SELECT min(graph_id) FROM graphs WHERE stage = '" +
+                            std::string(stage) + "') ORDER BY position", names);
+    }
+    QCOMPARE(in_.number("SELECT count(*) FROM nodes WHERE kind = 'placeholder' AND (name LIKE 'primals%' OR name LIKE 'arg_\\_1' ESCAPE '\\')"), int64_t{0});
+    COMPARE_ROWS(in_, "SELECT n.args FROM nodes n JOIN graphs USING(graph_id) WHERE stage = 'joint' AND n.name = 'net.a.bias'",
+                 "primals_3: G['net']._modules['a']._parameters['bias']");
+    // Arguments name what they read.
+    COMPARE_ROWS(in_, "SELECT n.args FROM nodes n JOIN graphs USING(graph_id) WHERE stage = 'forward' AND n.op = 'aten::addmm' ORDER BY n.position LIMIT 1",
+                 "net.a.bias, x, permute");
+    COMPARE_ROWS(in_, "SELECT DISTINCT name FROM buffers WHERE kind = 'input' AND name LIKE '%weight' ORDER BY name", "net.a.weight;net.b.weight;net.n.weight");
+    // Parameters that an optimizer holds, which the graph has as attributes, and their gradients.
+    COMPARE_ROWS(in_, "SELECT name FROM nodes WHERE kind = 'placeholder' AND graph_id = (SELECT min(graph_id) FROM graphs WHERE stage = 'forward' AND direction = 'inference') "
+                      "AND name LIKE '%[1]%'", "self.param_groups[0]['params'][1];self.param_groups[0]['params'][1].grad");
+    QCOMPARE(in_.number("SELECT count(*) FROM losses WHERE what = 'input_names'"), int64_t{0});
+  }
+
+  // DistributedDataParallel cuts the captured graph; each part numbers its own inputs, and backward passes are compiled long after.
+  void inputsOfPartsAreThoseOfTheirPart() {
+    QVERIFY(in_.open(Imported::data("ddp_parts.log.gz")));
+    const auto inputs = [&](int part, const std::string& stage, const std::string& direction, bool fromEnd) {
+      return in_.rows("SELECT group_concat(name, ' ') FROM (SELECT name FROM nodes WHERE kind = 'placeholder' AND graph_id = (SELECT graph_id FROM graphs WHERE stage = '" +
+                      stage + "' AND direction = '" + direction + "' ORDER BY graph_id " + (fromEnd ? "DESC" : "") + " LIMIT 1 OFFSET " + std::to_string(part) +
+                      ") ORDER BY position)");
+    };
+    QCOMPARE(inputs(0, "post_grad", "forward", false), std::string("x s.blocks.0.a.weight s.blocks.0.a.bias s.blocks.0.n.weight s.blocks.0.n.bias"));
+    QCOMPARE(inputs(1, "joint", "joint", false),
+             std::string("x s.blocks.1.a.weight s.blocks.1.a.bias s.blocks.1.n.weight s.blocks.1.n.bias s.blocks.2.a.weight s.blocks.2.a.bias s.blocks.2.n.weight "
+                         "s.blocks.2.n.bias tangent_0"));
+    // They are compiled from the last to the first.
+    QCOMPARE(inputs(0, "post_grad", "backward", true), std::string("x s.blocks.0.n.weight addmm getitem_1 rsqrt tangent_0"));
+    QCOMPARE(inputs(2, "post_grad", "backward", true), inputs(0, "post_grad", "backward", false));
+    QVERIFY(inputs(0, "post_grad", "backward", false).starts_with("x_2 s.blocks.3.a.weight s.blocks.3.n.weight s.out.weight "));
+    // Each is made of its own part's graph.
+    QCOMPARE(in_.number("SELECT count(DISTINCT o.graph_id) FROM node_origins JOIN nodes l ON l.node_id = node_origins.node_id JOIN graphs g ON g.graph_id = l.graph_id "
+                        "JOIN nodes o ON o.node_id = node_origins.origin_node_id WHERE g.stage = 'post_grad' AND g.direction = 'backward'"), int64_t{3});
+    QCOMPARE(in_.number("SELECT count(*) FROM losses WHERE what = 'input_names'"), int64_t{0});
+  }
+
+  // DistributedDataParallel and contextlib are no functions of the program.
+  void functionsOfLibrariesAreCountedApart() {
+    QVERIFY(in_.open(Imported::data("ddp_parts.log.gz")));
+    auto coverage = query::coverageOf(in_.reader());
+    QVERIFY(coverage.has_value());
+    QCOMPARE(query::coverageSentence(*coverage), std::string("1 function: 1 compiled; 3 functions of libraries: 3 partly compiled"));
+    QCOMPARE(coverage->functions.front().name, std::string("forward"));
+    QVERIFY(!coverage->functions.front().ofLibrary);
+    QCOMPARE(std::count_if(coverage->functions.begin(), coverage->functions.end(), [](const auto& f) { return f.ofLibrary; }), 3);
+  }
+
+  void inputsThatAreNotToldKeepTheirNames() {
+    using importing::FxGraph;
+    using importing::GraphInputs;
+    using importing::parseFxText;
+    QCOMPARE(importing::programName("L['s']._modules['layers']._modules['1']._buffers['mean']"), std::string("s.layers.1.mean"));
+    QCOMPARE(importing::programName("G['opt'].param_groups[0]['params'][1]"), std::string("opt.param_groups[0]['params'][1]"));
+    QCOMPARE(importing::programName("L['s']._modules['cut"), std::string("s._modules['cut"));
+    const auto shown = [](const FxGraph& graph) {
+      std::string out;
+      for (const auto& node : graph.nodes) {
+        if (node.kind == "placeholder") out += (out.empty() ? "" : " ") + (node.shown.empty() ? node.name : node.shown);
+      }
+      return out;
+    };
+    GraphInputs inputs;
+    for (const char* source : {"L['x']", "G['x']", "L['a_b']", "L['a']['b']", "L['w']"}) inputs.source(0, source);
+    FxGraph captured = parseFxText("class G(torch.nn.Module):\n    def forward(self, L_x_: \"f32[2]\", G_x_: \"f32[2]\", L_a_b_: \"f32[3]\", L_w_: \"f32[4]\", s0: \"Sym(s0)\"):\n"
+                                   "        l_x_ = L_x_\n        g_x_ = G_x_\n        l_a_b_ = L_a_b_\n        l_w_ = L_w_\n        w: \"f32[2]\" = l_x_ + g_x_\n        return (w,)\n");
+    QCOMPARE(inputs.nameCaptured(captured), int64_t{1});  // L['a_b'] and L['a']['b'] are written alike
+    QCOMPARE(shown(captured), std::string("L['x'] G['x'] l_a_b_ L['w'] s0"));
+    const std::string head = "class G(torch.nn.Module):\n    def forward(\n        self,\n", tail = "    ):\n        return ()\n";
+    FxGraph described = parseFxText(head + "        arg0_1: \"f32[4]\",  # PlainAOTInput(idx=3)\n        arg1_1: \"f32[3]\",  # PlainAOTInput(idx=2)\n"
+                                    "        arg2_1: \"f32[8]\",  # SubclassGetAttrAOTInput(base=PlainAOTInput(idx=3), attr='inner, part')\n"
+                                    "        arg3_1: \"f32[9]\",  # ParamAOTInput(target='head.weight')\n        arg4_1: \"i64[]\",  # PhiloxForwardSeedAOTInput()\n"
+                                    "        arg5_1: \"f32[4]\",  # TangentAOTInput(output=PlainAOTOutput(idx=2))\n        arg6_1: \"f32[4]\",  # AOTInput(((\n" + tail);
+    QCOMPARE(inputs.nameLater(described), int64_t{1});
+    QCOMPARE(shown(described), std::string("w arg1_1 w.inner, part head.weight arg4_1 tangent_2 arg6_1"));
+    // PyTorch before 2.9 prints nothing beside them: numbers count if all agree.
+    FxGraph old = parseFxText(head + "        primals_1: \"f32[2]\",\n        primals_2: \"f32[2]\",\n        primals_3: \"f32[3]\",\n        primals_4: \"f32[4]\",\n"
+                              "        primals_5: \"Sym(s0)\",\n" + tail);
+    QCOMPARE(inputs.nameLater(old), int64_t{1});
+    QCOMPARE(shown(old), std::string("L['x'] G['x'] primals_3 w s0"));
+    FxGraph other = parseFxText(head + "        primals_1: \"f32[2]\",\n        primals_2: \"f32[7]\",\n" + tail);
+    QCOMPARE(inputs.nameLater(other), int64_t{2});
+    QCOMPARE(shown(other), std::string("primals_1 primals_2"));
+    QCOMPARE(importing::withNames("x, [1], x = x, 'x', y.x", {{"x", "net.x"}}), std::string("net.x, [1], x = net.x, 'x', y.x"));
+  }
+
+  // Without provenance the log says of C++ kernels only what they are given.
+  void kernelsWithoutNodesSayHowToGetThem() {
+    QVERIFY(in_.open(Imported::data("ddp_parts.log.gz")));
+    QCOMPARE(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops' AND node_count IS NULL AND read_bytes IS NULL AND write_bytes IS NULL AND reason LIKE "
+                        "'%INDUCTOR_PROVENANCE=1%'"), in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops'"));
+    QVERIFY(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops'") > 0);
+    QCOMPARE(in_.number("SELECT count(*) FROM fusion_groups WHERE kind = 'loops' AND reason LIKE '%it is given %s.blocks.0.n.weight%'"), int64_t{2});
+    QVERIFY(in_.rows("SELECT reason FROM kernels WHERE kind = 'generated' LIMIT 1").find("INDUCTOR_PROVENANCE=1") != std::string::npos);
   }
 
   void oldGuardsAndChecksums() {
