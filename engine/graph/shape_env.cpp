@@ -325,14 +325,18 @@ bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const
     }
     hints_[i] = before[i];
   }
-  if (op == Compare::Eq && free.size() > 1) {
+  if (op != Compare::Ne && free.size() > 1) {
     const auto count = static_cast<int64_t>(free.size());
-    int64_t left = -sign * (hint(b) - hint(a));
-    for (size_t i : free) left += before[i];
-    const int64_t least = left / count - count / 2;
-    for (int64_t j = 0; j + 1 < count; ++j) left -= hints_[free[static_cast<size_t>(j)]] = least + j;
-    hints_[free.back()] = left;
-    if (fits()) return true;
+    int64_t sum = -sign * (hint(b) - hint(a) - (op == Compare::Lt ? 1 : 0));
+    for (size_t i : free) sum += before[i];
+    for (const int64_t apart : {1, 0}) {  // small sums have no different ones
+      const int64_t least = sum / count - apart * (count / 2);
+      int64_t left = sum;
+      for (int64_t j = 0; j + 1 < count; ++j) left -= hints_[free[static_cast<size_t>(j)]] = least + apart * j;
+      hints_[free.back()] = left;
+      if (fits()) return true;
+      hints_ = before;
+    }
   }
   hints_ = before;
   for (const Symbol s : (b - a).symbols()) {

@@ -113,9 +113,9 @@ bool rewriteOneHot(Stack* stack) {
 bool rewriteBatchNorm(Stack* stack) {
   auto a = torch::jit::last(*stack, 9);
   auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
-  if (!a[5].toBool() || mean.has_value() != variance.has_value()) return false;
+  if (mean.has_value() != variance.has_value()) return false;
   auto input = a[0].toTensor();
-  if (leavesBatchNorm(input, {&weight, &bias, &mean, &variance})) return false;
+  if (leavesBatchNorm(input, {&weight, &bias, &mean, &variance}) || !a[5].toBool()) return false;
   const double momentum = a[6].toDouble(), eps = a[7].toDouble();
   const bool cudnn = at::native::_select_batch_norm_backend(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()), mean.value_or(at::Tensor()),
                                                             variance.value_or(at::Tensor()), true, eps) == at::native::BatchNormBackend::Cudnn;
@@ -326,10 +326,14 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   // A wrapper's class is asked below, for what the operator consists of.
   for (const auto& a : args) {
-    bool any = false;
-    forEachTensor(a, [&](const at::Tensor& t) { any |= t.key_set().has(c10::DispatchKey::Python); });
+    bool any = false, isNested = false;
+    forEachTensor(a, [&](const at::Tensor& t) {
+      any |= t.key_set().has(c10::DispatchKey::Python);
+      isNested |= t.key_set().has(c10::DispatchKey::NestedTensor);
+    });
     if (!any) continue;
-    if (facts.compositeImplicit) return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+    // The class of nested tensors is asked for the operator itself.
+    if (facts.compositeImplicit && !isNested) return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
     // Functionalisation would take what the class makes for a tensor of its own.
     const c10::impl::ExcludeDispatchKeyGuard whole(c10::DispatchKey::Functionalize);
     const c10::DispatchKeySet functional(c10::DispatchKey::Functionalize);

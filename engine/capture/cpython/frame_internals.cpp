@@ -233,6 +233,11 @@ PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& st
 #endif
 }
 
+void giveLocals(InterpreterFrame* frame, FrameState& state) {
+  storeLocals(frame, state);
+  state = FrameState();
+}
+
 void unbindLocals(InterpreterFrame* frame, const std::vector<bool>& which) {
   for (size_t i = 0; i < which.size(); ++i)
     if (which[i]) PyRef::steal(std::exchange(frame->localsplus[i], nullptr));

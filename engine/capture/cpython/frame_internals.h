@@ -41,6 +41,8 @@ PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& s
 /// (`again`), no handler may cover it.
 PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state, bool again);
 
+/// Leaves the state's locals to the frame alone, which lets go of them in their order when it ends.
+void giveLocals(InterpreterFrame* frame, FrameState& state);
 /// Unbinds locals, so that a frame object that outlives the frame does not keep what they held.
 void unbindLocals(InterpreterFrame* frame, const std::vector<bool>& which);
 

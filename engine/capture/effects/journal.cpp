@@ -51,7 +51,7 @@ PyRef keysInOrder(PyObject* dict) {
 PyRef contentsOf(PyObject* o) {
   if (PyAnySet_Check(o)) return PyRef::steal(PySet_New(o));
   if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));
-  PyRef items = PyRef::steal(PySequence_List(o)), longest = PyRef::steal(PyObject_GetAttrString(o, "maxlen"));
+  PyRef items = ownElements(o), longest = PyRef::steal(PyObject_GetAttrString(o, "maxlen"));
   return PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(dequeType()), items.get(), longest.get(), nullptr));
 }
 
@@ -404,7 +404,7 @@ PyRef Journal::image(size_t entry) const {
 
 void Journal::undoSequence(size_t entry) {
   PyObject* container = entries_[entry].container.get();
-  PyRef left = PyRef::steal(PySequence_List(image(entry).get())), now = PyRef::steal(PySequence_List(container));
+  PyRef left = PyRef::steal(PySequence_List(image(entry).get())), now = ownElements(container);
   PyRef first = PyRef::steal(PySequence_List(entries_[entry].snapshot.get()));
   PyRef wanted = withoutChanges(now.get(), first.get(), left.get());
   if (PyList_Check(container)) {

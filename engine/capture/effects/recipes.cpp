@@ -9,6 +9,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -112,10 +113,25 @@ RecipePtr RecipeMaker::parameter(PyObject* object) {
   return recipe;
 }
 
+/// A nested tensor that the region made, of its values.
+static RecipePtr nested(Evaluation& e, PyObject* object, const std::function<RecipePtr(std::initializer_list<PyObject*>)>& whole) {
+  static constexpr std::string_view kParts[] = {"_values", "_offsets", "_lengths", "_ragged_idx", "_metadata_cache", "_size"};
+  PyRef dict = e.instanceDict(object);
+  PyObject *key, *value, *parts[std::size(kParts)] = {};
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict.get(), &at, &key, &value);) {
+    const auto known = std::find(std::begin(kParts), std::end(kParts), std::string_view(PyUnicode_AsUTF8(key)));
+    if (known == std::end(kParts)) e.breakHere("nested tensor", "a nested tensor that outlives the compiled region has attribute " + std::string(PyUnicode_AsUTF8(key)));
+    parts[known - std::begin(kParts)] = value;
+  }
+  if (std::find(std::begin(parts), std::end(parts), nullptr) != std::end(parts)) e.breakHere("nested tensor", "a nested tensor that outlives the compiled region lacks a part");
+  return whole({parts[0], parts[1], parts[2], parts[3], parts[4]});
+}
+
 /// A tensor without data of its own, of a class of the program: made as the program made it, with the attributes that it has.
 RecipePtr RecipeMaker::wrapper(PyObject* object) {
   static PyObject* const maker = torchObject("torch.Tensor._make_wrapper_subclass");
   static PyObject* const noClasses = torchObject("torch._C.DisableTorchFunctionSubclass");
+  if (isNestedTensor(object)) return nested(e_, object, [&](std::initializer_list<PyObject*> parts) { return call(object, torchObject("fusebox._nested.whole"), parts); });
   const at::Tensor& tensor = tensorOf(object);
   if (tensor.requires_grad() || tensor.layout() != c10::kStrided || tensor.is_neg() || tensor.is_conj() || tensor.is_inference())
     refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " that is made and outlives the compiled region is not plain");
@@ -361,7 +377,7 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
     sequence(*contents, object);
   } else if (PyAnySet_Check(object)) {
     contents->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
-    PyRef items = PyRef::steal(PySequence_List(object));
+    PyRef items = ownElements(object);
     keep_.push_back(items);
     sequence(*contents, items.get());
   } else if (PyExceptionInstance_Check(object)) {
@@ -456,7 +472,7 @@ RecipePtr RecipeMaker::elements(PyObject* object) {
 static void refuseKeysThatLook(Evaluation& e, PyObject* container) {
   static PyObject* const kEq = internedName("__eq__");
   if (e.journal().size() == 0) return;
-  PyRef keys = PyRef::steal(PySequence_List(container));
+  PyRef keys = ownElements(container);
   for (Py_ssize_t i = 0; keys && i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(keys.get(), i);
     PyObject* equal = isPythonClass(Py_TYPE(key)) ? e.typeLookup(Py_TYPE(key), kEq) : nullptr;
@@ -484,7 +500,7 @@ RecipePtr RecipeMaker::plainSet(PyObject* object) {
   if (PyFrozenSet_CheckExact(object) && isValueObject(object) && !e_.isFresh(object)) return constant(object);
   refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
-  PyRef items = PyRef::steal(PySequence_List(object));
+  PyRef items = ownElements(object);
   requireSameOrder(object, items.get());
   keep_.push_back(items);
   sequence(*recipe, items.get());
@@ -536,7 +552,7 @@ RecipePtr RecipeMaker::super(PyObject* object) {
 }
 
 RecipePtr RecipeMaker::deque(PyObject* object) {
-  PyRef items = PyRef::steal(PySequence_List(object)), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
+  PyRef items = ownElements(object), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
   return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {items.get(), longest.get()});
 }
 
@@ -624,9 +640,14 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     if (!e_.settleAddress(address)) throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};
   if (isConstantValue(object)) return constant(object);
   if (isSymbolicNumber(object)) return number(object);
+  if (isRaggedSize(object)) {
+    PyRef tensor = raggedBy(object);
+    if (!tensor) refuse(object, "a multiple of the size of a ragged dimension cannot be made again");
+    return call(object, torchObject("fusebox._nested.ragged_number"), {tensor.get()});
+  }
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
-  if (isSymbolicSize(object)) return size(object);
+  if (isSizeObject(object)) return size(object);
   if (e_.arrays().find(object)) return array(object);
   if (object == e_.handledBefore()) {
     auto recipe = std::make_shared<Recipe>();
@@ -636,6 +657,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (isWrapperClass(Py_TYPE(object))) return wrapper(object);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
+  if (PyWeakref_Check(object) && e_.isFresh(object)) refuse(object, "a weak reference that the compiled region made");
   if (isIdentityValue(object)) return constant(object);
   if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);
   return reduced(object);

@@ -631,7 +631,7 @@ PyObject* FrameRun::runToEnd() {
     }
     if (outcome == Outcome::Returned) {
       if (started_) {
-        state_ = FrameState();
+        giveLocals(frame_, state_);
         if (entry) unbindLocals(frame_, entry->segment.rebound);
       }
       return leaveFrame(thread_, frame_, result.release());

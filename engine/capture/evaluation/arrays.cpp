@@ -206,8 +206,51 @@ PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, i
   refuse(name, std::string("is given a ") + Py_TYPE(o)->tp_name + " beside an array");
 }
 
+/// Whether ints of any size give among these operands what numbers of numpy's of 64 bits give: the arrays are of 64 bits already, and the function does not
+/// ask what the number is.
+static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
+  static constexpr std::string_view kNames[] = {"operator add",  "operator sub",  "operator mul", "operator iadd", "operator isub", "operator imul", "operator lt",
+                                                "operator le",   "operator gt",   "operator ge",  "operator eq",   "operator ne",   "add",           "subtract",
+                                                "multiply",      "maximum",       "minimum",      "where"};
+  if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return false;
+  bool any = false;
+  for (Py_ssize_t i = name == "where" ? 1 : 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(args, i);
+    if (isSymbolicInt(o)) continue;
+    PyRef type = isArray(o) ? PyRef::steal(PyObject_GetAttrString(o, "dtype")) : PyRef(), text = type ? PyRef::steal(PyObject_Str(type.get())) : PyRef();
+    PyErr_Clear();
+    if (!text || (PyUnicode_CompareWithASCIIString(text.get(), "int64") != 0 && PyUnicode_CompareWithASCIIString(text.get(), "float64") != 0)) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// An int that is a symbol as a number of numpy's, which the graph has as a tensor.
+PyRef Arrays::numberOfSymbol(PyObject* number) {
+  static PyObject* const full = torchObject("torch.full");
+  static PyObject* const names = Py_BuildValue("(ss)", "dtype", "device");
+  PyRef none = PyRef::steal(PyTuple_New(0)), device = PyRef::steal(PyUnicode_FromString("cpu"));
+  PyObject* given[] = {none.get(), number, torchObject("torch.int64"), device.get()};
+  e_.pin(full, Why::Process);
+  PyRef tensor = e_.call(full, given, 2, names);
+  return tensor ? deferredArrayScalar(e_, tensorOf(tensor.get())) : PyRef();
+}
+
 PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name) {
   requireGraph(name);
+  PyRef replaced;
+  if (takesNumbersOfAnySize(args, name))
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      if (!isSymbolicInt(PyTuple_GET_ITEM(args, i))) continue;
+      if (!replaced) {
+        replaced = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args)));
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) PyTuple_SET_ITEM(replaced.get(), k, Py_NewRef(PyTuple_GET_ITEM(args, k)));
+        args = replaced.get();
+      }
+      PyRef number = numberOfSymbol(PyTuple_GET_ITEM(args, i));
+      if (!number) return {};
+      PyTuple_SetItem(args, i, number.release());
+    }
   PyRef tensors = PyRef::steal(PyDict_New()), given = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args))), named = PyRef::steal(PyDict_New());
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     PyTuple_SET_ITEM(given.get(), i, operand(PyTuple_GET_ITEM(args, i), name, tensors.get()).release());
@@ -384,6 +427,11 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
     if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
   PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
   PyErr_Clear();
+  if (wanted == "real" && values_.contains(array)) {
+    PyRef part = PyRef::steal(PyObject_GetAttr(array, name));
+    if (part.get() == array) return part;  // of an array that is not complex it is the array itself
+    PyErr_Clear();
+  }
   if (attribute && !Py_IS_TYPE(attribute.get(), &PyMethodDescr_Type) && values_.contains(array)) refuse("ndarray", "is asked for its " + std::string(wanted));
   return {};
 }

@@ -57,6 +57,7 @@ class Arrays {
  private:
   Value& valueOf(PyObject* array);
   Value& input(PyObject* array);
+  PyRef numberOfSymbol(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
   PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);

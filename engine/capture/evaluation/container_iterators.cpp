@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 
 #include "engine/capture/evaluation/value_kinds.h"
@@ -114,7 +115,7 @@ Remaking DictWalk::remake(Evaluation&) const {
 }
 
 SetWalk::SetWalk(PyObject* set)
-    : set_(PyRef::borrow(set)), elements_(PyRef::steal(PyObject_GetIter(set))), order_(PyRef::steal(PySequence_List(set))) {}
+    : set_(PyRef::borrow(set)), elements_(PyRef::steal(builtinBase(Py_TYPE(set))->tp_iter(set))), order_(ownElements(set)) {}
 
 PyRef SetWalk::next(Evaluation& e) {
   PyRef element = PyRef::steal(PyIter_Next(elements_.get()));
@@ -128,12 +129,16 @@ PyRef SetWalk::next(Evaluation& e) {
 
 Remaking SetWalk::remake(Evaluation&) const {
   if (ended_) return ended(false, PyRef::steal(PySet_New(nullptr)));
-  if (!sameOrder(PyRef::steal(PySequence_List(set_.get())).get(), order_.get()) || !goesOnAs(elements_.get(), order_.get(), taken_, false)) return {};
+  if (!sameOrder(ownElements(set_.get()).get(), order_.get()) || !goesOnAs(elements_.get(), order_.get(), taken_, false)) return {};
   return {{}, one(set_.get()), {}, {}, taken_};
 }
 
 PyRef ItemWalk::next(Evaluation& e) {
   if (!object_) return {};
+  if (Arrays::is(object_.get()) && at_ >= e.arrays().length(object_.get())) {
+    object_ = PyRef();
+    return {};
+  }
   PyRef index = number(at_), item = e.getItem(object_.get(), index.get());
   if (item) {
     ++at_;

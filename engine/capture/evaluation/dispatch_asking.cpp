@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -19,6 +20,8 @@ struct Asking {
   Evaluation& e;
   c10::impl::LocalDispatchKeySet keys;  ///< of the program's own calls
   std::exception_ptr thrown;
+  bool isNested = false;
+  bool recordsGradients = at::GradMode::is_enabled();
 };
 
 struct DispatchSentinel {
@@ -91,10 +94,22 @@ PyRef askClasses(Evaluation& e, PyObject* function, PyObject* types, PyObject* a
   e.breakHere("tensor subclass", "no class of the arguments answers an operator of torch");
 }
 
+PyRef answerOfNested(Asking& asking, PyObject* function, PyObject* args, PyObject* keywords);
+
 PyObject* answer(PyObject* self, PyObject* arguments) {
   Asking& asking = *reinterpret_cast<DispatchSentinel*>(self)->asking;
   PyObject *function = nullptr, *types = nullptr, *args = nullptr, *keywords = nullptr;
   if (!PyArg_ParseTuple(arguments, "OOO|O", &function, &types, &args, &keywords)) return nullptr;
+  if (asking.isNested) {
+    try {
+      PyRef result = answerOfNested(asking, function, args, keywords ? keywords : Py_None);
+      return result ? asking.e.expose(result.get()).release() : nullptr;
+    } catch (...) {
+      asking.thrown = std::current_exception();
+      PyErr_SetString(PyExc_RuntimeError, "fusebox: capture stopped in an operator on a nested tensor");
+      return nullptr;
+    }
+  }
   // Operators that it consists of may be others' alone.
   if (!hasWrapper(args) && !(keywords && hasWrapper(keywords))) return PyObject_Call(function, args, keywords && PyDict_Check(keywords) ? keywords : nullptr);
   try {
@@ -139,12 +154,33 @@ class Placed {
   Placed(const Placed&) = delete;
 };
 
+PyRef answerOfNested(Asking& asking, PyObject* function, PyObject* args, PyObject* keywords) {
+  bool isConcerned = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) isConcerned = isConcerned || holdsNested(PyTuple_GET_ITEM(args, i));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Check(keywords) && PyDict_Next(keywords, &at, &key, &value);) isConcerned = isConcerned || holdsNested(value);
+  const auto decompose = [&] {
+    const Placed again(asking);
+    const at::AutoDispatchBelowADInplaceOrView below;
+    static PyObject* const decomposed = torchObject("fusebox._nested.decomposed");
+    return PyRef::steal(PyObject_CallFunctionObjArgs(decomposed, function, args, keywords, nullptr));
+  };
+  const c10::impl::ForceDispatchKeyGuard above(asking.keys);
+  const at::AutoGradMode mode(asking.recordsGradients);
+  if (!isConcerned) return PyRef::steal(PyObject_Call(function, args, PyDict_Check(keywords) ? keywords : nullptr));
+  const DeeperInDispatch inside;
+  PyRef positional = taken(asking.e, args), named = PyRef::steal(PyDict_New());
+  for (Py_ssize_t at = 0; PyDict_Check(keywords) && PyDict_Next(keywords, &at, &key, &value);) PyDict_SetItem(named.get(), key, taken(asking.e, value).get());
+  asking.e.adopt(positional.get());
+  return askNested(asking.e, function, positional.get(), named.get(), decompose);
+}
+
 }  // namespace
 
 bool isInsideDispatch() { return dispatchDepth > 0; }
 
-PyRef dispatched(Evaluation& e, const std::function<PyRef()>& call) {
-  Asking asking{e, c10::impl::tls_local_dispatch_key_set(), nullptr};
+PyRef dispatched(Evaluation& e, const std::function<PyRef()>& call, bool isNested) {
+  Asking asking{e, c10::impl::tls_local_dispatch_key_set(), nullptr, isNested};
   const auto rethrow = [&] {
     if (!asking.thrown) return;
     PyErr_Clear();

@@ -590,6 +590,7 @@ class Evaluation final : public Operations {
   std::vector<PyObject*> holders_;  ///< in the frame when the segment began: generators, and what holds one
   void findHolders(const Frame& root);
   void refuseDrops(const Frame& root);
+  void refuseOtherOrder(const Frame& root);
   /// Before elements of a dict or set are removed or moved: taking that back would leave iterators from outside at other places.
   void refuseMoving(PyObject* container);
   std::shared_ptr<IteratorPool> iterators_ = std::make_shared<IteratorPool>();

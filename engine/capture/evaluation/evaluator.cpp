@@ -543,6 +543,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         ++rootCount_;
         break;
       case Flow::Return:
+        refuseOtherOrder(*root);
         return finish(*root, Segment::Exit::Return, std::nullopt);
       case Flow::Error: {
         if (isInterrupt()) {

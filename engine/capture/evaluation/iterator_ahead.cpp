@@ -24,6 +24,10 @@ PyRef reduced(PyObject* iterator) {
   if (!canBeCopied(iterator)) return {};
   PyRef parts = PyRef::steal(PyObject_CallMethodNoArgs(iterator, kReduce));
   if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) return PyErr_Clear(), PyRef();
+  // What a class of the program says of its instances (__iter__, __getitem__, __add__) would run for it.
+  PyObject* args = PyTuple_GET_ITEM(parts.get(), 1);
+  for (Py_ssize_t i = 0; PyTuple_Check(args) && i < PyTuple_GET_SIZE(args); ++i)
+    if (isChangeable(Py_TYPE(PyTuple_GET_ITEM(args, i))) && std::string_view(Py_TYPE(iterator)->tp_name) != "itertools.repeat") return {};
   return parts;
 }
 

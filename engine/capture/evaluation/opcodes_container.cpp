@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 

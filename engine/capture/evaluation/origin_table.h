@@ -14,7 +14,7 @@ namespace fusebox::capture {
 struct Origin {
   PyRef object;                    ///< keeps the address from being used again while the capture lasts
   const Source* source = nullptr;  ///< null: made by this capture
-  PyRef twin;                      ///< real tensor <-> the stand-in that computes in its place
+  PyRef twin;                      ///< real tensor <-> the stand-in that computes in its place; of a nested tensor: the stand-in of its values
   int64_t birth = 0;               ///< fresh: number of root instructions executed before it was made
   bool contentsGuarded = false;    ///< length (or keys) and elements of a container are guarded already
   bool lengthGuarded = false;      ///< its length at the frame's entry is

@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -146,7 +147,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   if (raw) return wrap(raw, sources().dictItem(source, key));
   if (python) {
     // That no key equals it is known of these keys alone.
-    PyRef keys = PyRef::steal(PySequence_Tuple(dict));
+    PyRef own = ownElements(dict), keys = own ? PyRef::steal(PyList_AsTuple(own.get())) : PyRef();
     for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) pin(PyTuple_GET_ITEM(keys.get(), i), Why::Container);
     guard(GuardKind::DictKeysMatch, source, keys.get());
   } else {
@@ -454,6 +455,8 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     if (PyRef value = arrays_->getAttr(object, name); value || PyErr_Occurred()) return value;
   if (isSymbolicNumber(object)) return symbolicGetAttr(object, name);
   if (isTensor(object)) return tensorGetAttr(object, name);
+  if (isNestedTensor(object))
+    if (PyRef value = nestedAttribute(*this, object, name); value || PyErr_Occurred()) return value;
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
@@ -706,6 +707,8 @@ bool isHeld(const Frame* frame, PyObject* object) {
   return false;
 }
 
+}  // namespace
+
 /// A weak reference that existed before stays one object; what it refers to is guarded to be alive. What the segment made lives as long as
 /// the capture: whether the program has let go of it, only CPython knows.
 PyRef callWeakReference(Evaluation& e, PyObject* reference) {
@@ -717,6 +720,8 @@ PyRef callWeakReference(Evaluation& e, PyObject* reference) {
   e.guard(GuardKind::IdMatch, source, reference);
   return e.wrap(target, e.sources().globalWeak(reference));
 }
+
+namespace {
 
 bool isFixed(PyObject* value) {
   if (!PyTuple_CheckExact(value)) return isConstantValue(value) || isValueObject(value);
@@ -851,7 +856,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     pin(original, Why::Owner);
     return call(original, a);
   }
-  if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
+  if (PyWeakref_CheckRef(object) && Py_TYPE(object)->tp_call == _PyWeakref_RefType.tp_call) return callWeakReference(*this, object);
   static PyObject* const higherOrder = torchObject("torch._ops.HigherOrderOperator");
   if (higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
     bool known = false;
@@ -1028,6 +1033,7 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
     if (made) noteLeaf(made.get());
     return made;
   }
+  if (isNestedClass(type)) return makeNested(*this, a);
   if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");

@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -68,6 +69,8 @@ bool sameKeyObjects(PyObject* dict, PyObject* keys) {
 
 }  // namespace
 
+PyRef callWeakReference(Evaluation& e, PyObject* reference);
+
 PyRef Evaluation::tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined) {
   PyObject* args[] = {self, other};
   PyRef result = call(method, args, 2, nullptr);
@@ -104,6 +107,7 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
   if (Arrays::any(a, b)) return arrays_->operate(kNames[op], {a, b});
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
+  if (isRaggedSize(a) || isRaggedSize(b)) return compareRagged(*this, op, a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());
     if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) {
@@ -154,6 +158,11 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
     // Identity decides between objects without a comparison of their own.
     if (comparesIdentity(Py_TYPE(a)) && (comparesIdentity(Py_TYPE(b)) || isConstantValue(b))) return boolean(same(a, b) == (op == Py_EQ));
     if (comparesIdentity(Py_TYPE(b)) && isConstantValue(a)) return boolean(op == Py_NE);
+    if (PyWeakref_CheckRef(a) && PyWeakref_CheckRef(b)) {
+      if (PyWeakref_GET_OBJECT(a) == Py_None || PyWeakref_GET_OBJECT(b) == Py_None) return boolean(same(a, b) == (op == Py_EQ));
+      PyRef left = callWeakReference(*this, a), right = callWeakReference(*this, b);
+      return compare(op, left.get(), right.get());
+    }
     if (PyMethod_Check(a) && PyMethod_Check(b))
       return boolean((same(PyMethod_GET_FUNCTION(a), PyMethod_GET_FUNCTION(b)) && same(PyMethod_GET_SELF(a), PyMethod_GET_SELF(b))) == (op == Py_EQ));
     if (comparesAs(a, &PyDict_Type) && comparesAs(b, &PyDict_Type)) return boolean(compareDicts(op, a, b));
@@ -272,6 +281,11 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
     if (a != b) guardIdentity(b, false);
     return a == b;
   }
+  if (PyWeakref_CheckRef(a) && PyWeakref_CheckRef(b) && (isFresh(a) || isFresh(b))) {
+    // Those without a callback are one for each object.
+    if (!isFresh(a) || !isFresh(b)) breakHere("identity", "a weak reference that the compiled region made is compared by identity");
+    return a == b || same(PyWeakref_GET_OBJECT(a), PyWeakref_GET_OBJECT(b));
+  }
   if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
   Origin *left = origins_.find(a), *right = origins_.find(b);
   const auto isFixed = [](const Origin* o) { return o->source->kind == Source::Kind::Pinned; };
@@ -333,6 +347,13 @@ Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
     with(PyMethod_GET_FUNCTION(key));
     with(PyMethod_GET_SELF(key));
     return kind;
+  }
+  if (PyWeakref_CheckRef(key) && PyWeakref_GET_OBJECT(key) != Py_None) {
+    PyObject* target = PyWeakref_GET_OBJECT(key);  // by which it is hashed and compared
+    if (isTensor(target)) breakHere("identity", "a weak reference to a tensor is a key");
+    with(target);
+    if (kind == KeyKind::Python) breakHere("callback from C", std::string("a key is a weak reference to a ") + Py_TYPE(target)->tp_name + ", whose class says how it is compared");
+    if (!sourceOf(key)) return kind;
   }
   if (hashesIdentity(type) || isIdentityValue(key)) {
     const Source* source = sourceOf(key);

@@ -174,7 +174,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
-  refuseSubclassOperands(*this, key, value);
+  refuseSubclassOperands(*this, key, isTensor(object) ? value : nullptr);
   if (isArray(object)) return static_cast<bool>(value ? arrays_->operate("setitem", {object, key, value}) : arrays_->operate("delitem", {object, key}));
   if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
     PyObject* args[] = {object, key, value};

@@ -1,10 +1,13 @@
 // iter, next, send and the iterators that only the evaluator can advance.
+#include <algorithm>
 #include <functional>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -212,6 +215,25 @@ bool exceptionHoldsGenerator(PyObject* exception) {
   return found;
 }
 
+/// Whether the program has weak references to an object that `owners` references keep alive, or to what it alone keeps alive.
+bool isMissed(PyObject* object, Py_ssize_t owners, int depth) {
+  if (Py_REFCNT(object) > owners || PyType_Check(object) || PyModule_Check(object)) return false;
+  if (isWeaklyReferred(object)) return true;
+  if (depth == 0 || !PyObject_IS_GC(object) || !Py_TYPE(object)->tp_traverse) return false;
+  int deeper = depth - 1;
+  return Py_TYPE(object)->tp_traverse(object, [](PyObject* part, void* d) { return isMissed(part, 1, *static_cast<int*>(d)) ? 1 : 0; }, &deeper) != 0;
+}
+
+/// Whether a weak reference notices when the frame lets go of an object of its slots: then nothing else has it when a segment begins.
+bool isMissedByWeakReferences(const Frame& root, PyObject* object) {
+  constexpr int kDepth = 3;            // a list, an instance, its __dict__
+  constexpr Py_ssize_t kReferences = 3;  // of a slot: CPython's frame, the state that the segment begins with, the evaluator's frame
+  const auto count = [object](const std::vector<PyRef>& slots) {
+    return std::count_if(slots.begin(), slots.end(), [object](const PyRef& slot) { return slot.get() == object; });
+  };
+  return isMissed(object, kReferences * (count(root.locals) + count(root.stack)), kDepth);
+}
+
 }  // namespace
 
 void Evaluation::findHolders(const Frame& root) {
@@ -220,7 +242,8 @@ void Evaluation::findHolders(const Frame& root) {
   for (const auto* slots : {&root.locals, &root.stack})
     for (const PyRef& slot : *slots) {
       PyObject* o = slot.get();
-      if (o && o != handled_.get() && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth))) holders_.push_back(o);
+      if (o && o != handled_.get() && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth) || isMissedByWeakReferences(root, o)))
+        holders_.push_back(o);
     }
 }
 
@@ -230,7 +253,19 @@ void Evaluation::refuseDrops(const Frame& root) {
     auto holds = [holder](const PyRef& slot) { return slot.get() == holder; };
     if (PyRef::steal(PyErr_GetHandledException()).get() == holder) continue;
     if (std::none_of(root.locals.begin(), root.locals.end(), holds) && std::none_of(root.stack.begin(), root.stack.end(), holds))
-      breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator or an object with __del__ is let go of");
+      breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator, an object with __del__ or one with weak references is let go of");
+  }
+}
+
+/// A frame that ends lets go of its variables in their order: of those that real frame has, which nothing but its own instructions changes.
+void Evaluation::refuseOtherOrder(const Frame& root) {
+  if (holders_.empty()) return;
+  requireNoneSuspended();
+  for (size_t i = 0; i < root.locals.size() && i < state_.locals.size(); ++i) {
+    if (root.locals[i] == state_.locals[i]) continue;
+    for (PyObject* object : {root.locals[i].get(), state_.locals[i].get()})
+      if (object && std::find(holders_.begin(), holders_.end(), object) != holders_.end())
+        breakHere("generator", std::string("a frame ends that has put a ") + Py_TYPE(object)->tp_name + " into another variable, which is or holds a suspended generator or an object whose end is noticed");
   }
 }
 
@@ -299,6 +334,11 @@ PyRef Evaluation::iter(PyObject* object) {
     return iter(items.get());
   }
   if (isTensor(object)) return checked(PyObject_GetIter(object));
+  if (Arrays::is(object) && !isArrayScalar(object)) {
+    if (arrays_->length(object) >= 0) return makeLazy(*this, std::make_unique<ItemWalk>(object));
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    return {};
+  }
   if (isChangeable(type)) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);

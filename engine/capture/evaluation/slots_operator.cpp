@@ -3,7 +3,9 @@
 
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/call_errors.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -82,6 +84,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseAddress(a);
   refuseAddress(b);
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
+  if ((isRaggedSize(a) && PyLong_CheckExact(b)) || (PyLong_CheckExact(a) && isRaggedSize(b))) return PyRef::steal(evaluateBinary(op, a, b));
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) {
@@ -98,7 +101,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   const bool inPlace = op >= kFirstInPlace;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
   // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
-  const bool ownInPlace = inPlace && isTensor(a) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
+  const bool ownInPlace = inPlace && (isTensor(a) || isTensorObject(a)) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
   if (!ownInPlace && (mayBePython(a) || mayBePython(b))) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;
@@ -173,7 +176,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
   enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
   if (PyList_Check(a) && op == kMultiply) {
     know(a);
-    PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
+    PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = ownElements(a);
     PyRef times = plainNumber(b, "how often a list is repeated"), product = PyRef::steal(PyNumber_Multiply(contents.get(), times.get()));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
   }

@@ -55,7 +55,7 @@ bool hasKnownText(PyObject* o) {
   }
   if (PyExceptionInstance_Check(o)) return hasKnownText(reinterpret_cast<PyBaseExceptionObject*>(o)->args);
   if (!PyDict_Check(o) && !PyAnySet_Check(o)) return false;
-  PyRef parts = PyDict_Check(o) ? itemsInOrder(o) : PyRef::steal(PySequence_List(o));
+  PyRef parts = PyDict_Check(o) ? itemsInOrder(o) : ownElements(o);
   PyRef factory = PyDict_Check(o) && !PyDict_CheckExact(o) ? PyRef::steal(PyObject_GetAttrString(o, "default_factory")) : PyRef();
   PyErr_Clear();
   return (!factory || hasKnownText(factory.get())) && hasKnownText(parts.get());

@@ -1,8 +1,11 @@
 // Writes to containers: to what this segment made directly, to everything else through the journal.
+#include <algorithm>
+
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -47,6 +50,26 @@ void readTensorKeys(Evaluation& e, PyObject* given) {
     if (e.isTensor(PyTuple_GET_ITEM(given, i))) e.readKey(PyTuple_GET_ITEM(given, i));
 }
 
+/// An element of a container from outside goes, and perhaps the object with it, which other code of the program would notice.
+void refuseLoss(Evaluation& e, PyObject* element) {
+  constexpr Py_ssize_t kOwn = 8;  // the container, and what refers to it while capturing
+  e.willUnbind(*e.frame(), element);
+  if (!PyType_Check(element) && !PyModule_Check(element) && Py_REFCNT(element) <= kOwn && isWeaklyReferred(element))
+    e.breakHere("finalizer", std::string("a container lets go of a ") + Py_TYPE(element)->tp_name + ", to which there are weak references");
+}
+
+/// The same of every element, where a method or an assignment takes some of them out.
+void refuseLosses(Evaluation& e, PyObject* container) {
+  const PyRef elements = ownElements(container);
+  for (Py_ssize_t i = 0; elements && i < PyList_GET_SIZE(elements.get()); ++i) refuseLoss(e, PyList_GET_ITEM(elements.get(), i));
+}
+
+bool onlyAdds(PyObject* method) {
+  static constexpr std::string_view kNames[] = {"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "rotate", "reverse", "sort"};
+  const PyRef name = PyRef::steal(PyObject_GetAttrString(method, "__name__"));
+  return name && PyUnicode_Check(name.get()) && std::find(std::begin(kNames), std::end(kNames), PyUnicode_AsUTF8(name.get())) != std::end(kNames);
+}
+
 bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (PyODict_Check(dict)) return (value ? PyODict_SetItem(dict, key, value) : PyODict_DelItem(dict, key)) == 0;
   return (value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key)) == 0;
@@ -79,7 +102,7 @@ bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (isTensor(key)) key = own.get();
   else requirePlainKey(*this, key);
   if (!value || (PyODict_Check(dict) && !PyDict_Contains(dict, key))) refuseMoving(dict);
-  if (PyObject* old = PyDict_GetItemWithError(dict, key)) willUnbind(*frame_, old);
+  if (PyObject* old = PyDict_GetItemWithError(dict, key)) refuseLoss(*this, old);
   else if (PyErr_Occurred()) return false;
   openForWriting(dict);
   return journal_.setKey(dict, key, value);
@@ -89,6 +112,7 @@ bool Evaluation::storeElement(PyObject* list, PyObject* key, PyObject* value) {
   if (functions_->isLate()) functions_->noteWrite(list, origins_.find(list));
   if (isFresh(list)) return PyList_Type.tp_as_mapping->mp_ass_subscript(list, key, value) == 0;
   guardOriginalLength(list);
+  refuseLosses(*this, list);
   openForWriting(list);
   return journal_.setElement(list, key, value);
 }
@@ -135,6 +159,7 @@ PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
   if (isFresh(container)) return callRaw(method, a);
   for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
   if (PyAnySet_Check(container)) refuseMoving(container);
+  if (!onlyAdds(method)) refuseLosses(*this, container);
   openForWriting(container);
   PyRef result = callRaw(method, a);
   if (!result) return {};
@@ -189,7 +214,7 @@ void Evaluation::readOriginal(PyObject* container) {
   PyRef first = journal_.original(container);
   if (PyAnySet_Check(container)) return guardSetContents(first.get(), source, false);
   if (!PyList_Check(container) && !isDeque(container)) return;
-  const PyRef elements = PyRef::steal(PySequence_List(first.get()));
+  const PyRef elements = ownElements(first.get());
   const Py_ssize_t n = PyList_GET_SIZE(elements.get());
   guard(GuardKind::SequenceLength, source, nullptr, n);
   for (Py_ssize_t i = 0; i < n; ++i) requireConstant(wrap(PyList_GET_ITEM(elements.get(), i), sources().sequenceItem(source, i)));

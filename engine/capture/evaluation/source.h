@@ -43,6 +43,7 @@ struct Source {
     Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
     GlobalWeak,   ///< the object a weak reference `key` points to
     FunctionMode, ///< torch function mode `index` of the thread's stack
+    NestedValues, ///< the values of nested tensor `base` with their history, which has its own
   } kind = Kind::Local;
   const Source* base = nullptr;
   HeldRef key;         ///< attribute name or dict key; Pinned: the object

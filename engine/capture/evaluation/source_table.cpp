@@ -81,6 +81,7 @@ std::string Source::str() const {
     case Kind::ViewDict: return of + ".mapping";
     case Kind::TensorGrad: return of + ".grad";
     case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
+    case Kind::NestedValues: return of + ".values()";
     case Kind::Upcoming: return "upcoming(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
     case Kind::FunctionMode: return "torch_function_modes[" + std::to_string(index) + "]";
@@ -108,6 +109,7 @@ std::string Source::label() const {
     case Kind::Attr: return base->label() + "." + utf8(key.get());
     case Kind::TensorGrad: return base->label() + ".grad";
     case Kind::ArrayTensor: return base->label();
+    case Kind::NestedValues: return base->label() + ".values()";
     default: return str();
   }
 }

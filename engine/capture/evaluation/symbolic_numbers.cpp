@@ -48,7 +48,7 @@ PyTypeObject* pythonTypes[std::size(types)];
 PyTypeObject* typeAt(size_t which);
 
 /// The environment of the first symbolic operand.
-const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* a, PyObject* b) { return cast(isSymbolicNumber(a) ? a : b)->shapes; }
+const std::shared_ptr<ShapeEnv>& shapesOfEither(PyObject* a, PyObject* b) { return cast(isSymbolicNumber(a) ? a : b)->shapes; }
 
 bool fits(const SymExpr& e) {
   if (e.isConstant()) return std::abs(e.constant()) < kLargestCoefficient;
@@ -471,7 +471,7 @@ PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
   if (isSymbolicBool(a) || isSymbolicBool(b)) return onDecided(op, a, b);
   if (isDeferred(a) || isDeferred(b)) return deferredArithmetic(op, a, b);
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
-  const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
+  const std::shared_ptr<ShapeEnv>& shapes = shapesOfEither(a, b);
   std::optional<NumberExpr> made;
   if (left && right && !left->isFloat() && !right->isFloat()) {
     if (op == kTrueDivide && shapes->decide(Compare::Ne, right->a, SymExpr(0), "a divisor is not 0"))
@@ -500,7 +500,7 @@ int symbolicComparison(int op, PyObject* a, PyObject* b) {
   for (PyObject* side : {a, b})
     if (isDeferred(side)) refuseDeferred(side, "a comparison of the program");
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
-  const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
+  const std::shared_ptr<ShapeEnv>& shapes = shapesOfEither(a, b);
   // float(n) is n as long as it is not rounded.
   for (std::optional<NumberExpr>* side : {&left, &right})
     if (*side && (*side)->kind == Kind::ToFloat && shapes->decide(Compare::Le, (*side)->a, SymExpr(kExactFloat), "a float that is compared") &&
@@ -570,8 +570,8 @@ PyRef symbolicExtreme(bool larger, PyObject* a, PyObject* b) {
     if (isDeferred(o)) settleDeferred(o);  // no decision: the larger of two is an expression
   const std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   if (!left || !right || left->isFloat() || right->isFloat() || !fits(left->a) || !fits(right->a)) return {};
-  if (const auto less = shapesOf(a, b)->provable(Compare::Le, left->a, right->a)) return PyRef::borrow(*less == larger ? b : a);
-  return newSymbolicInt(shapesOf(a, b), larger ? graph::max(left->a, right->a) : graph::min(left->a, right->a));
+  if (const auto less = shapesOfEither(a, b)->provable(Compare::Le, left->a, right->a)) return PyRef::borrow(*less == larger ? b : a);
+  return newSymbolicInt(shapesOfEither(a, b), larger ? graph::max(left->a, right->a) : graph::min(left->a, right->a));
 }
 
 }  // namespace fusebox::capture

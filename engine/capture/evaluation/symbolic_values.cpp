@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -119,6 +120,7 @@ PyRef Evaluation::exposeSlice(PyObject* slice) {
 
 PyRef Evaluation::fromTorch(PyRef value) {
   if (isSymbolObject(value.get())) {
+    if (isRaggedSize(value.get())) return value;
     const std::optional<c10::SymInt> number = symIntOf(value.get());
     if (!number) return PyRef::steal(symbolConstant(value.get()));  // a float or bool is its value in this capture
     const std::optional<graph::SymExpr> e = trace::exprOf(*number);

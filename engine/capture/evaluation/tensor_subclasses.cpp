@@ -9,6 +9,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
@@ -46,6 +47,7 @@ bool isOfTorch(PyObject* function) {
 
 ClassKind kindOf(PyTypeObject* type) {
   if (type == tensorType() || !PyType_IsSubtype(type, tensorType()) || isPlainTensorClass(type)) return ClassKind::Torchs;
+  if (isNestedClass(type)) return ClassKind::Wrapper;
   for (const char* name : {"__torch_function__", "__torch_dispatch__"}) {
     PyObject* method = _PyType_Lookup(type, internedName(name));
     PyObject* function = pythonMethodOf(type, name);
@@ -187,7 +189,7 @@ bool isFollowedClass(PyTypeObject* type) {
 
 bool asksItsClass(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == tensorType() || !classesAreAsked()) return false;
+  if (type == tensorType() || !classesAreAsked() || isNestedClass(type)) return false;
   if (PyType_IsSubtype(type, tensorType()) ? !isFollowedClass(type) : !isPythonClass(type)) return false;
   return pythonMethodOf(type, "__torch_function__") != nullptr;
 }
@@ -205,6 +207,7 @@ bool holdsSubclass(PyObject* given) {
 }
 
 void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source) {
+  if (isNestedTensor(tensor)) return guardNested(e, tensor, source);
   const at::Tensor& t = tensorOf(tensor);
   if (t.requires_grad()) refuse(e, "a tensor of class " + className(tensor) + " that requires a gradient is not followed");
   if (asksForSizes(t) || t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
@@ -257,6 +260,12 @@ PyRef reachDispatcher(Evaluation& e, PyObject* callable, const CallArguments& a)
   return result;
 }
 
+std::string_view nameOfBinding(PyObject* callable) {
+  if (PyCFunction_Check(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return PyUnicode_AsUTF8(PyDescr_NAME(callable));
+  return "";
+}
+
 /// The methods of torch.Tensor that libtorch's binding names otherwise to a class; of those that Python's operators are, the ones with the same
 /// name too.
 std::string_view askedAs(std::string_view method) {
@@ -279,6 +288,10 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
   std::vector<PyObject*> all;
   if (self) all.push_back(self);
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
+  if (std::any_of(all.begin(), all.end(), holdsNested) && isTorchBinding(callable)) {
+    *handled = true;
+    return callOfNested(e, callable, nameOfBinding(callable), a, self);
+  }
   if (PyObject* descriptor = propertyOf(callable); descriptor && !all.empty() && isFollowedClass(Py_TYPE(all[0]))) {
     *handled = true;
     if (asksItsClass(all[0])) return e.pin(callable, Why::Process), ask(e, callable, {all[0]}, a);

@@ -170,6 +170,11 @@ bool isOpaque(PyObject* o) {
   return !startsWith(name, "torch.") && !startsWith(name, "functools.") && !startsWith(name, "pybind11");
 }
 
+PyRef ownElements(PyObject* container) {
+  PyRef iterator = PyRef::steal(builtinBase(Py_TYPE(container))->tp_iter(container));
+  return iterator ? PyRef::steal(PySequence_List(iterator.get())) : PyRef();
+}
+
 PyRef itemsInOrder(PyObject* dict) {
   if (!PyODict_Check(dict)) return PyRef::steal(PyDict_Items(dict));
   PyRef items = PyRef::steal(PyList_New(0)), iterator = PyRef::steal(PyODict_Type.tp_iter(dict));

@@ -46,6 +46,9 @@ PyRef unboundMethod(PyObject* bound);
 /// A list of the (key, value) pairs of a dict without calling Python code; an OrderedDict (or a subclass) in its own order, which
 /// move_to_end changes.
 PyRef itemsInOrder(PyObject* dict);
+/// A list of the elements of a list, tuple, set or deque, or of the keys of a dict, as the builtin type gives them, whatever a class of the
+/// program says of its instances.
+PyRef ownElements(PyObject* container);
 /// torch.Tensor, Parameter, Buffer: classes without an own __torch_function__.
 bool isPlainTensorClass(PyTypeObject* type);
 /// Whether the string `name` is `text`.

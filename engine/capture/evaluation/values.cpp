@@ -3,6 +3,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -135,6 +136,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (isTensor(object)) return wrapTensor(object, source);
+  if (PyWeakref_CheckProxy(object)) breakHere("weak reference", "a weak proxy is read, through which C code reaches another object");
   if (PyObject* self = boundSelf(object); self && !isFixedPlace(source)) {
     // A bound method is made anew by every attribute read: what it does and what it belongs to matter.
     guardMethodOf(object, source);
@@ -295,7 +297,7 @@ PyRef Evaluation::pin(PyObject* object, Why why) {
     return PyRef::borrow(object);
   }
   if (Origin* known = origins_.find(object)) {
-    if (known->twin && !isStandIn(object)) return known->twin;
+    if (known->twin && isTensor(object) && !isStandIn(object)) return known->twin;
     return PyRef::borrow(object);
   }
   if (isTensor(object)) return wrapTensor(object, sources().pinned(object, why));
@@ -326,7 +328,7 @@ const Source* Evaluation::sourceOf(PyObject* object) {
   if (isConstantValue(object) || isTensor(object)) return nullptr;
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyIter_Check(object) ||
       PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object) ||
-      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object))
+      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object) || isRaggedSize(object))
     return nullptr;
   if (const std::optional<Why> why = isKnownByItself(object)) return origins_.add(object, sources().pinned(object, *why)).source;
   breakHere("unknown object", std::string("a ") + Py_TYPE(object)->tp_name + " came from C code, which does not say whether it may change");
@@ -372,10 +374,10 @@ bool Evaluation::settleAddress(PyObject* address) {
 void Evaluation::refuseAddressesIn(PyObject* container) {
   if (addresses_.empty() || PyUnicode_Check(container) || PyBytes_Check(container)) return;
   if (!PyTuple_Check(container) && !PyList_Check(container) && !PyAnySet_Check(container) && !PyDict_Check(container)) return;
-  PyRef elements = PyRef::steal(PySequence_Tuple(container));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.get()); ++i) {
-    refuseAddress(PyTuple_GET_ITEM(elements.get(), i));
-    if (PyTuple_CheckExact(PyTuple_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyTuple_GET_ITEM(elements.get(), i));
+  PyRef elements = ownElements(container);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i) {
+    refuseAddress(PyList_GET_ITEM(elements.get(), i));
+    if (PyTuple_CheckExact(PyList_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyList_GET_ITEM(elements.get(), i));
   }
 }
 

@@ -28,7 +28,7 @@ bool isSequenceRead(const Source* s) { return s->kind == Source::Kind::SequenceI
 /// Objects that fetching may make, which nothing but the check then holds.
 bool isMadeByCheck(Source::Kind kind) {
   using Kind = Source::Kind;
-  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::TensorGrad || kind == Kind::ArrayTensor;
+  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::TensorGrad || kind == Kind::ArrayTensor || kind == Kind::NestedValues;
 }
 
 bool readsDict(const Source* s) { return s->kind == Source::Kind::DictItem; }
@@ -125,6 +125,14 @@ std::string describedObject(PyObject* object) {
 }
 
 }  // namespace
+
+bool isWeaklyReferred(PyObject* object) {
+  if (!PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return false;
+  const auto isWatch = [](PyObject* callback) { return callback && PyCFunction_Check(callback) && PyCFunction_GET_FUNCTION(callback) == objectDied; };
+  PyWeakReference* weak = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object));
+  while (weak && isWatch(weak->wr_callback)) weak = weak->wr_next;
+  return weak;
+}
 
 PyRef GuardTree::watch(PyObject* object) {
   if (!object || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return {};
@@ -250,7 +258,7 @@ void GuardTree::emitFetch(uint32_t position) {
       {Kind::Attr, Code::Attr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
       {Kind::FunctionDefaults, Code::FunctionDefaults}, {Kind::FunctionKwDefaults, Code::FunctionKwDefaults},
       {Kind::FunctionClosure, Code::FunctionClosure}, {Kind::MethodSelf, Code::MethodSelf},
-      {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::Upcoming, Code::Upcoming},
+      {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::NestedValues, Code::NestedValues}, {Kind::Upcoming, Code::Upcoming},
       {Kind::FunctionMode, Code::FunctionMode}};
   const Source* source = nodes_[position].source;
   Op op;

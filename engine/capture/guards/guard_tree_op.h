@@ -6,12 +6,15 @@ namespace fusebox::capture {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
+/// Whether the program has a weak reference to an object; a guard tree's, which hears of the end of what it was made for, is none.
+bool isWeaklyReferred(PyObject* object);
+
 /// One step of the flat program. Fetches read register `from` and write register `to`; checks read register `from`.
 struct GuardTree::Op {
   enum class Code : uint8_t {
     // fetches
     Local, Stack, Pinned, Weak, FunctionMode, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, TypeOf,
-    FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, ViewDict, TensorGrad, ArrayTensor, Upcoming,
+    FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, ViewDict, TensorGrad, ArrayTensor, NestedValues, Upcoming,
     // control
     DictUnchanged,  ///< version tag as at the last success: jump to `skip`
     DictCommit,     ///< remember the version tag

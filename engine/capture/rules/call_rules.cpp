@@ -121,7 +121,7 @@ bool isTorchBinding(PyObject* callable) {
   if (self && PyModule_Check(self)) {
     const char* text = PyModule_GetName(self);
     const std::string_view module = text ? text : (PyErr_Clear(), "");
-    if (module == "torch._C._nn" || module == "torch._C._linalg" || module == "torch._C._fft" || module == "torch._C._special") return true;
+    if (module == "torch._C._nn" || module == "torch._C._linalg" || module == "torch._C._fft" || module == "torch._C._special" || module == "torch._C._nested") return true;
   }
   return false;
 }

@@ -5,6 +5,8 @@
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/call_rules.h"
@@ -344,6 +346,8 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* owner = PyCFunction_GET_SELF(callable);
   if (a.positional == 0 || !PyType_Check(a.args[0]) || !owner || !PyType_Check(owner)) return e.callReal(callable, a);
   auto* base = reinterpret_cast<PyTypeObject*>(owner);
+  if (PyType_IsSubtype(base, &_PyWeakref_RefType))
+    e.breakHere("finalizer", std::string("a weak reference of class ") + reinterpret_cast<PyTypeObject*>(a.args[0])->tp_name + " is made");
   e.refuseFinalizer(reinterpret_cast<PyTypeObject*>(a.args[0]));
   PyRef made;
   if (base == &PyBaseObject_Type) {
@@ -453,7 +457,15 @@ PyRef ruleRemoveHook(Evaluation& e, PyObject* callable, const CallArguments& a) 
 }
 
 PyRef ruleToArray(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef array = a.total() == 1 ? e.arrays().ofTensor(a.args[0]) : PyRef();
+  const bool isPlain = a.total() == 1 || (a.positional == 1 && a.total() == 2 && a.keyword("force") == Py_False);
+  PyRef array = isPlain ? e.arrays().ofTensor(a.args[0]) : PyRef();
+  if (a.positional == 1 && a.total() == 2 && a.keyword("force") == Py_True && e.isStandIn(a.args[0]) && isPlainTensorClass(Py_TYPE(a.args[0]))) {
+    PyRef plain = e.callMethodNamed(a.args[0], "detach", {});
+    for (const char* step : {"cpu", "resolve_conj", "resolve_neg"})
+      if (plain) plain = e.callMethodNamed(plain.get(), step, {});
+    if (!plain) return {};
+    array = e.arrays().ofTensor(plain.get());
+  }
   return array ? array : ruleNeedsTensor(e, callable, a);
 }
 
@@ -584,6 +596,33 @@ PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments
     e.breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(made.get())->tp_name + " is made without data");
   return made;
 }
+
+/// Functions of torch.nested that make nested tensors are followed, once what that needs is there.
+PyRef ruleNestedMaker(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  setUpNested();
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  static PyObject* const maker = torchObject("fusebox._nested.maker");
+  PyRef plain = name ? PyRef::steal(PyObject_CallOneArg(maker, name.get())) : PyRef();
+  if (!plain) return {};
+  e.pin(plain.get(), Why::Process);
+  return e.call(plain.get(), a.args, a.positional, a.kwNames);
+}
+
+/// A function that CPython runs on what the evaluator has; its result is new, or one for as long as the process lives.
+PyRef ruleAsItIs(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const ClassesNotAsked off;
+  return e.checked(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
+}
+
+/// Between values and padded tensors: torch.nested's own calls are followed in a form that has a gradient.
+template <const char* kName>
+PyRef rulePadding(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!isLibraryNamespace(e.frame()->globals, Library::Torch)) return e.callReal(callable, a);
+  PyObject* plain = torchObject(kName);
+  e.pin(plain, Why::Process);
+  return e.call(plain, a.args, a.positional, a.kwNames);
+}
+constexpr char kPadded[] = "fusebox._nested.padded", kPacked[] = "fusebox._nested.packed";
 
 /// torch._functionalize_unsafe_set(made, base): a view of a wrapper gets the storage of its base, in which nothing lies.
 PyRef ruleShareStorage(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -749,6 +788,16 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.new_tensor", ruleNewTensor},
     {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
     {"torch._functionalize_unsafe_set", ruleShareStorage},
+    {"torch.nested.nested_tensor_from_jagged", ruleNestedMaker},
+    {"torch.nested.as_nested_tensor", ruleNestedMaker},
+    {"torch.nested.nested_tensor", ruleNestedMaker},
+    {"torch.nested.narrow", ruleNestedMaker},
+    {"torch.nested.masked_select", ruleNestedMaker},
+    {"torch.ops.aten._jagged_to_padded_dense_forward", rulePadding<kPadded>},
+    {"torch.ops.aten._padded_dense_to_jagged_forward", rulePadding<kPacked>},
+    {"fusebox._nested.ragged_size", ruleAsItIs},
+    {"fusebox._nested.shell", ruleAsItIs},
+    {"fusebox._nested.parameters_of", rulePure},
     {"torch.fx.operator_schemas.normalize_function", rulePure},  // of an operator: arguments by name
     {"torch.Tensor._make_subclass", ruleMakeSubclass},
     {"torch.Tensor.as_subclass", ruleAsSubclass},

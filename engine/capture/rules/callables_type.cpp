@@ -164,9 +164,17 @@ PyRef ruleMake(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
 
+}  // namespace
+
+PyRef callWeakReference(Evaluation& e, PyObject* reference);
+
+namespace {
+
 PyRef ruleWeakReference(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 && a.args[1] != Py_None) e.breakHere("finalizer", "a weak reference with a callback is made");
-  return ruleMake(e, callable, a);
+  PyRef made = ruleMake(e, callable, a);
+  if (made && !e.isFresh(made.get()) && !callWeakReference(e, made.get())) return {};  // the one that was there already: of this very object
+  return made;
 }
 
 PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a) {

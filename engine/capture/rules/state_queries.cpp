@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/capture/evaluation/function_modes.h"
+#include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -154,6 +156,14 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   // What the mode of set_default_device() would do with a function of torch in Python is to call it again.
   std::optional<WithoutCpuMode> noMode;
   if (std::string_view(query.name).starts_with("_has_torch_function")) noMode.emplace();
+  // A nested tensor's class is asked for operators alone.
+  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), holdsNested)) {
+    const auto asks = [](PyObject* o) { return asksItsClass(o); };
+    const bool any = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) {
+      return asks(o) || ((PyTuple_Check(o) || PyList_Check(o)) && std::any_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), asks));
+    });
+    return PyRef::borrow(any || e.functionModes().isActive() ? Py_True : Py_False);
+  }
   // It asks for types alone, of which C code knows more than of the evaluator's ints.
   if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return isOrHoldsSymbol(o) || holdsSubclass(o) || asksItsClass(o); }))
     return e.callRaw(callable, a);

@@ -70,15 +70,24 @@ void forEachAccess(const Kernel& k, const Section& s, Fn&& fn) {
 }
 
 /// How well a section's accesses suit lanes along `axis`: 1 for consecutive elements, less for one common element, little for
-/// gathers. Summed over accesses.
+/// gathers, unless whole tiles of them are turned. Summed over accesses.
 double laneScore(const Kernel& k, const Section& s, const Axis& axis, int nativeLanes) {
   double score = 0;
   auto varies = [&](Symbol x) { return x == axis.symbol || s.indirect.count(x) > 0; };
+  const bool isOuter = std::none_of(s.axes.begin(), s.axes.end(), [&](const Axis& a) { return a.symbol == axis.symbol; });
+  // Lanes across outer points turn what lies along the section's innermost loop. Lanes along the section that lie along outer points in memory
+  // take a line of it each, which is gone when the next point would read on.
+  auto turns = [&](const SymExpr& index) { return isOuter && !s.axes.empty() && index.strideOf(s.axes.back().symbol) == 1 && guess(s.axes.back().extent) >= kTurnedPoints; };
+  auto wastesLines = [&](const SymExpr& index) {
+    return !isOuter && std::any_of(k.outer.begin(), k.outer.end(), [&](const Axis& a) { return index.strideOf(a.symbol) == 1 && guess(a.extent) >= nativeLanes; });
+  };
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer&) {
     const IndexShape shape = shapeOf(index, &axis.symbol, varies);
     if (shape.isUniform()) score += isStore ? 0 : 0.8;
     else if (shape.isAffine() && shape.stride == SymExpr(1)) score += isStore ? 1.05 : 1;
     else if (const auto stride = shape.stride.maybeConstant(); !isStore && shape.isAffine() && stride && isPicked(*stride)) score += 0.6;
+    else if (shape.isAffine() && turns(index)) score += 0.5;
+    else if (shape.isAffine() && wastesLines(index)) score -= 1;
     else score += 0.12;
   });
   return (score + 0.01) * std::min(1.0, guess(axis.extent) / nativeLanes);

@@ -45,6 +45,9 @@ struct Phase {
   int first = 0, last = 0;
 };
 
+/// Points along a section's innermost loop in a tile that is turned.
+constexpr int64_t kTurnedPoints = 16;
+
 /// Decisions taken before any code is emitted. `kernel` is the kernel with axes merged and divided.
 struct Plan {
   inductor::Kernel kernel;

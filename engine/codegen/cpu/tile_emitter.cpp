@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kBlock = 16;      // rows and columns that are turned at a time, at most: as many registers as there are for it
 constexpr int kLeastBlock = 4;  // gathers are no worse below
-constexpr int64_t kSectionTile = 16;
 constexpr size_t kMostTurned = 8;
 
 /// The transpose of a square: rows[i][j] becomes result[j][i]. Each step interleaves the rows of one half with those of the other.
@@ -162,7 +161,7 @@ const Axis* KernelEmitter::turnedAxis(int section) const {
   const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
   if (plan_.outerVector < 0 || p.order.empty()) return nullptr;
   const Axis& axis = s.axes[static_cast<size_t>(p.order.back())];
-  return turnedOf(s, axis, kSectionTile).empty() ? nullptr : &axis;
+  return turnedOf(s, axis, kTurnedPoints).empty() ? nullptr : &axis;
 }
 
 bool KernelEmitter::turnsInSections() const {
@@ -172,10 +171,10 @@ bool KernelEmitter::turnsInSections() const {
 }
 
 KernelEmitter::Values KernelEmitter::turnedLoop(int section, const Axis& axis, Value* lo, Value* hi, const Values& init, const LoopBody& body) {
-  Value* tile = ir_.getInt64(static_cast<uint64_t>(kSectionTile));
-  Value* whole = ir_.CreateAdd(lo, ir_.CreateAnd(ir_.CreateSub(hi, lo), ir_.getInt64(static_cast<uint64_t>(-kSectionTile))));
-  const Values tiled = loop(nullptr, lo, whole, kSectionTile, init, [&](Value* from, const Values& carried) {
-    std::vector<Turned> turned = turnedOf(plan_.kernel.sections[static_cast<size_t>(section)], axis, kSectionTile);
+  Value* tile = ir_.getInt64(static_cast<uint64_t>(kTurnedPoints));
+  Value* whole = ir_.CreateAdd(lo, ir_.CreateAnd(ir_.CreateSub(hi, lo), ir_.getInt64(static_cast<uint64_t>(-kTurnedPoints))));
+  const Values tiled = loop(nullptr, lo, whole, kTurnedPoints, init, [&](Value* from, const Values& carried) {
+    std::vector<Turned> turned = turnedOf(plan_.kernel.sections[static_cast<size_t>(section)], axis, kTurnedPoints);
     return emitTurned(axis, from, turned, [&] { return loop(&axis.symbol, from, ir_.CreateAdd(from, tile), 1, carried, body); });
   });
   return loop(&axis.symbol, whole, hi, 1, tiled, body);

@@ -23,6 +23,7 @@ struct Storage {
   SymExpr offset;          ///< of element 0 in the buffer
   int opCount = 0;         ///< operations in the formula, producers included
   bool heavy = false;      ///< contains something worth computing only once (exp, sigmoid, ...)
+  bool gathers = false;    ///< the formula reads at indices that it reads
   bool copyOnly = false;   ///< the formula only moves data
   bool inAttention = false;///< a formula of scores, which are there inside of an attention kernel only: it cannot become real
   bool relaid = false;     ///< lies otherwise than the trace saw, because an extern call is faster so

@@ -8,6 +8,13 @@ namespace {
 using graph::Node;
 using Values = std::vector<LazyTensor>;
 
+/// Elements of `x` at places that `reading` holds as well.
+LazyTensor gathered(Lowering& lowering, const Node& node, ValueFn compute, const std::vector<LazyTensor>& reading, int opCount = 4) {
+  LazyTensor made = lowering.formula(node.outputs[0].tensor, std::move(compute), reading, opCount);
+  made.storage->gathers = true;
+  return made;
+}
+
 /// Replaces dimension `dim` of x by the dimensions of `index`.
 LazyTensor taken(Lowering& lowering, const Node& node, const LazyTensor& x, const LazyTensor& index, size_t dim) {
   if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
@@ -19,7 +26,7 @@ LazyTensor taken(Lowering& lowering, const Node& node, const LazyTensor& x, cons
     at.insert(at.end(), last, i.end());
     return x.load(b, at);
   };
-  return lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4);
+  return gathered(lowering, node, compute, {x, index});
 }
 
 Values embedding(Lowering& lowering, const Node& node) {
@@ -48,7 +55,7 @@ Values gather(Lowering& lowering, const Node& node) {
     at[dim] = loadedIndex(b, index, i, x.sizes[dim], Fault::Gather);
     return x.load(b, at);
   };
-  return {lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4)};
+  return {gathered(lowering, node, compute, {x, index})};
 }
 
 Values indexTensor(Lowering& lowering, const Node& node) {
@@ -61,7 +68,7 @@ Values indexTensor(Lowering& lowering, const Node& node) {
   std::vector<LazyTensor> reading = {x};
   reading.insert(reading.end(), dims.indices.begin(), dims.indices.end());
   auto compute = [=](BodyBuilder& b, const IndexList& i) { return x.load(b, dims.at(b, i, x.sizes, fault)); };
-  return {lowering.formula(node.outputs[0].tensor, compute, reading, 4 * static_cast<int>(dims.indices.size()))};
+  return {gathered(lowering, node, compute, reading, 4 * static_cast<int>(dims.indices.size()))};
 }
 
 constexpr int64_t kLongestSearched = 1 << 16;

@@ -190,6 +190,7 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->inAttention |= s.inAttention;
     storage->opCount += s.opCount;
     storage->heavy |= s.heavy;
+    storage->gathers |= s.gathers;
     for (BufferId id : s.reads) addUnique(storage->reads, id);
   }
   const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isReadTwice()));

@@ -15,9 +15,10 @@ constexpr int kRepeated = 12;              ///< operations that are not done aga
 constexpr int64_t kRepetitions = 16;       ///< so many elements that read the same one, where there are
 constexpr int64_t kManyElements = 1 << 20; ///< so many in all
 
-/// Whether a formula is broadcast to so many elements that it had better lie in memory: a sum over chunks that every position of a chunk reads.
+/// Whether a formula is broadcast to so many elements that it had better lie in memory: a sum over chunks that every position of a chunk reads,
+/// biases of relative positions that every window reads.
 inline bool isRepeated(const Storage& s, const graph::TensorMeta& reader) {
-  if (s.inAttention || s.opCount < kRepeated) return false;
+  if (s.inAttention || (s.opCount < kRepeated && !s.gathers)) return false;
   const int64_t elements = graph::hint(reader.numel());
   return elements >= kManyElements && elements / kRepetitions >= graph::hint(s.meta.numel());
 }

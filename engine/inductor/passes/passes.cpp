@@ -19,6 +19,7 @@ constexpr Pass kPasses[] = {
     {"narrow_products", narrowProducts},
     {"attention", fuseAttention},
     {"decompose", decompose},
+    {"wide_products", widenHalfProducts},
     {"host_numbers", sendHostNumbers},
     {"remove_noops", removeNoops},
     {"common_subexpressions", eliminateCommonSubexpressions},

@@ -25,6 +25,7 @@ PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);
 PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
+PassResult widenHalfProducts(const graph::Graph& graph);
 PassResult padProducts(const graph::Graph& graph);
 PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);

@@ -720,6 +720,57 @@ def test_conditions_of_data():
         expect(False, "a condition with two ways to go on is a break")
 
 
+def test_rows_of_arrays():
+    """Going through an array, its real part and numpy(force=True) are no break."""
+    import numpy as np
+
+    def rows(a, t):
+        total = 0
+        for i, row in enumerate(a[:-1].real):
+            a[i + 1] += row
+            total += row.sum()
+        first, *rest = a
+        return total, first, len(rest), t.numpy(force=True) + 1
+
+    for n in (3, 4):
+        fusebox.reset()
+        a, t = np.arange(2.0 * n).reshape(n, 2), torch.ones(n, requires_grad=True)
+        got, want = fusebox.compile(rows, fullgraph=True)(a.copy(), t), rows(a.copy(), t)
+        expect([np.asarray(g).tolist() for g in got] == [np.asarray(w).tolist() for w in want], f"{got}, not {want}")
+
+
+def test_nested_tensors():
+    """A nested tensor, given or made inside, is part of one graph, for batches of any lengths; what has no followed form is a named break."""
+    from models.small_programs.nested_tensors import jagged
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.LayerNorm(4))
+    for name, f in (("layers", model), ("made inside", lambda x: torch.nested.nested_tensor_from_jagged(x.values() * 2, x.offsets()).sin())):
+        fusebox.reset()
+        before = fusebox.counters()
+        compiled = fusebox.compile(f, fullgraph=True)
+        for lengths in ([2, 3, 4], [3, 3, 5], [1, 2, 2], [4, 4, 6]):
+            x, _, _ = jagged(lengths, 4)
+            got, want = compiled(x), f(x)
+            torch.testing.assert_close(got.values(), want.values())
+            expect(got.shape == want.shape, f"{name}: sizes, the ragged one of the same offsets: {got.shape}, not {want.shape}")
+        counts = {k: v - before[k] for k, v in fusebox.counters().items() if isinstance(v, int)}
+        expect(counts["recompiles"] <= 1, f"{name}: lengths of sequences are no reason to compile again, {counts}")
+    fusebox.reset()
+    apart = fusebox.compile(lambda x: x.unbind(), fullgraph=True)
+    for lengths in ([2, 3, 4], [3, 2, 5], [6, 2, 2]):
+        x, _, _ = jagged(lengths, 4)
+        torch.testing.assert_close(apart(x), x.unbind())
+    x, _, _ = jagged([2, 3], 4, grad=True)
+    for name, f in (("in place", lambda x: x.clone().mul_(2)), ("attention", lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x)),
+                    ("strides", lambda x: x.stride())):
+        fusebox.reset()
+        try:
+            fusebox.compile(f, fullgraph=True)(x)
+        except fusebox.GraphBreakError as error:
+            expect("nested tensor" in str(error), f"{name}: the break says what it is about: {error}")
+        else:
+            expect(False, f"{name}: is a break")
+
+
 def test_tensor_subclasses():
     """What a tensor's class answers is one graph, for whole calls and whatever the sizes are; what would reach its dispatcher is a named break."""
     from models.small_programs.tensor_subclasses import Quantised, layer

@@ -47,6 +47,19 @@ def test_numbers_that_operators_tell():
     expect(f.since("frames") + f.since("recompiles") <= 2, f"{f.since('recompiles')} recompiles")
 
 
+def test_a_sum_that_a_check_limits():
+    """Parts that are checked to fit into a tensor get values that do, also where there is hardly more than two rows for each."""
+
+    def program(x, counts):
+        parts = counts.tolist()
+        torch._check(sum(parts) < x.shape[0] + 1)
+        return [part * 2 for part in torch.split(x, parts)]
+
+    f = Whole(program)
+    for parts in ([2, 3, 4], [3, 2, 2], [6, 5, 9]):
+        f(torch.randn(sum(parts), 3), torch.tensor(parts))
+
+
 def test_a_length_that_is_given():
     f = Whole(lambda repeats: torch.ops.aten.repeat_interleave.Tensor(repeats, output_size=12) + 1)
     f(torch.tensor([2, 4, 6]))

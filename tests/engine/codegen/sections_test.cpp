@@ -121,6 +121,48 @@ class SectionsTest : public QObject {
     }
   }
 
+  /// What a join takes from elsewhere is not computed, and what lies across the lanes is turned in whole tiles, by points and by sections.
+  void tilesAndSegments() {
+    using fusebox::graph::floorDiv;
+    const auto lies = [](const Kernel& kernel, const std::vector<const char*>& parts) {
+      for (const std::string& target : testTargets()) {
+        auto jit = jitFor(target);
+        const auto text = jit->text(*jit->compile(kernel).value());
+        if (!text) return false;
+        for (const char* part : parts)
+          if (text->llvmIr.find(part) == std::string::npos) return false;
+      }
+      return true;
+    };
+    KernelBuilder join("join");
+    const int n = 3, m = 96, w = 80;
+    const auto x = join.input(DType::Float32, n * w * 40), y = join.input(DType::Float32, n * w * 56), z = join.output(DType::Float32, n * m * w);
+    const SymExpr i = join.outer(n), j = join.outer(m), k = join.outer(w);
+    join.section();
+    const auto first = join.op(Op::Lt, DType::Bool, join.index(j), join.constant(DType::Int64, 40));
+    const auto second = join.op(Op::Ge, DType::Bool, join.index(j), join.constant(DType::Int64, 40));
+    const auto a = join.load(x, (i * SymExpr(w) + k) * SymExpr(40) + j, first);
+    const auto b = join.op(Op::Exp, DType::Float32, join.load(y, (i * SymExpr(w) + k) * SymExpr(56) + j - SymExpr(40), second));
+    join.store(z, (i * SymExpr(m) + j) * SymExpr(w) + k, join.op(Op::Where, DType::Float32, first, a, b));
+    VERIFY_KERNEL(join.kernel, {}, 31);
+    QVERIFY(lies(join.kernel, {"cut at 40", "turned"}));
+
+    KernelBuilder rows("channels_first");  // rows of a result whose operand lies by columns
+    const int points = 75, channels = 44;
+    const auto image = rows.input(DType::Float32, points * channels), weight = rows.input(DType::Float32, channels);
+    const auto out = rows.output(DType::BFloat16, points * channels);
+    const SymExpr p = rows.outer(points);
+    rows.section(true);
+    SymExpr c = rows.axis(channels);
+    const int sum = rows.reduce(ReduceKind::Welford, rows.load(image, c * SymExpr(points) + p));
+    rows.section();
+    c = rows.axis(channels);
+    const auto centred = rows.op(Op::Sub, DType::Float32, rows.load(image, c * SymExpr(points) + p), rows.reduced(sum, DType::Float32));
+    rows.store(out, p * SymExpr(channels) + c, rows.op(Op::Cast, DType::BFloat16, rows.op(Op::Mul, DType::Float32, centred, rows.load(weight, c))));
+    VERIFY_KERNEL(rows.kernel, {}, 32);
+    QVERIFY(lies(rows.kernel, {"i0 < 75 in vectors", "turned"}));
+  }
+
   void softmaxRows_data() {
     QTest::addColumn<int>("rows");
     QTest::addColumn<int>("columns");

@@ -59,6 +59,7 @@ class Worker:
         os.dup2(quiet, 2)
         torch.set_num_threads(self.threads)
         warnings.filterwarnings("ignore", message="fusebox")
+        torch.set_warn_always(True)  # what torch says once only, the first of two worlds would hear
         for name, source in self.jobs:
             os.write(write, f"start {name}\n".encode())
             signal.setitimer(signal.ITIMER_PROF, PROGRAM_SECONDS)  # ends the process by SIGPROF

@@ -244,3 +244,144 @@ def sorting_with_nan(compile, engine):
     items = [3.0, nan, 1.0, 2.0, nan, 0.5, 9.0, nan, -1.0]
     c = compile(lambda x, v: (sorted(v), sorted(v, reverse=True), max(v), min(v), x + 1))
     return c(torch.zeros(1), items), c(torch.zeros(1), items[::-1])
+
+
+@edge
+def elements_of_classes_that_iterate_otherwise(compile, engine):
+    """A write is undone and made again in the container itself, whatever its class says of its elements."""
+    class Row(list):
+        def append(self, item):
+            list.append(self, item)
+            self.appended = getattr(self, "appended", 0) + 1
+
+        def __iter__(self):
+            return iter([7, 8])
+
+    class Names(set):
+        def __iter__(self):
+            return iter("xy")
+
+    class Line(collections.deque):
+        def __iter__(self):
+            return iter([5])
+
+    class Table(dict):
+        def __iter__(self):
+            return iter(["none"])
+
+        def keys(self):
+            return ["none"]
+
+    def f(x, row, names, line, table, key):
+        row.append(x)
+        names.add(key)
+        line.append(key)
+        table[key] = key
+        made = Row([key])
+        made.append(4)
+        return x * 2, row[0], list(row), sum(row), len(row), sorted(names), key in names, line[-1], list(line), list(table), table.get(key), made[1], made
+
+    def contents(row, names, line, table):
+        return (list.__repr__(row), sorted(set.__iter__(names)), [collections.deque.__getitem__(line, n) for n in range(len(line))],
+                list(dict.items(table)))
+
+    c, arguments, out = compile(f), (Row(), Names(), Line(), Table()), []
+    for key in ("a", "b", "a"):
+        result = c(torch.ones(1), *arguments, key)
+        out += [result[:-1], list.__repr__(result[-1]), contents(*arguments)]
+    return out
+
+
+@edge
+def iterators_over_what_the_program_wrote(compile, engine):
+    """Nothing is read ahead where reading runs the program's code."""
+    class Sequence:
+        def __init__(self, n):
+            self.n, self.log = n, []
+
+        def __getitem__(self, i):
+            self.log.append(i)
+            if i >= self.n:
+                raise IndexError
+            return i * 10
+
+        def __len__(self):
+            return self.n
+
+    class Row(list):
+        def __iter__(self):
+            return iter([7, 8])
+
+    class Step:
+        def __float__(self):
+            return 2.0
+
+        def __radd__(self, other):
+            log.append(other)
+            return other + 2
+
+    def all_of(x, iterator):
+        return x * 2, list(iterator)
+
+    def first(x, iterator):
+        for item in iterator:
+            return x * 2, item
+        return x, None
+
+    log, out, x = [], [], torch.ones(2)
+    f, g = compile(all_of), compile(first)
+    for n in (3, 3, 4):
+        a, b = Sequence(n), Sequence(n)
+        forwards, backwards = iter(a), reversed(b)
+        out += [g(x, backwards), g(x, forwards), f(x, backwards), f(x, forwards), a.log, b.log]
+        counted = itertools.count(n, Step())
+        out += [g(x, counted), g(x, counted), g(x, counted), list(log)]
+        out += [f(x, list.__iter__(Row([1, 2]))), g(x, enumerate(list.__iter__(Row([1, 2])))), f(x, zip(reversed(Sequence(2)), "ab"))]
+    return out
+
+
+@edge
+def variables_of_a_frame_end_in_their_order(compile, engine):
+    log = []
+
+    def noting(x, n):
+        try:
+            yield x * n
+            yield x
+        finally:
+            log.append(n)
+
+    def quiet(x):
+        with torch.no_grad():
+            yield x * 0.5
+            yield x * 0.25
+
+    def of_a_frame(x):
+        first = noting(x, 1)
+        y = next(first)
+        second = (t for t in noting(x, 2))
+        y = y + next(second)
+        text = f"{x.sum().item():.3f}"
+        third = noting(x, 3)
+        return y + next(third) + len(text)
+
+    def exchanged(x):
+        first, second, third = noting(x, 1), noting(x, 2), [noting(x, 4), noting(x, 5)]
+        y = next(first) + next(second) + sum(next(g) for g in third)
+        first, second = second, first
+        return y + 1
+
+    def modes(x):
+        first = quiet(x)
+        y = next(first)
+        text = f"{x.sum().item():.3f}"
+        second = quiet(x)
+        return y + next(second) + len(text)
+
+    out = []
+    for f in map(compile, (of_a_frame, exchanged, modes)):
+        for _ in range(3):
+            out += [f(torch.ones(2)), list(log), torch.is_grad_enabled()]
+            torch.set_grad_enabled(True)
+            log.clear()
+    return out

@@ -7,7 +7,7 @@ import weakref
 
 import torch
 
-from . import edge
+from . import edge, raised
 
 
 @edge
@@ -164,3 +164,140 @@ def finalisers_run_at_the_end_of_a_frame_that_caught_something(compile, engine):
         c(torch.ones(2))
         out.append(list(log))
     return out
+
+
+@edge
+def weak_references_notice_the_end(compile, engine):
+    class Thing:
+        pass
+
+    log = []
+
+    def of_a_variable(x):
+        thing = Thing()
+        ref = weakref.ref(thing, lambda r: log.append("variable"))
+        kept = [thing]
+        alive = ref() is thing
+        del thing
+        y = x + 1
+        still = ref() is not None
+        kept = None
+        return y, alive, still, ref() is None, len(log), kept
+
+    def of_an_attribute(x, owner, ref):
+        y = x * 2
+        owner.thing = None
+        return y, ref() is None, len(log)
+
+    def of_elements(x, table, refs):
+        table["key"] = 1
+        table["list"].clear()
+        return x - 1, [r() is None for r in refs]
+
+    def finalised(x):
+        thing = Thing()
+        end = weakref.finalize(thing, log.append, "finalised")
+        before, thing = end.alive, 5
+        return x + thing, before, end.alive, len(log)
+
+    a, b, c, d = map(compile, (of_a_variable, of_an_attribute, of_elements, finalised))
+    x, out = torch.ones(2), []
+    for n in range(3):
+        owner, table = Thing(), {"key": Thing(), "list": [Thing()]}
+        owner.thing = Thing()
+        refs = [weakref.ref(table["key"]), weakref.ref(table["list"][0])]
+        out += [a(x), b(x, owner, weakref.ref(owner.thing, log.append if n == 2 else None)), c(x, table, refs), d(x), len(log)]
+    return out
+
+
+@edge
+def weak_references_are_keys(compile, engine):
+    class Plain:
+        pass
+
+    class Valued:
+        def __init__(self, value):
+            self.value = value
+
+        def __eq__(self, other):
+            return isinstance(other, Valued) and self.value == other.value
+
+        def __hash__(self):
+            return hash(self.value)
+
+    counts, values, members = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), weakref.WeakSet()
+
+    def count(x, key):
+        n = counts.get(key, 0)
+        counts[key] = n + 1
+        made = Plain()
+        made.x = values[n] = x
+        values[n + 10] = made
+        return x * (n + 1), len(counts), sorted(values)
+
+    def join(x, key):
+        was = key in members
+        members.add(key)
+        return x + len(members), was
+
+    def same(x, a, b):
+        first = weakref.ref(a)
+        y = x + 1
+        return y, first == weakref.ref(b), first is weakref.ref(b), weakref.ref(a) != weakref.ref(b), hash(weakref.ref(a)) == hash(a)
+
+    f, g, h, x, out = compile(count), compile(join), compile(same), torch.ones(2), []
+    keys = [Plain(), Plain()]
+    for n in range(6):
+        out += [f(x + n, keys[n % 2]), len(values)]
+        if n == 3:
+            del keys[0]
+            keys.append(Plain())
+            gc.collect()
+    things = [Plain(), Valued(1), Valued(1), Plain(), Valued(2)]
+    out += [g(x, things[n]) for n in (0, 1, 2, 3, 0, 4, 1)]
+    out += [h(x, a, b) for a in things for b in things]
+    things[4].value = 1
+    return out + [h(x, things[1], things[4])]
+
+
+@edge
+def weak_references_with_code_of_their_own(compile, engine):
+    class Thing:
+        k = 2
+
+        def scaled(self, x):
+            return x * self.k
+
+    class Counting(weakref.ref):
+        def __new__(cls, thing, note):
+            made = super().__new__(cls, thing, note)
+            made.calls = 0
+            return made
+
+        def __call__(self):
+            self.calls += 1
+            return super().__call__()
+
+    log, kept = [], []
+
+    def methods(x, thing):
+        weak = weakref.WeakMethod(thing.scaled)
+        return weak()(x), weak() == thing.scaled
+
+    def counting(x):
+        thing = Thing()
+        kept.append(Counting(thing, lambda r: log.append(r.calls)))
+        return x + 1, kept[-1]() is thing, kept[-1].calls, len(log)
+
+    def proxied(x, proxy):
+        return proxy.scaled(x), isinstance(proxy, Thing), type(proxy).__name__
+
+    f, g, h, x, thing = compile(methods), compile(counting), compile(proxied), torch.ones(2), Thing()
+    out = [f(x, thing), f(x, Thing()), g(x), g(x), len(log)]
+    proxy = weakref.proxy(thing)
+    out.append(h(x, proxy))
+    thing.k = 3
+    out.append(h(x, proxy))
+    del thing
+    gc.collect()
+    return out + [raised(h, x, proxy)]

@@ -546,3 +546,37 @@ def attributes_of_tensors_of_a_class_are_written(compile, engine):
             with torch._C.DisableTorchFunctionSubclass():
                 told += [heard_so_far, x.requires_grad, x.grad is None, tuple(x.shape)]
     return told
+
+
+@edge
+def operators_with_equals_do_not_ask_those_without(compile, engine):
+    """Whatever the program has made of Tensor.__add__: a += b is the tensor's own."""
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, held):
+            made = torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+            made.held = held
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args, kwargs=None):
+            asked.append(str(func))
+            func(*(a.held if isinstance(a, Wrapper) else a for a in args), **kwargs or {})
+            return args[0]
+
+    def changed(a, b):
+        a += b
+        a *= 3
+        return b * 2
+
+    asked, out, own = [], [], (torch.Tensor.__add__, torch.Tensor.__mul__)
+    c = compile(changed)
+    for replaced in (own, (lambda a, b: a - b, lambda a, b: a / b), own):
+        torch.Tensor.__add__, torch.Tensor.__mul__ = replaced
+        try:
+            for a in (torch.ones(2), Wrapper(torch.ones(2)), noting(asked)(torch.ones(2))):
+                out += [c(a, torch.ones(2)), getattr(a, "held", a).detach().tolist(), list(asked)]
+                asked.clear()
+        finally:
+            torch.Tensor.__add__, torch.Tensor.__mul__ = own
+    return out

@@ -392,3 +392,21 @@ def grids(compile):
         return rows.tolist(), (planes[0] * planes[2]).tolist(), [p.strides for p in planes], np.meshgrid(b)[0].tolist(), type(planes) is type(np.meshgrid(b))
 
     return [f(np.arange(k) / 2, np.arange(2.0 * k).reshape(2, k), k + 1) for k in (3, 3, 4)]
+
+
+@script
+def rows_one_after_the_other(compile):
+    def go(a, t):
+        sums = [row.sum() for row in a]
+        for i, row in enumerate(a[:-1]):
+            a[i + 1] += row  # the next row is read as it is by then
+        first, *rest = a
+        running = [x * 2 for x in a[0]]
+        return sums, first.real + 1, len(rest), running, t.numpy(force=True) * 2, a
+
+    run, seen = compile(go), []
+    for n in (3, 3, 4):
+        rng = np.random.default_rng(n)
+        sums, first, count, running, forced, a = run(rng.random((n, 2)), torch.ones(n, requires_grad=n == 3))
+        seen.append([[float(s) for s in sums], first.tolist(), count, [float(r) for r in running], forced.tolist(), a.tolist(), type(running[0])])
+    return seen

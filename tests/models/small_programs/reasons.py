@@ -633,7 +633,7 @@ def norms_that_refuse(compile):
     for batch_norm in (nn.BatchNorm1d(5), nn.BatchNorm1d(5).eval()):
         f = compile(lambda: batch_norm(x))
         out.append(f())
-        for other in (torch.zeros(1), torch.zeros(0), torch.zeros(6), torch.zeros(5).double(), torch.zeros(5)):
+        for other in (torch.zeros(1), torch.zeros(0), torch.zeros(6), torch.zeros(5).double(), torch.zeros(5, 1), torch.zeros(5)):
             batch_norm.running_mean = other
             try:
                 out.append(f())

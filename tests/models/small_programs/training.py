@@ -745,3 +745,30 @@ def loss_functions(compile):
     o = f(x, rows())
     sum(o).backward()
     return o, x.grad
+
+
+@script
+def a_network_of_float16(compile):
+    """Where a processor has no such arithmetic the compiler computes in float32: types, layouts and gradients stay."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.images = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, bias=False))
+            self.last = nn.Linear(8 * 49, 24)
+
+        def forward(self, x, mask):
+            rows = self.last(self.images(x).flatten(1)).view(-1, 4, 6)
+            mixed = F.scaled_dot_product_attention(rows[None], rows[None], rows[None], mask)
+            return torch.baddbmm(rows, rows, mixed[0].transpose(1, 2) @ rows, beta=0.5), mixed
+
+    results = []
+    net = Net().half()
+    run = compile(net)
+    for layout in (torch.contiguous_format, torch.channels_last):
+        x = torch.rand(2, 3, 16, 16).half().to(memory_format=layout).requires_grad_()
+        out, mixed = run(x, torch.rand(4, 4).half())
+        (out.float().square().mean() + mixed.float().mean()).backward()
+        results += [out, mixed, x.grad, *(p.grad for p in net.parameters())]
+    with torch.no_grad():
+        return results + list(run(x, torch.zeros(4, 4).half()))
