@@ -110,8 +110,9 @@ Values rowsOfAll(const IValue* a) {
 }
 Values likeSecond(const IValue* a) { return {like(a[1].toTensor())}; }
 
-/// (self, target, reduction): as large as the operands without a reduction
+/// (self, target, reduction, delta): as large as the operands without a reduction
 Values huberLoss(const IValue* a) {
+  TORCH_CHECK(a[3].toDouble() > 0, "huber_loss does not support non-positive values for delta.");
   if (a[2].toInt() == at::Reduction::None) return ofAll<2>(a);
   return {fresh({}, a[0].toTensor().scalar_type())};
 }
