@@ -1,5 +1,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/native/TypeProperties.h>
 #include <ATen/ops/sub_meta_dispatch.h>
 
 #include "engine/trace/shape_rules.h"
@@ -91,6 +93,54 @@ Values gelu(const IValue* a) {
   return unary(a);
 }
 
+/// Of the first `n` arguments together.
+template <size_t n>
+Values ofAll(const IValue* a) {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < n; ++i) tensors.push_back(a[i].toTensor());
+  at::native::ResultTypeState types;
+  for (const at::Tensor& t : tensors) types = at::native::update_result_type_state(t, types);
+  return {pointwise(tensors, at::native::result_type(types))};
+}
+/// Row by row, whatever the operands are.
+template <size_t n>
+Values rowsOfAll(const IValue* a) {
+  const auto made = ofAll<n>(a)[0].toTensor();
+  return {fresh(made.sizes(), made.scalar_type())};
+}
+Values likeSecond(const IValue* a) { return {like(a[1].toTensor())}; }
+
+/// (self, target, reduction, delta): as large as the operands without a reduction
+Values huberLoss(const IValue* a) {
+  TORCH_CHECK(a[3].toDouble() > 0, "huber_loss does not support non-positive values for delta.");
+  if (a[2].toInt() == at::Reduction::None) return ofAll<2>(a);
+  return {fresh({}, a[0].toTensor().scalar_type())};
+}
+/// (self, target, weight, reduction)
+Values binaryCrossEntropy(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {a[3].toInt() == at::Reduction::None ? like(x) : fresh({}, x.scalar_type())};
+}
+
+/// (grad_output, self, weight): of both operands
+Values preluBackward(const IValue* a) {
+  const auto made = ofAll<3>(a)[0].toTensor();
+  return {made, like(made)};
+}
+
+Values logit(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {pointwise({x}, at::isIntegralType(x.scalar_type(), true) ? c10::get_default_dtype_as_scalartype() : x.scalar_type())};
+}
+
+Values hardtanh(const IValue* a) {
+  auto& x = a[0].toTensor();
+  TORCH_CHECK(x.scalar_type() != at::kBool, "Bool inputs not supported for hardtanh");
+  TORCH_CHECK(x.scalar_type() != at::kByte || (a[1].toScalar().toDouble() >= 0 && a[2].toScalar().toDouble() >= 0),
+              "cannot do hardtanh on an unsigned type with negative limits");
+  return likeFirst(a);
+}
+
 /// Row by row, whatever the input is.
 Values rrelu(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
 Values rreluFunctional(const IValue* a) { return {rrelu(a)[0], like(a[1].toTensor())}; }
@@ -148,6 +198,19 @@ const ShapeTable& pointwiseRules() {
       {"aten::relu", relu},
       {"aten::_prelu_kernel", likeFirst},
       {"aten::hardswish", unary},
+      {"aten::hardtanh", hardtanh},
+      {"aten::hardtanh_backward", ofAll<2>},
+      {"aten::log_sigmoid_backward", likeFirst},
+      {"aten::logit", logit},
+      {"aten::_prelu_kernel_backward", preluBackward},
+      {"aten::mse_loss_backward", rowsOfAll<3>},
+      {"aten::smooth_l1_loss_backward", rowsOfAll<3>},
+      {"aten::huber_loss", huberLoss},
+      {"aten::huber_loss_backward", rowsOfAll<3>},
+      {"aten::binary_cross_entropy", binaryCrossEntropy},
+      {"aten::binary_cross_entropy_backward", likeSecond},
+      {"aten::nan_to_num", likeFirst},
+      {"aten::isnan", truthOfOne},
       {"aten::relu_", reluInPlace},
       {"aten::fill_.Scalar", itself},
       {"aten::zero_", itself},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace fusebox::importing {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 constexpr size_t kMostCompiles = 1'000'000;
 constexpr size_t kRecentCompiles = 32, kMostHeldNodes = 200'000;
 constexpr size_t kMostUserFiles = 100'000;
+constexpr std::string_view kLimit = "recompile limit exceeded";
 
 std::string rankOfName(const std::string& name) {
   const size_t at = name.find("rank_");
@@ -202,8 +204,11 @@ void TorchTraceImport::finish() {
     if (frame.name.starts_with(kResume)) resumed.insert(frame.id);
   }
   for (const auto& [name, value] : settings_.values()) session_.info("config." + name, value);
+  std::string limits;  // guard failures after which nothing was compiled any more
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
+    if (compile.failure != 0 && compile.status == "failed" && compile.error.find(kLimit) != std::string::npos)
+      limits += (limits.empty() ? "" : ",") + std::to_string(std::exchange(compile.failure, 0));
     writeShapes(compile);
     for (const auto& [file, line, code] : compile.userLines) {
       if (userFiles_.contains(file)) session_.sourceLine(file, line, code);
@@ -223,6 +228,10 @@ void TorchTraceImport::finish() {
     }
     session_.put(rows::Frame{.id = frame.id, .parent_id = idOrNull(parent), .name = frame.name, .qualname = text(frame.qualname),
         .file = text(frame.file), .line = frame.line > 0 ? Cell{frame.line} : Cell{}, .status = frame.status, .first_seen_ns = frame.firstNs});
+  }
+  if (!limits.empty()) {
+    session_.settle();
+    (void)session_.database().execute("UPDATE t_guard_failure SET outcome = 'limit' WHERE id IN (" + limits + ")");
   }
   for (const auto& [process, open] : loose_) {
     session_.loss("unfinished_spans", static_cast<int64_t>(open.size()), "spans whose end is not in the log");

@@ -31,6 +31,11 @@ struct Frame {
 /// Frames that compilers run themselves are nobody's.
 bool isCompilers(const Frame& f) { return f.reason == "tracing is active" || f.reason == "functionalisation is active"; }
 
+/// Of an installed library, of Python, or written by Python for a class (dataclasses).
+bool isLibrarys(const Frame& f) {
+  return (f.file == "<string>" && f.qualname.starts_with("__create_fn__.")) || (!f.file.empty() && !StackPlace{f.file, {}, 0}.isUsers());
+}
+
 class CoverageReader {
  public:
   CoverageReader(const Reader& reader, const std::vector<BreakGroup>& breaks) : reader_(reader), breaks_(breaks) {}
@@ -65,7 +70,7 @@ class CoverageReader {
                                 .file = f.file,
                                 .line = f.line,
                                 .why = {},
-                                .ofLibrary = !f.file.empty() && !StackPlace{f.file, {}, 0}.isUsers()});
+                                .ofLibrary = isLibrarys(f)});
     }
     return {};
   }

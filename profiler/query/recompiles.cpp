@@ -23,7 +23,8 @@ constexpr const char* kFrames =
 constexpr const char* kEntries =
     "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.dur_ns, coalesce(c.failure_id, "
     "0) AS failure_id "
-    "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
+    "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' "
+    "AND NOT (c.status = 'failed' AND coalesce(c.error, '') LIKE '%recompile limit exceeded%') ORDER BY c.compile_id";
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
 constexpr const char* kGuardCounts = "SELECT compile_id, count(*) AS count FROM t_guard GROUP BY compile_id";
 constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";

@@ -20,7 +20,7 @@ using session::Reader;
 using session::Statement;
 
 constexpr size_t kMostLooked = 24;            // steps that are read in full
-constexpr double kFarFromMedian = 4;  ///< as a multiple of it
+constexpr double kFarFromMedian = 1;          // as a multiple of it: twice as long is no typical step
 constexpr int64_t kMostSpans = 2'000'000;     // of a whole run
 
 struct KindText {
@@ -281,8 +281,8 @@ void keepTypical(const std::vector<TimeSpan>& compiles, std::vector<Step>& steps
   if (2 * others.size() >= steps.size()) steps = std::move(others);
 }
 
-/// Those whose length is nearest to the median, in order of time. One of several times its length, as a warm-up, is no typical one however
-/// few there are.
+/// Those whose length is nearest to the median, in order of time. One of twice its length, as a warm-up or one that the machine disturbed, is
+/// no typical one however few there are.
 std::vector<Step> chooseSteps(std::vector<Step> steps, double medianNs) {
   const auto off = [medianNs](const Step& step) { return std::fabs(static_cast<double>(step.ns()) - medianNs); };
   std::stable_sort(steps.begin(), steps.end(), [&](const Step& a, const Step& b) { return off(a) < off(b); });

@@ -167,6 +167,29 @@ class QueriesTest : public QObject {
   }
 
   /// The step that is split is a typical one: few long steps at the start and rare ones later are not mixed into it.
+  /// Of four steps one that was disturbed is no part of what a step takes.
+  void aDisturbedStepIsNotSplit() {
+    const std::string path = dir_.filePath("disturbed.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    Writer& w = **made;
+    const auto text = [](const char* s) { return std::string(s); };
+    w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});
+    int64_t now = 1'000'000'000, id = 0;
+    for (const int64_t length : {1000, 1100, 3500, 1050}) {
+      w.post(rows::CpuEvent{.id = ++id, .kind = text("user_annotation"), .name = text("ProfilerStep#") + std::to_string(id), .start_ns = now, .dur_ns = length * 1000, .thread = int64_t{1}});
+      now += length * 1000;
+    }
+    w.finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto why = query::whySlow(**reader);
+    QVERIFY2(why, why ? "" : why.error().text().c_str());
+    QCOMPARE(why->steps, int64_t{4});
+    QCOMPARE(why->looked, int64_t{3});
+    QCOMPARE(why->stepNs, 1050e3);
+  }
+
   void theTypicalStepIsSplit() {
     const std::string path = dir_.filePath("typical.fusebox").toStdString();
     auto made = Writer::create(path);

@@ -493,6 +493,10 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(unseen->findChild<QLabel*>("overview.number.launches")->text(), QStringLiteral("–"));
     auto kernels = show<KernelsView>(processor);
     QTRY_VERIFY2(says(kernels.get(), "kernels.table.empty").contains("does not hold the kernels that ran"), qPrintable(says(kernels.get(), "kernels.table.empty")));
+    // What a file has lies open.
+    auto sums = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_sums.json.gz"));
+    auto* lists = sums->findChild<QTabWidget*>("overview.tabs");
+    QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Operators"));
     auto graph = show<GraphView>(processor);
     QTRY_VERIFY2(says(graph.get(), "graph.empty").contains("does not hold graphs"), qPrintable(says(graph.get(), "graph.empty")));
   }

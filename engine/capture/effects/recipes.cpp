@@ -639,6 +639,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   for (PyObject* address = addressIn(e_, object); address; address = addressIn(e_, object))
     if (!e_.settleAddress(address)) throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};
   if (isConstantValue(object)) return constant(object);
+  if (Origin* origin = isArrayScalar(object) ? e_.origin(object) : nullptr; origin && origin->source) return fromSource(origin->source);
   if (isSymbolicNumber(object)) return number(object);
   if (isRaggedSize(object)) {
     PyRef tensor = raggedBy(object);

@@ -102,6 +102,12 @@ bool isArray(PyObject* object) {
 }
 
 PyObject* tensorOfArray(PyObject* array) {
+  PyRef ofNumber;
+  if (isNumpyScalar(Py_TYPE(array))) {
+    ofNumber = PyRef::steal(PyObject_CallOneArg(torchObject("numpy.array"), array));
+    if (!ofNumber) return PyErr_Clear(), nullptr;
+    array = ofNumber.get();
+  }
   if (!isArray(array)) return nullptr;
   const trace::NoTrace off;
   try {

@@ -1,6 +1,8 @@
-// Floats of the program that change from call to call (a learning rate): values of the graph instead of constants under a guard.
+// Floats of the program that change from call to call (a learning rate), and numbers of numpy's: values of the graph instead of constants under a guard.
 #include <algorithm>
 
+#include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -37,6 +39,17 @@ bool isFloating(const at::Tensor& t) { return at::isFloatingType(t.scalar_type()
 
 PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
   if (auto known = numberAt_.find(source); known != numberAt_.end()) return known->second;
+  if (isNumpyScalar(Py_TYPE(object))) {
+    guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    PyRef real = PyRef::steal(tensorOfArray(object));
+    if (!real) breakHere(kRunTimeNumber, std::string("a ") + Py_TYPE(object)->tp_name + " that changes from call to call has no tensor");
+    PyRef made = inputOfGraph(real.get(), sources().derived(Source::Kind::ArrayTensor, source));
+    PyRef number = deferredArrayScalar(*this, tensorOf(made.get()));
+    origins_.add(number.get(), source);
+    numbers_.emplace(object, PyRef::borrow(object));
+    numberAt_.emplace(source, number);
+    return number;
+  }
   guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
   if (!guardTorchsMethods(tensorType())) refuseNumber("computed with while the program has changed methods of torch.Tensor");
   at::Tensor real;

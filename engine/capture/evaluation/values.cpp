@@ -110,7 +110,7 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (functions_->isLate()) functions_->noteRead(object, source);
-  if (options_.runTimeNumbers && PyFloat_CheckExact(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  if (options_.runTimeNumbers && (PyFloat_CheckExact(object) || isNumpyScalar(Py_TYPE(object))) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);

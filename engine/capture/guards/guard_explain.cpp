@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree_op.h"
 
 namespace fusebox::capture {
@@ -120,7 +121,9 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
     const Op op = ops_[static_cast<size_t>(position)];
     if (op.guard != kNone) {
       const bool isFetch = op.code < Op::Code::DictUnchanged;
-      failure.floatChanged = !isFetch && op.code == Op::Code::ConstantMatch && PyFloat_CheckExact(op.key) && PyFloat_CheckExact(registers_[op.from]);
+      const PyObject* found = isFetch ? nullptr : registers_[op.from];
+      failure.floatChanged = (found && op.code == Op::Code::ConstantMatch && PyFloat_CheckExact(op.key) && PyFloat_CheckExact(found)) ||
+                             (found && op.code == Op::Code::Custom && op.predicate == sameValue && isNumpyScalar(Py_TYPE(op.key)) && Py_IS_TYPE(found, Py_TYPE(op.key)));
       fill(op.guard, isFetch ? nodes_[op.to].source->str() + " is not there" : foundText(set_->guards()[op.guard], *set_, registers_[op.from]));
     } else {
       failure.guard = "READABLE " + nodes_[op.code < Op::Code::DictUnchanged ? op.to : op.from].source->str();

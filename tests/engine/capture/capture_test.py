@@ -739,6 +739,32 @@ def test_rows_of_arrays():
         expect([np.asarray(g).tolist() for g in got] == [np.asarray(w).tolist() for w in want], f"{got}, not {want}")
 
 
+def test_numbers_of_numpy_that_change():
+    """They are compiled for twice: as a constant, then for any value; ints that a program computes with beside arrays too."""
+    import numpy as np
+    x, a = torch.arange(4.0), np.arange(4.0)
+    programs = (("beside a tensor", lambda n: (x * n + 1, n)), ("beside an array", lambda n: a * n - n), ("as a size", lambda n: x.new_ones(int(n)).sum() + x))
+    for name, f in programs:
+        for kind in (np.int64, np.int32, np.uint8, np.float32, np.float64):
+            if name == "as a size" and not issubclass(kind, np.integer):
+                continue
+            fusebox.reset()
+            compiled, before = fusebox.compile(f), fusebox.counters()["recompiles"]
+            for n in (3, 2, 5, 7, 4, 9):
+                got, want = compiled(kind(n)), f(kind(n))
+                for g, w in zip(*((v if isinstance(v, tuple) else (v,)) for v in (got, want))):
+                    expect(type(g) is type(w) and g.dtype == w.dtype and np.array_equal(g, w), f"{name}, {kind.__name__}: {g}, not {w}")
+            expect(fusebox.counters()["recompiles"] - before == 1, f"{name}, {kind.__name__}: {fusebox.counters()['recompiles'] - before} recompiles")
+    for name, f in (("arithmetic", lambda a, n: n - a * n), ("a choice", lambda a, n: np.where(a < n, n, a)), ("in place", lambda a, n: operator.imul(a + 1, n))):
+        for dtype in ("int64", "float64", "int32"):
+            fusebox.reset()
+            compiled, before = fusebox.compile(f, fullgraph=True), fusebox.counters()["recompiles"]
+            for n in (3, 2, 5, 7, 4):
+                got, want = compiled(np.arange(5).astype(dtype), n), f(np.arange(5).astype(dtype), n)
+                expect(got.dtype == want.dtype and np.array_equal(got, want), f"{name}, {dtype}: {got}, not {want}")
+            expect(dtype == "int32" or fusebox.counters()["recompiles"] - before == 1, f"{name}, {dtype}: recompiles")
+
+
 def test_nested_tensors():
     """A nested tensor, given or made inside, is part of one graph, for batches of any lengths; what has no followed form is a named break."""
     from models.small_programs.nested_tensors import jagged

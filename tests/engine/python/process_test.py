@@ -50,6 +50,26 @@ class ProcessTest(unittest.TestCase):
             print("fine")
         """)
 
+    def test_a_first_call_loads_nothing_that_takes_seconds(self):
+        """PyTorch's shape functions in Python load sympy and TorchDynamo, which takes longer than all compiling."""
+        self.passes("""
+            import torch.nn.functional as F
+            before = set(sys.modules)
+            net = nn.Sequential(nn.Linear(6, 8), nn.ReLU6(), nn.Linear(8, 8), nn.PReLU(), nn.LogSigmoid())
+
+            @fusebox.compile
+            def loss(x, y):
+                x = (x - x.mean(0)) / (x.std(0) + 1e-3) + x.var(-1, keepdim=True)
+                z = torch.nan_to_num(net(x))
+                p = z.sigmoid()
+                parts = F.mse_loss(z, y), F.huber_loss(z, y), F.smooth_l1_loss(z, y), F.binary_cross_entropy(p, y), torch.dot(z[0], z[1])
+                return sum(parts) + torch.logit(p, 1e-3).mean()
+
+            loss(torch.randn(4, 6), torch.rand(4, 8)).backward()
+            loaded = set(sys.modules) - before
+            print("fine" if not loaded & {"sympy", "torch._dynamo", "torch._inductor"} else sorted(loaded)[:40])
+        """)
+
     def test_spawned_processes_have_the_engine_of_their_parent(self):
         script = textwrap.dedent("""
             import multiprocessing, sys

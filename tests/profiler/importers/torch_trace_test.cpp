@@ -9,6 +9,7 @@
 #include "profiler/importers/trace_record.h"
 #include "profiler/query/breaks.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/recompiles.h"
 #include "profiler/query/source.h"
 #include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
@@ -513,6 +514,21 @@ class TorchTraceTest : public QObject {
     QCOMPARE(inputs.nameLater(other), int64_t{2});
     QCOMPARE(shown(other), std::string("primals_1 primals_2"));
     QCOMPARE(importing::withNames("x, [1], x = x, 'x', y.x", {{"x", "net.x"}}), std::string("net.x, [1], x = net.x, 'x', y.x"));
+  }
+
+  // The attempt at which PyTorch gave up is no compilation again: limit.py allows two entries and calls with five sizes.
+  void theLimitIsNoRecompile() {
+    QVERIFY(in_.open(Imported::data("limit.log.gz")));
+    auto summary = query::summarize(in_.reader());
+    QVERIFY(summary.has_value());
+    QCOMPARE(summary->compiledAgain, int64_t{1});
+    QCOMPARE(summary->limitsReached, int64_t{1});
+    QCOMPARE(summary->coverage.functions.size(), size_t{1});
+    QCOMPARE(summary->coverage.functions[0].entries, int64_t{2});
+    QCOMPARE(summary->coverage.functions[0].recompiles, int64_t{1});
+    auto chains = query::recompileChains(in_.reader(), false);
+    QVERIFY(chains.has_value() && chains->size() == 1);
+    QCOMPARE((*chains)[0].entries.size(), size_t{2});
   }
 
   // Without provenance the log says of C++ kernels only what they are given.
