@@ -63,7 +63,7 @@ bool hasSavedGraph(const session::Reader& reader, int64_t graph) { return graph 
 
 Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
   const int64_t id =
-      graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT s.graph_id FROM t_saved_graph s JOIN t_graph g ON g.id = s.graph_id WHERE ?1 = ?1 ORDER BY g.direction = 'backward', s.graph_id LIMIT 1", 0);
+      graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT s.graph_id AS found FROM t_saved_graph s JOIN t_graph g ON g.id = s.graph_id WHERE ?1 = ?1 ORDER BY g.direction = 'backward', s.graph_id LIMIT 1", 0);
   if (id <= 0) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
   std::optional<SavedGraph> found;
   auto read = reader.each(

@@ -34,6 +34,8 @@ bool isDeferred(PyObject* object);
 const DeferredNumber& deferredNumber(PyObject* object);
 /// New reference; `type` is that of Python: float, int or bool.
 PyRef newDeferred(PyTypeObject* type, DeferredNumber number);
+/// Whether numbers of a class of numpy's can be newArrayScalar()'s: those of unsigned types of 16 bits and more, of float16 and complex ones cannot.
+bool hasArrayScalar(PyTypeObject* type);
 /// numpy's number of the type of `number.tensor`, which is read; null without error: it has none.
 PyRef newArrayScalar(DeferredNumber number);
 /// A graph break: the number is needed because of `use`.

@@ -428,6 +428,10 @@ PyRef newDeferred(PyTypeObject* type, DeferredNumber number) {
   return newDeferredOf(typeAt(type == &PyFloat_Type ? kFloat : type == &PyBool_Type ? kBool : kInt), std::move(number));
 }
 
+bool hasArrayScalar(PyTypeObject* type) {
+  return std::any_of(std::begin(kOfNumpy), std::end(kOfNumpy), [&](const auto& row) { return torchObject(row.first) == reinterpret_cast<PyObject*>(type); });
+}
+
 PyRef newArrayScalar(DeferredNumber number) {
   const at::ScalarType type = tensorOf(number.tensor.get()).scalar_type();
   const auto* found = std::find_if(std::begin(kOfNumpy), std::end(kOfNumpy), [&](const auto& row) { return row.second == type; });

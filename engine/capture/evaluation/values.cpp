@@ -1,5 +1,6 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
 #include "engine/capture/evaluation/container_iterators.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -110,7 +111,7 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (functions_->isLate()) functions_->noteRead(object, source);
-  if (options_.runTimeNumbers && (PyFloat_CheckExact(object) || isNumpyScalar(Py_TYPE(object))) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  if (options_.runTimeNumbers && (PyFloat_CheckExact(object) || hasArrayScalar(Py_TYPE(object))) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);

@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 
@@ -70,6 +71,8 @@ class KernelEmitter {
     llvm::Value* turned;
   };
   std::vector<Turned> turnedOf(const inductor::Section& section, const inductor::Axis& along, int64_t points) const;
+  /// Room for a tile of any of the kernel's buffers; one segment's tiles take over that of another's.
+  llvm::Value* turnedMemory(size_t position, int64_t points);
   /// Copies a tile from memory into the function's own, or back.
   void turn(const Turned& access, bool isFilling);
   void emitTile(const Phase& phase);
@@ -119,6 +122,7 @@ class KernelEmitter {
   llvm::Value* chunkNumber_ = nullptr;
   llvm::Value* vectorChunk_ = nullptr;
   std::vector<std::pair<llvm::Value*, llvm::Value*>> scratchBases_;
+  std::map<std::pair<size_t, int64_t>, llvm::Value*> turnedMemory_;  ///< by position among the turned accesses, and points
 };
 
 }  // namespace fusebox::codegen::cpu

@@ -140,11 +140,19 @@ void KernelEmitter::emitTile(const Phase& phase) {
   scope_.symbols[axis.symbol.id] = number;
 }
 
+Value* KernelEmitter::turnedMemory(size_t position, int64_t points) {
+  int64_t widest = 1;
+  for (const auto& b : plan_.kernel.buffers) widest = std::max<int64_t>(widest, graph::elementSize(b.dtype));
+  Value*& memory = turnedMemory_[{position, points}];
+  if (!memory) memory = lanes_.slot(llvm::ArrayType::get(ir_.getInt8Ty(), static_cast<uint64_t>(points * plan_.lanes * widest)), "turned");
+  return memory;
+}
+
 KernelEmitter::Values KernelEmitter::emitTurned(const Axis& tile, Value* from, std::vector<Turned>& turned, const std::function<Values()>& points) {
   scope_.symbols[tile.symbol.id] = from;
-  for (Turned& t : turned) {
-    llvm::Type* element = lanes_.storage(t.slot->buffer->dtype);
-    t.turned = lanes_.slot(llvm::ArrayType::get(element, static_cast<uint64_t>(t.points * plan_.lanes)), "turned");
+  for (size_t i = 0; i < turned.size(); ++i) {
+    Turned& t = turned[i];
+    t.turned = turnedMemory(i, t.points);
     if (!t.isStore) turn(t, true);
     scope_.turned.emplace(t.access, TurnedSlot{t.turned, tile.symbol, from});
   }
