@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/aot/operator_kind.h"
+
 namespace fusebox::aot {
 namespace {
 
@@ -41,22 +43,16 @@ bool describe(const Node& n, size_t first, const graph::TensorMeta& t) {
   return n.args.size() > first + 2 && isList(n.args[first], t.sizes) && isList(n.args[first + 1], t.strides) && number(n.args[first + 2]) == t.storageOffset;
 }
 
-/// The view that the part which `scatter` writes was taken by, of a tensor that is as `made`.
+/// The view that the part which `scatter` writes was taken by, of a tensor that is as `made` and lies in the memory that was copied.
 const Node* partOf(const Graph& graph, const Node& scatter, const Node& copy, const Node& made) {
+  const ValueRef memory = storageRoot(graph, *copy.args[0].as<ValueRef>());
   for (NodeId id = copy.id; id-- > std::max<NodeId>(0, copy.id - kFurthest);) {
     const Node& part = graph.node(id);
     if (!kScatterOf.contains(part.op) || !describe(scatter, 2, part.outputs[0].tensor)) continue;
     const auto* whole = part.args[0].as<ValueRef>();
-    if (whole && describe(made, 1, graph.meta(*whole).tensor)) return &part;
+    if (whole && describe(made, 1, graph.meta(*whole).tensor) && storageRoot(graph, *whole) == memory) return &part;
   }
   return nullptr;
-}
-
-graph::TensorMeta dense(graph::TensorMeta t) {
-  graph::SymExpr stride = 1;
-  for (size_t i = t.sizes.size(); i-- > 0; stride *= t.sizes[i]) t.strides[i] = stride;
-  t.storageOffset = 0;
-  return t;
 }
 
 }  // namespace
@@ -85,7 +81,9 @@ void keepToWrittenParts(Graph& graph, const std::vector<ValueRef>& seen) {
     Node& written = graph.node(n.id);
     written.op = kScatterOf.at(part->op);
     written.args = std::move(args);
-    written.outputs[0].tensor = dense(written.outputs[0].tensor);
+    graph::TensorMeta& made = written.outputs[0].tensor;
+    made.strides = graph::contiguousStrides(made.sizes);
+    made.storageOffset = 0;
   }
 }
 

@@ -88,6 +88,11 @@ std::optional<size_t> positionOf(std::string_view name) {
   return std::nullopt;
 }
 
+/// Whether PyTorch made up the name of an input. Other compilers' logs may have the program's names throughout.
+bool isMadeUp(std::string_view name) {
+  return positionOf(name) || name.starts_with("tangents_") || name.starts_with("L_") || name.starts_with("l_");
+}
+
 }  // namespace
 
 std::string programName(std::string_view source) {
@@ -127,7 +132,7 @@ int64_t GraphInputs::apply(FxGraph& graph, const std::unordered_map<size_t, Inpu
   for (const auto& [index, one] : names) {
     FxNode& node = graph.nodes[index];
     if (one.name.empty()) {
-      untold += !node.shape.empty();
+      untold += !node.shape.empty() && isMadeUp(node.name);
       continue;
     }
     const std::string& name = wanted[one.name] > 1 && !one.source.empty() ? one.source : one.name;

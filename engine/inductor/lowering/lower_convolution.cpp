@@ -60,8 +60,8 @@ bool isDepthwise(const Images& c, int64_t groups) {
 }
 
 /// On CPUs oneDNN has kernels for depthwise convolutions that take 16 channels at a time; where there are fewer, or no such kernel, a loop is
-/// up to 80 times faster (one thread of Sapphire Rapids and of Zen 4), and for windows up to 3x3 of float32, with what is fused, 1.5 to 2.5
-/// times.
+/// many times faster (`images_blurred` of tests/bench/cpu_programs.py), and for windows up to 3x3 of float32, with what is fused, about twice
+/// (one thread of Zen 4).
 bool loopsAreFaster(const Images& c, const NodeArgs& args) {
   constexpr int64_t kChannels = 16, kSmallWindow = 9;
   if (c.input.device.kind == graph::DeviceKind::Cuda) return true;
