@@ -34,7 +34,7 @@ class SessionLink : public QObject {
   explicit SessionLink(QString path, QObject* parent = nullptr);
   ~SessionLink() override;
 
-  const QString& path() const { return path_; }
+  QString path() const { return path_; }  // by value: who closes the link by its path still reads it afterwards
   bool isOpen() const { return open_; }
   /// True while the recording program still writes.
   bool isLive() const { return recording_ == Recording::Live; }
