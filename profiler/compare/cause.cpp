@@ -71,7 +71,7 @@ class Detective {
       if (e.kind == Kind::Same) continue;
       const int level = levelOf(e);
       if (level == kSurroundings) surroundings_.push_back(static_cast<int32_t>(i));
-      if (level > kSurroundings && !measuredOnce(e) && !o_.out.insideOneSided(static_cast<int32_t>(i))) effects_.push_back(static_cast<int32_t>(i));
+      if (level > kSurroundings && !o_.out.insideOneSided(static_cast<int32_t>(i))) effects_.push_back(static_cast<int32_t>(i));
     }
   }
 
@@ -103,7 +103,6 @@ class Detective {
 
  private:
   const Entry& at(int32_t e) const { return entries_[static_cast<size_t>(e)]; }
-  static bool measuredOnce(const Entry& e) { return e.subject == Subject::Time && std::max(e.a.time.count, e.b.time.count) <= 1; }
 
   /// Nanoseconds that an entry's times changed by, over all calls.
   static double weight(const Entry& e) {

@@ -37,8 +37,9 @@ bool counts(const Node& node, bool sameEngine) {
 }
 
 /// Unknown shapes are no difference.
+bool differ(const std::string& x, const std::string& y) { return !x.empty() && !y.empty() && x != y; }
+
 bool changed(const Node& a, const Node& b, bool sameEngine) {
-  const auto differ = [](const std::string& x, const std::string& y) { return !x.empty() && !y.empty() && x != y; };
   return differ(a.shape, b.shape) || differ(a.dtype, b.dtype) || (sameEngine && a.op != b.op);
 }
 
@@ -60,6 +61,47 @@ NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
     const Match pair{m.a < 0 ? -1 : whereX[static_cast<size_t>(m.a)], m.b < 0 ? -1 : whereY[static_cast<size_t>(m.b)]};
     if (pair.a >= 0 && pair.b >= 0) out.inB[static_cast<size_t>(pair.a)] = pair.b;
     out.all.push_back(pair);
+  }
+  return out;
+}
+
+/// How the nodes of two graphs differ, for the row of the graphs: both of its sides may read the same.
+struct NodeDifferences {
+  int64_t onlyA = 0, onlyB = 0, shapes = 0, types = 0, operators = 0;
+  std::string first;  ///< the first node of both sides that differs: "aten::mul float32[8, 64] → float32[16, 64]"
+
+  bool any() const { return onlyA + onlyB + shapes + types + operators > 0; }
+  /// "3 nodes of other shapes, 1 only in B".
+  std::string text() const {
+    struct Part {
+      int64_t count;
+      Text one, many;
+    };
+    const Part parts[] = {{shapes, FUSEBOX_TEXT("Compare", "1 node of another shape"), FUSEBOX_TEXT("Compare", "{} nodes of other shapes")},
+                          {types, FUSEBOX_TEXT("Compare", "1 node of another type"), FUSEBOX_TEXT("Compare", "{} nodes of other types")},
+                          {operators, FUSEBOX_TEXT("Compare", "1 node of another operator"), FUSEBOX_TEXT("Compare", "{} nodes of other operators")},
+                          {onlyA, FUSEBOX_TEXT("Compare", "1 node only in A"), FUSEBOX_TEXT("Compare", "{} nodes only in A")},
+                          {onlyB, FUSEBOX_TEXT("Compare", "1 node only in B"), FUSEBOX_TEXT("Compare", "{} nodes only in B")}};
+    std::string out;
+    for (const Part& part : parts) {
+      if (part.count == 0) continue;
+      out += (out.empty() ? "" : ", ") + (part.count == 1 ? say(part.one) : say(part.many, part.count));
+    }
+    return out;
+  }
+};
+
+NodeDifferences nodeDifferences(const Graph& a, const Graph& b, const NodePairs& pairs, bool sameEngine) {
+  NodeDifferences out;
+  for (const Match& m : pairs.all) {
+    if (m.a < 0 || m.b < 0) {
+      ++(m.a < 0 ? out.onlyB : out.onlyA);
+      continue;
+    }
+    const Node &x = a.nodes[static_cast<size_t>(m.a)], &y = b.nodes[static_cast<size_t>(m.b)];
+    if (!changed(x, y, sameEngine)) continue;
+    ++(differ(x.shape, y.shape) ? out.shapes : differ(x.dtype, y.dtype) ? out.types : out.operators);
+    if (out.first.empty()) out.first = fmt::format("{} → {}", nodeText(x), x.op == y.op ? y.dtype + y.shape : nodeText(y));
   }
   return out;
 }
@@ -221,6 +263,23 @@ bool groupChanged(const Group& x, const Group& y, const NodePairs& pairs, bool s
   return a > 0 && b > 0 && std::abs(a - b) > 0.01 * std::max(a, b);
 }
 
+/// What a kernel of both sides does otherwise where nothing was refused: the first node that one side alone computes in it, or its bytes.
+std::string otherWork(const GroupContext& c, const Group& x, const Group& y) {
+  const auto firstAlone = [](const Graph& graph, const Group& own, const std::set<int32_t>& others) -> std::string {
+    for (const int32_t node : own.nodes)
+      if (!others.contains(node)) return graph.nodes[static_cast<size_t>(node)].op;
+    return {};
+  };
+  if (!x.nodes.empty() && !y.nodes.empty()) {
+    const std::string inA = firstAlone(c.a, x, translated(y, c.inA)), inB = firstAlone(c.b, y, translated(x, c.pairs.inB));
+    if (!inA.empty() && !inB.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only, {} in B only"), inA, inB);
+    if (!inA.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only"), inA);
+    if (!inB.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in B only"), inB);
+  }
+  const auto bytes = [](const Group& g) { return static_cast<double>(g.readBytes + g.writeBytes); };
+  return bytes(x) > 0 && bytes(y) > 0 && bytes(x) != bytes(y) ? say(FUSEBOX_TEXT("Compare", "it moves {} instead of {}"), bytesText(bytes(y)), bytesText(bytes(x))) : std::string();
+}
+
 void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, const NodePairs& pairs) {
   GroupContext context{a, b, pairs, std::vector<int32_t>(b.nodes.size(), -1)};
   for (size_t i = 0; i < pairs.inB.size(); ++i) {
@@ -228,15 +287,11 @@ void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, cons
   }
   for (const Match& m : alignGroups(a, b, pairs)) {
     const Group *x = m.a < 0 ? nullptr : &a.groups[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.groups[static_cast<size_t>(m.b)];
-    const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
-    const bool slower = verdict == Verdict::Slower || verdict == Verdict::Faster;
     const bool structural = !x || !y || groupChanged(*x, *y, pairs, o.sameEngine);
     Note note = groupNote(context, x, y);
-    const int32_t entry = o.add(parent, Subject::Kernel, (x ? x : y)->name, groupSide(x), groupSide(y), slower || structural, std::move(note.text));
+    if (note.text.empty() && x && y && structural) note.text = otherWork(context, *x, *y);
+    const int32_t entry = o.kernel(parent, (x ? x : y)->name, groupSide(x), groupSide(y), structural, std::move(note.text));
     o.at(entry).refusal = note.refusal;
-    o.at(entry).verdict = verdict;
-    o.at(entry).structural = structural;
-    if (verdict != Verdict::Unknown) o.at(entry).change = judgedChange(x->time.medianNs, y->time.medianNs, !slower);
   }
 }
 
@@ -264,10 +319,9 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
                 .id = g->id, .value = static_cast<double>(calls)};
   };
   const NodePairs pairs = alignNodes(a, b, o.sameEngine);
-  const bool differ = x && y && std::any_of(pairs.all.begin(), pairs.all.end(), [&](const Match& m) {
-    return m.a < 0 || m.b < 0 || changed(a.nodes[static_cast<size_t>(m.a)], b.nodes[static_cast<size_t>(m.b)], o.sameEngine);
-  });
-  const int32_t entry = o.add(parent, Subject::Graph, (named.backward ? FUSEBOX_TEXT("Compare", "backward graph") : FUSEBOX_TEXT("Compare", "graph")).text, side(x), side(y), differ);
+  const NodeDifferences nodes = x && y ? nodeDifferences(a, b, pairs, o.sameEngine) : NodeDifferences{};
+  const int32_t entry = o.add(parent, Subject::Graph, (named.backward ? FUSEBOX_TEXT("Compare", "backward graph") : FUSEBOX_TEXT("Compare", "graph")).text, side(x), side(y), nodes.any(), nodes.first);
+  o.at(entry).change = nodes.text();
   if (x && y) listNodes(o, entry, a, b, pairs);
   if (!a.groups.empty() || !b.groups.empty()) {
     if (x && y) {

@@ -66,6 +66,17 @@ int32_t Outline::count(int32_t parent, Subject subject, const Text& name, double
   return entry;
 }
 
+int32_t Outline::kernel(int32_t parent, const std::string& name, Side a, Side b, bool structural, std::string note) {
+  const Spread x = a.time, y = b.time;
+  const Verdict verdict = a.present && b.present ? judge(x, y) : Verdict::Unknown;
+  const bool beyond = verdict == Verdict::Slower || verdict == Verdict::Faster;
+  const int32_t entry = add(parent, Subject::Kernel, name, std::move(a), std::move(b), beyond || structural, std::move(note));
+  at(entry).verdict = verdict;
+  at(entry).structural = structural;
+  at(entry).change = verdict == Verdict::Unknown ? onceText(x, y, true) : judgedChange(x.medianNs, y.medianNs, !beyond);
+  return entry;
+}
+
 int32_t Outline::time(int32_t parent, const Text& name, const Spread& x, const Spread& y, std::string note) {
   const auto side = [](const Spread& s) { return Side{.present = s.count > 0, .text = spreadText(s), .value = s.medianNs, .time = s}; };
   const Verdict verdict = judge(x, y);
@@ -74,7 +85,7 @@ int32_t Outline::time(int32_t parent, const Text& name, const Spread& x, const S
   at(entry).verdict = verdict;
   at(entry).structural = false;
   if (verdict == Verdict::Unknown) at(entry).kind = Kind::Same;  // times of one side only are no difference
-  if (verdict != Verdict::Unknown) at(entry).change = judgedChange(x.medianNs, y.medianNs, verdict == Verdict::Noise);
+  at(entry).change = verdict == Verdict::Unknown ? onceText(x, y, false) : judgedChange(x.medianNs, y.medianNs, verdict == Verdict::Noise);
   return entry;
 }
 

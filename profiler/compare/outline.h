@@ -26,6 +26,8 @@ struct Outline {
   int32_t count(int32_t parent, Subject subject, const Text& name, double a, double b, std::string (*text)(double), std::string note = {});
   /// A time of both sides, Changed where the difference is beyond noise.
   int32_t time(int32_t parent, const Text& name, const Spread& a, const Spread& b, std::string note = {});
+  /// A kernel of both sides or of one, Changed where `structural` or where the difference of its times is beyond noise.
+  int32_t kernel(int32_t parent, const std::string& name, Side a, Side b, bool structural, std::string note = {});
   Entry& at(int32_t entry) { return out.entries[static_cast<size_t>(entry)]; }
 };
 

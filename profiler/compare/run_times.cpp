@@ -55,12 +55,7 @@ void compareLoose(Outline& o) {
   for (const auto& [key, sides] : byKey) {
     for (size_t i = 0; i < std::max(sides.first.size(), sides.second.size()); ++i) {
       const Group *x = i < sides.first.size() ? sides.first[i] : nullptr, *y = i < sides.second.size() ? sides.second[i] : nullptr;
-      const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
-      const bool beyond = verdict == Verdict::Slower || verdict == Verdict::Faster;
-      const int32_t entry = o.add(section, Subject::Kernel, (x ? x : y)->name, looseSide(x), looseSide(y), beyond);
-      o.at(entry).verdict = verdict;
-      o.at(entry).structural = !x || !y;
-      if (verdict != Verdict::Unknown) o.at(entry).change = judgedChange(x->time.medianNs, y->time.medianNs, !beyond);
+      o.kernel(section, (x ? x : y)->name, looseSide(x), looseSide(y), !x || !y);
     }
   }
 }

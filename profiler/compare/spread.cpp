@@ -60,7 +60,7 @@ Spread spreadOf(std::vector<double> samples) {
 }
 
 Verdict judge(const Spread& a, const Spread& b) {
-  if (a.count == 0 || b.count == 0 || a.onDevice != b.onDevice) return Verdict::Unknown;
+  if (a.count < 2 || b.count < 2 || a.onDevice != b.onDevice) return Verdict::Unknown;
   const double difference = b.medianNs - a.medianNs;
   const double size = std::fabs(difference), smaller = std::min(a.medianNs, b.medianNs);
   const Verdict direction = difference > 0 ? Verdict::Slower : Verdict::Faster;
@@ -69,8 +69,13 @@ Verdict judge(const Spread& a, const Spread& b) {
     return size > 3 * std::hypot(standardError(a), standardError(b)) ? direction : Verdict::Noise;
   }
   const bool apart = a.maxNs < b.minNs || b.maxNs < a.minNs;
-  const double least = std::min(a.count, b.count) == 1 ? 1.0 : 0.25;
-  return apart && size >= least * smaller ? direction : Verdict::Noise;
+  return apart && size >= 0.25 * smaller ? direction : Verdict::Noise;
+}
+
+std::string onceText(const Spread& a, const Spread& b, bool launches) {
+  if (a.count == 0 || b.count == 0 || (a.count > 1 && b.count > 1)) return {};
+  if (a.count == b.count) return say(launches ? FUSEBOX_TEXT("Compare", "1 launch each") : FUSEBOX_TEXT("Compare", "once each"));
+  return say(launches ? FUSEBOX_TEXT("Compare", "1 launch in {}") : FUSEBOX_TEXT("Compare", "once in {}"), a.count == 1 ? "A" : "B");
 }
 
 const char* verdictName(Verdict verdict) {

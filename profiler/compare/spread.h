@@ -21,7 +21,7 @@ Spread spreadOf(std::vector<double> samples);
 
 /// Whether B is really slower or faster than A.
 enum class Verdict : uint8_t {
-  Unknown,  ///< a side has no times, or times of another clock
+  Unknown,  ///< a side has no times, one only, or times of another clock
   Noise,    ///< the difference is one that runs of the same program show
   Faster,
   Slower,
@@ -31,9 +31,12 @@ enum class Verdict : uint8_t {
 inline constexpr double kNoiseFloor = 0.05;
 inline constexpr double kClockNs = 200;  ///< and below this many nanoseconds nothing is said
 /// With five samples or more on both sides: the medians differ by more than three standard errors (1.2533 · 1.4826 · MAD / √n
-/// each) and by more than the floor. With fewer: the ranges do not overlap, and the medians differ by a quarter or more, by the double
-/// where a side has one sample only.
+/// each) and by more than the floor. With fewer: the ranges do not overlap, and the medians differ by a quarter or more. One sample
+/// says nothing of how much others would differ: there is no verdict from it.
 Verdict judge(const Spread& a, const Spread& b);
+/// What was timed once where both sides have times: "1 launch each", "1 launch in A" (`launches`), "once each" of what is not launched. Empty
+/// where no side has one time only.
+std::string onceText(const Spread& a, const Spread& b, bool launches);
 const char* verdictName(Verdict verdict);
 
 /// "1.24 ms", "812 ns", "3.1 KiB": for text that people read.

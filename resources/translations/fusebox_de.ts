@@ -1144,6 +1144,78 @@
         <source>operators outside compiled functions are recorded in one session only: their kernels are not compared</source>
         <translation>Operatoren außerhalb kompilierter Funktionen sind nur in einer Sitzung aufgezeichnet: ihre Kernel werden nicht verglichen</translation>
     </message>
+    <message>
+        <source>1 node of another shape</source>
+        <translation>1 Knoten anderer Form</translation>
+    </message>
+    <message>
+        <source>{} nodes of other shapes</source>
+        <translation>{} Knoten anderer Formen</translation>
+    </message>
+    <message>
+        <source>1 node of another type</source>
+        <translation>1 Knoten anderen Typs</translation>
+    </message>
+    <message>
+        <source>{} nodes of other types</source>
+        <translation>{} Knoten anderer Typen</translation>
+    </message>
+    <message>
+        <source>1 node of another operator</source>
+        <translation>1 Knoten mit anderem Operator</translation>
+    </message>
+    <message>
+        <source>{} nodes of other operators</source>
+        <translation>{} Knoten mit anderen Operatoren</translation>
+    </message>
+    <message>
+        <source>1 node only in A</source>
+        <translation>1 Knoten nur in A</translation>
+    </message>
+    <message>
+        <source>{} nodes only in A</source>
+        <translation>{} Knoten nur in A</translation>
+    </message>
+    <message>
+        <source>1 node only in B</source>
+        <translation>1 Knoten nur in B</translation>
+    </message>
+    <message>
+        <source>{} nodes only in B</source>
+        <translation>{} Knoten nur in B</translation>
+    </message>
+    <message>
+        <source>it computes {} in A only, {} in B only</source>
+        <translation>er berechnet {} nur in A, {} nur in B</translation>
+    </message>
+    <message>
+        <source>it computes {} in A only</source>
+        <translation>er berechnet {} nur in A</translation>
+    </message>
+    <message>
+        <source>it computes {} in B only</source>
+        <translation>er berechnet {} nur in B</translation>
+    </message>
+    <message>
+        <source>it moves {} instead of {}</source>
+        <translation>er bewegt {} statt {}</translation>
+    </message>
+    <message>
+        <source>1 launch each</source>
+        <translation>je 1 Start</translation>
+    </message>
+    <message>
+        <source>once each</source>
+        <translation>je einmal</translation>
+    </message>
+    <message>
+        <source>1 launch in {}</source>
+        <translation>1 Start in {}</translation>
+    </message>
+    <message>
+        <source>once in {}</source>
+        <translation>einmal in {}</translation>
+    </message>
 </context>
 <context>
     <name>Coverage</name>

@@ -42,6 +42,7 @@ struct Program {
   int64_t failedLine = 2;                        ///< where that was assumed
   std::string shape = "[8, 64]";
   int64_t launchNs = 10'000, spreadNs = 100;
+  int launches = 50;
   std::string folder = "/home/u";
   std::string name = "m.py";
   std::string host = {};                         ///< text of Fusebox's own host.py
@@ -133,7 +134,7 @@ void writeProgram(const std::string& path, const Program& p) {
       .reason = p.refusal, .score_bytes = int64_t{0}});
   session::LaunchRing* ring = w.openRing(1);
   int64_t now = kStart + 2'000'000;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < p.launches; ++i) {
     const int64_t start = now;
     for (int64_t k = 1; k <= kernels; ++k) {
       const int64_t took = p.launchNs + (i % 5 - 2) * p.spreadNs;
@@ -243,8 +244,9 @@ class CompareTest : public QObject {
     QCOMPARE(judge(spread(100000, 10, 50), spread(103000, 10, 50)), Verdict::Noise);      // below the floor
     QCOMPARE(judge(spread(100000, 60000, 9), spread(130000, 60000, 9)), Verdict::Noise);  // within the deviation
     QCOMPARE(judge(spread(100, 1, 50), spread(200, 1, 50)), Verdict::Noise);              // a clock's tick
-    QCOMPARE(judge(spread(10000, 0, 1), spread(15000, 0, 1)), Verdict::Noise);            // one sample each
-    QCOMPARE(judge(spread(10000, 0, 1), spread(30000, 0, 1)), Verdict::Slower);
+    QCOMPARE(judge(spread(10000, 10, 3), spread(30000, 10, 3)), Verdict::Slower);
+    QCOMPARE(judge(spread(10000, 0, 1), spread(30000, 0, 1)), Verdict::Unknown);          // one sample says nothing
+    QCOMPARE(judge(spread(10000, 10, 50), spread(30000, 0, 1)), Verdict::Unknown);
     QCOMPARE(judge(Spread{}, spread(1000, 10, 50)), Verdict::Unknown);
   }
 
@@ -402,6 +404,41 @@ class CompareTest : public QObject {
     QVERIFY(find(shapes, Subject::Guard, Kind::Changed));
   }
 
+  /// Two graphs that read the same, of other shapes: the row itself says what differs.
+  void aGraphsRowSaysWhatDiffers() {
+    const Comparison shapes = compare({}, {.shape = "[16, 64]"});
+    const Entry* graph = find(shapes, Subject::Graph, Kind::Changed);
+    QVERIFY(graph);
+    QCOMPARE(graph->a.text, graph->b.text);
+    QCOMPARE(graph->change, std::string("3 nodes of other shapes"));
+    QCOMPARE(graph->note, std::string("aten::mul float32[8, 64] → float32[16, 64]"));
+    const Comparison more = compare({.ops = {"aten::mul", "aten::add", "aten::relu"}}, {.ops = {"aten::mul", "aten::gelu", "aten::add", "aten::tanh"}});
+    graph = find(more, Subject::Graph, Kind::Changed);
+    QVERIFY(graph);
+    QCOMPARE(graph->change, std::string("1 node only in A, 2 nodes only in B"));
+    QVERIFY(graph->note.empty());
+    graph = find(compare({}, {}), Subject::Graph, Kind::Same);
+    QVERIFY(graph && graph->change.empty() && graph->note.empty());
+  }
+
+  /// One launch tells no time that could be compared; where it is only one side's, it says which.
+  void oneLaunchIsNoVerdict() {
+    const Comparison once = compare({.launches = 1}, {.launchNs = 47'000, .launches = 1});
+    for (const Entry& e : once.entries) QVERIFY2(e.verdict == Verdict::Unknown, e.name.c_str());
+    const Entry* kernel = find(once, Subject::Kernel, Kind::Same, "fused_0");
+    QVERIFY(kernel);
+    QCOMPARE(kernel->change, std::string("1 launch each"));
+    const Entry* call = find(once, Subject::Time, Kind::Same, "call");
+    QVERIFY(call);
+    QCOMPARE(call->change, std::string("once each"));
+    QCOMPARE(once.differences().size(), size_t{0});
+    const Comparison oneSide = compare({}, {.launchNs = 47'000, .launches = 1});
+    kernel = find(oneSide, Subject::Kernel, Kind::Same, "fused_0");
+    QVERIFY(kernel);
+    QCOMPARE(kernel->change, std::string("1 launch in B"));
+    QVERIFY(find(compare({.launches = 3}, {.launchNs = 47'000, .launches = 3}), Subject::Kernel, Kind::Changed, "fused_0"));
+  }
+
   void slowerKernelsOfOneProgramPointAtTheMachine() {
     const Comparison c = compare({}, {.script = "def f(x):\n  return x\n# note\n", .launchNs = 20'000});
     QVERIFY(c.cause.found);
@@ -467,7 +504,12 @@ class CompareTest : public QObject {
         std::ostringstream page;
         writeHtml(*c, page);
         QVERIFY(page.str().ends_with("</html>\n"));
-        for (size_t i = 0; i < c->entries.size(); ++i) QVERIFY(c->entries[i].parent < static_cast<int32_t>(i));
+        for (size_t i = 0; i < c->entries.size(); ++i) {
+          const Entry& e = c->entries[i];
+          QVERIFY(e.parent < static_cast<int32_t>(i));
+          const bool says = e.a.text != e.b.text || !e.change.empty() || !e.note.empty();
+          QVERIFY2(e.kind != Kind::Changed || says, ("nothing says what differs: " + e.name + ": " + e.a.text).c_str());
+        }
       }
     }
   }
