@@ -5052,6 +5052,14 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <source>%1, where the function begins that launched it first</source>
         <translation>%1, wo die Funktion beginnt, die ihn zuerst startete</translation>
     </message>
+    <message>
+        <source>Inputs</source>
+        <translation>Eingaben</translation>
+    </message>
+    <message>
+        <source>Names of the values that it is given: they tell apart what is called alike; of several places the first</source>
+        <translation>Namen der Werte, die er bekommt: Sie unterscheiden, was gleich heißt; von mehreren Stellen die erste</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::LifetimesCanvas</name>

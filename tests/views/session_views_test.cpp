@@ -16,6 +16,7 @@
 #include <set>
 
 #include "engine/record/recorder.h"
+#include "profiler/importers/open.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/schema.h"
 #include "profiler/session/writer.h"
@@ -357,6 +358,32 @@ class SessionViewsTest : public QObject, private test::ShownView {
     view->findChild<QTabWidget*>("breaks.tabs")->setCurrentIndex(1);
     QVERIFY(view->findChild<QPlainTextEdit*>("breaks.before")->toPlainText().contains(">>    34 CALL"));
     QVERIFY(view->findChild<QPlainTextEdit*>("breaks.after")->toPlainText().contains("Python executes"));
+  }
+
+  /// Calls of one library function with results of one shape, which no line tells apart in a log: each row says what its call is given.
+  void equalCallsSayWhatTheyAreGiven() {
+    auto reader = importing::openAny(std::string(IMPORTER_DATA) + "/ddp_parts.log.gz");
+    QVERIFY(reader);
+    const auto rows = loadKernels(**reader);
+    QVERIFY(rows);
+    std::map<std::string, std::vector<std::string>> alike;
+    for (const TableRow& row : *rows)
+      if (row.cells[kKernelKind].text == "extern") alike[row.cells[kKernelName].text + row.cells[kKernelResult].text].push_back(row.cells[kKernelInputs].text);
+    size_t told = 0;
+    for (const auto& [call, inputs] : alike) {
+      const std::set<std::string> distinct(inputs.begin(), inputs.end());
+      QVERIFY2(inputs.size() == 1 || !distinct.contains(""), call.c_str());
+      QCOMPARE(distinct.size(), inputs.size());
+      told += inputs.size() > 1 ? 1 : 0;
+    }
+    QVERIFY(told > 0);
+    // A view of a value bears the value's name.
+    const auto matrix = std::find_if(rows->begin(), rows->end(), [](const TableRow& row) { return row.cells[kKernelName].text == "extern_kernels.mm"; });
+    QVERIFY(matrix != rows->end());
+    for (const TableRow& row : *rows) QVERIFY2(row.cells[kKernelInputs].text.find("permute") == std::string::npos, row.cells[kKernelInputs].text.c_str());
+    auto view = show<KernelsView>(model_);
+    const QAbstractItemModel* model = view->findChild<QTableView*>("kernels.table")->model();
+    QCOMPARE(model->headerData(kKernelInputs, Qt::Horizontal).toString(), QStringLiteral("Inputs"));
   }
 
   /// A log of the compiler tells of no launch: that is no zero. A profile tells of launches and not of what they move.

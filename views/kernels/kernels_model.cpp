@@ -12,6 +12,7 @@
 #include "profiler/query/holdings.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
+#include "views/kernels/kernel_inputs_model.h"
 
 namespace fusebox::views {
 namespace {
@@ -61,13 +62,14 @@ struct KernelResult {
   std::string tensor, module;
 };
 using KernelResults = std::unordered_map<int64_t, KernelResult>;
+using KernelInputs = std::unordered_map<int64_t, std::string>;
 
 /// The mean without the slowest launch, which mostly is the first: its memory and code were touched by nobody yet.
 double typicalNs(double launches, double total, double slowest) {
   return launches > 2 && slowest > 0 ? (total - slowest) / (launches - 1) : launches > 0 ? total / launches : 0;
 }
 
-TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results, bool knowsLaunches) {
+TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results, const KernelInputs& inputs, bool knowsLaunches) {
   const bool timed = s.integer("timed_launches") > 0;
   const query::KernelRuns runs = query::kernelRuns(s.integer("launches"), s.integer("timed_launches"));
   const double launches = runs.timed, total = s.real("total_ns");
@@ -102,6 +104,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
     row.cells[kKernelResult] = textCell(result->second.tensor);
     row.cells[kKernelModule] = textCell(result->second.module);
   }
+  if (const auto given = inputs.find(s.integer("kernel_id")); given != inputs.end()) row.cells[kKernelInputs] = textCell(given->second);
   row.cells[kKernelPlace] = textCell(shortPlace(s.string("file"), s.integer("line")));
   if (isTuning) row.tone = 4;
   if (s.integer("launches") == 0) {
@@ -264,7 +267,9 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   if (!chosen.empty()) parameters.emplace_back(chosen);
   if (outcome)
     outcome = reader.each(fmt::format(kResults, which), parameters, [&](const Statement& s) { results.emplace(s.integer("kernel_id"), KernelResult{s.string("dtype") + s.string("shape"), s.string("module_path")}); });
-  if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results, knowsLaunches)); });
+  const auto inputs = loadKernelInputs(reader, chosen);
+  if (!inputs) return tl::unexpected(inputs.error());
+  if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results, *inputs, knowsLaunches)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return list;
 }

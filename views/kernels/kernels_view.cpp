@@ -18,6 +18,7 @@ std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
           {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share")},
           {KernelsView::tr("Result"), KernelsView::tr("Type and shape of its last result"), false, true},
+          {KernelsView::tr("Inputs"), KernelsView::tr("Names of the values that it is given: they tell apart what is called alike; of several places the first"), false, true},
           {KernelsView::tr("Module"), KernelsView::tr("Path of the module that asked for it"), false, true},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
           {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true, true},
