@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/debug/debug_text.h"
+#include "app/debug/script_functions.h"
 
 namespace fusebox::window {
 
@@ -12,20 +13,27 @@ using debugging::numberField;
 using debugging::textField;
 
 DebugController::DebugController(QObject* parent) : QObject(parent) {
-  client_.onStopped = [this](const Json&) {
+  client_.onStopped = [this](const Json& stop) {
+    noteStop(stop);
     learn();
     emit stateChanged();
     emit stopped();
   };
   client_.onResumed = [this] { emit stateChanged(); };
   client_.onConnected = [this] {
+    left_ = false;
+    for (Breakpoint& b : breakpoints_) b.seen = b.missed = false;
     learn();
     emit stateChanged();
   };
   client_.onNotice = [this](const std::string& text) { emit noticed(QString::fromStdString(text)); };
   client_.onDisconnected = [this](const std::string& why) {
-    for (Breakpoint& b : breakpoints_) b.hostId = b.hits = 0;
+    for (Breakpoint& b : breakpoints_) {
+      b.missed = !left_ && b.hostId > 0 && b.hits == 0 && b.description.value("enabled", true);
+      b.hostId = b.hits = 0;
+    }
     emit stateChanged();
+    emit breakpointsChanged();
     emit disconnected(QString::fromStdString(why));
   };
 }
@@ -115,6 +123,7 @@ void DebugController::fusion(const char* verb, const QString& rule) {
 }
 
 void DebugController::detach() {
+  left_ = true;
   client_.detach();
   watch();
   emit stateChanged();
@@ -184,6 +193,16 @@ std::map<int, bool> DebugController::linesOf(const QString& file) const {
     lines[static_cast<int>(numberField(b.description, "line"))] = b.description.value("enabled", true);
   }
   return lines;
+}
+
+/// Of breakpoints at one place one is hit; the others have come to what they name as well.
+void DebugController::noteStop(const Json& stop) {
+  const Json names = stop.value("names", Json::array());
+  for (Breakpoint& b : breakpoints_) {
+    const std::string wanted = textField(b.description, "name");
+    b.seen = b.seen || numberField(stop, "breakpoint") == b.hostId ||
+             std::any_of(names.begin(), names.end(), [&](const Json& name) { return name.is_string() && debugging::namesFunction(wanted, name.get<std::string>()); });
+  }
 }
 
 /// The program has numbered the breakpoints that it was greeted with (the tags tell which is which), counts their hits, and knows

@@ -21,6 +21,8 @@ class DebugController : public QObject {
     int64_t hostId = 0;  ///< in the program that runs; 0: unknown there
     int64_t hits = 0;    ///< in the program that runs
     int64_t tag = 0;
+    bool seen = false;     ///< the program that runs, or ran last, stopped in a function that it names, if it names one
+    bool missed = false;   ///< the program that ran last ended without a hit
   };
   struct FusionRule {
     std::string verb, pair;  ///< "forbid" or "force"; "A,B"
@@ -86,6 +88,7 @@ class DebugController : public QObject {
  private:
   void watch();
   void learn();
+  void noteStop(const Json& stop);
 
   debugging::DebugClient client_;
   std::unique_ptr<QSocketNotifier> notifier_;
@@ -93,6 +96,7 @@ class DebugController : public QObject {
   std::vector<FusionRule> rules_;
   int64_t nextTag_ = 1;
   std::string script_;
+  bool left_ = false;  ///< detached: the program goes on
 };
 
 }  // namespace fusebox::window

@@ -325,6 +325,11 @@ void DebugPanel::showBreakpoints() {
     const bool on = b.description.value("enabled", true);
     QStringList state{on ? tr("on") : tr("off")};
     if (const std::string doubt = b.hits == 0 ? debugging::functionDoubt(b.description, controller_->script()) : std::string(); !doubt.empty()) state << str(doubt);
+    if (b.missed) {
+      // One with a condition may have been passed by; a function that the program came to stopped it elsewhere.
+      const bool passed = b.seen || b.description.contains("if") || numberField(b.description, "ignore") > 0;
+      state << (debugging::isOnFunction(b.description) && !passed ? tr("the program ended: no such function was compiled") : tr("the program ended without a hit"));
+    }
     if (b.hostId > 0) state << (b.hits > 0 ? tr("hit %n time(s)", nullptr, static_cast<int>(b.hits)) : tr("not hit yet"));
     if (const std::string file = textField(b.description, "file"); !file.empty()) {
       made.location = views::Location::sourceLine(file, static_cast<int>(numberField(b.description, "line")));
@@ -335,7 +340,7 @@ void DebugPanel::showBreakpoints() {
                   views::textCell(state.join(QStringLiteral(", ")).toStdString())};
     if (const int64_t ignored = numberField(b.description, "ignore"); ignored > 0)
       made.cells[1].text += tr(", after %1 that pass").arg(ignored).toStdString();
-    if (!on || (b.hostId > 0 && b.hits == 0)) made.tone = 4;
+    if (!on || b.missed || (b.hostId > 0 && b.hits == 0)) made.tone = 4;
     rows.push_back(std::move(made));
   }
   breakpoints_->setRows(std::move(rows));

@@ -1270,6 +1270,10 @@
         <source>{} has no function {}: it stops only if another file has one</source>
         <translation>{} hat keine Funktion {}: es wird nur gehalten, wenn eine andere Datei eine hat</translation>
     </message>
+    <message>
+        <source>{} has no function {} (nearest: {}): it stops only if another file has one</source>
+        <translation>{} hat keine Funktion {} (am nächsten: {}): es wird nur gehalten, wenn eine andere Datei eine hat</translation>
+    </message>
 </context>
 <context>
     <name>Find</name>
@@ -7635,6 +7639,14 @@ längstes %5: %6</translation>
     <message>
         <source>Values lie on it in the middle of an expression. At the beginning of a line, and before the capture of a frame has begun, there are none.</source>
         <translation>Werte liegen mitten in einem Ausdruck darauf. Am Anfang einer Zeile und bevor die Aufnahme eines Frames begonnen hat, gibt es keine.</translation>
+    </message>
+    <message>
+        <source>the program ended: no such function was compiled</source>
+        <translation>das Programm ist zu Ende: keine solche Funktion wurde kompiliert</translation>
+    </message>
+    <message>
+        <source>the program ended without a hit</source>
+        <translation>das Programm ist ohne Treffer zu Ende</translation>
     </message>
 </context>
 <context>

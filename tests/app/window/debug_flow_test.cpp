@@ -43,6 +43,10 @@ const char kScript[] =
     "    return b.sum(-1)\n"
     "\n"
     "\n"
+    "def unused(x):\n"
+    "    return x\n"
+    "\n"
+    "\n"
     "for k in (1, 2):\n"
     "    print('result', f(torch.ones(4, 8), k).tolist())\n";
 
@@ -171,10 +175,24 @@ class DebugFlowTest : public QObject {
     QTRY_VERIFY(!ended.isEmpty());
     QTRY_VERIFY(debugger()->state() == State::Stopped && kind() == "compile");
     QCOMPARE(debugger()->breakpoints().size(), size_t{1});
+    // What is never compiled, and what is there under nearly that name: told from what has not come yet, also after the end.
+    for (const char* name : {"unused", "helpr", "helper"}) debugger()->addBreakpoint({{"kind", "line"}, {"name", name}, {"once", std::string(name) == "helper"}});
+    QTRY_COMPARE(cell("debug.breakpoints", 1, 2), QStringLiteral("on, not hit yet"));
+    QTRY_COMPARE(cell("debug.breakpoints", 2, 2), QStringLiteral("on, program.py has no function helpr (nearest: helper): it stops only if another file has one, not hit yet"));
+    stepBy(Qt::Key_F5);
+    QCOMPARE(textField(debugger()->stop(), "function"), std::string("helper"));
     stepBy(Qt::Key_F5);
     QCOMPARE(kind(), std::string("recompile"));
+    // One that did not stop it where another did has been there.
+    debugger()->addBreakpoint({{"kind", "line"}, {"name", "f"}});
+    QTest::keyClick(window_.get(), Qt::Key_F11);
+    QTRY_VERIFY(debugger()->state() == State::Stopped && kind() == "line");
     QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ShiftModifier);
     QTRY_VERIFY(!window_->runner()->running());
+    QTRY_COMPARE(cell("debug.breakpoints", 1, 2), QStringLiteral("on, the program ended: no such function was compiled"));
+    QVERIFY2(cell("debug.breakpoints", 2, 2).contains("(nearest: helper)") && cell("debug.breakpoints", 2, 2).endsWith("no such function was compiled"), qPrintable(cell("debug.breakpoints", 2, 2)));
+    QVERIFY2(!cell("debug.breakpoints", 3, 2).contains("compiled"), qPrintable(cell("debug.breakpoints", 3, 2)));
+    QVERIFY2(!cell("debug.breakpoints", 0, 2).contains("ended"), qPrintable(cell("debug.breakpoints", 0, 2)));
   }
 
   void passesFusionsAndTheEnd() {

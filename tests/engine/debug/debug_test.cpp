@@ -253,7 +253,18 @@ class DebugTest : public QObject {
   void functionsAreLookedForInTheScript() {
     const std::string text = "import torch\nclass Model:\n    def forward(self, x):\n        return x\n\nasync  def  later ():\n  pass\n# def commented(): pass\ndefault = 3\n";
     for (const char* there : {"forward", "Model.forward", "later", "for*", "*ward", "*"}) QVERIFY2(debugging::definesFunction(text, there), there);
-    for (const char* none : {"forwards", "commented", "ault", "banana", "b*"}) QVERIFY2(!debugging::definesFunction(text, none), none);
+    for (const char* none : {"forwards", "commented", "ault", "banana", "b*", "Other.forward", "Model"}) QVERIFY2(!debugging::definesFunction(text, none), none);
+    // Strings define nothing, brackets and lines that go on hide nothing; a class ends where its indentation does.
+    const std::string nested = "\"\"\"Says:\ndef spoken(): pass\n\"\"\"\nclass Net(\n    torch.nn.Module):\n  class Inner:\n    def deep(self): pass\n  s = 'def quoted(): \\' #'\n"
+                               "  # a note\n  def forward(self,\n              x={'def': 1}): \\\n    return x\n  @staticmethod\n  def help(): pass\ndef outer():\n\tdef inner(): pass\n\treturn inner\n"
+                               "if True:\n    def last(): pass\n";
+    const std::vector<std::string> found{"Net.Inner.deep", "Net.forward", "Net.help", "outer", "outer.<locals>.inner", "last"};
+    QCOMPARE(debugging::functionsIn(nested), found);
+    using Names = std::vector<std::string>;
+    QCOMPARE(debugging::nearestFunctions(found, "forwrad"), Names{"Net.forward"});
+    QCOMPARE(debugging::nearestFunctions(found, "Nett.forward"), Names{"Net.forward"});
+    QCOMPARE(debugging::nearestFunctions(found, "banana"), Names{});
+    QVERIFY(debugging::functionsIn("def \"\"\"\n\\").empty());
     QTemporaryDir folder;
     const std::string script = folder.filePath("train.py").toStdString();
     QFile file(QString::fromStdString(script));
@@ -261,6 +272,7 @@ class DebugTest : public QObject {
     file.close();
     const auto doubt = [&](const char* typed, const std::string& path) { return debugging::functionDoubt(debugging::parseCommand(std::string("break ") + typed)->request, path); };
     QCOMPARE(doubt("banana", script), std::string("train.py has no function banana: it stops only if another file has one"));
+    QCOMPARE(doubt("Other.forward", script), std::string("train.py has no function Other.forward (nearest: Model.forward): it stops only if another file has one"));
     QVERIFY(doubt("forward", script).empty() && doubt("forward if x.shape[0] > 3", script).empty());
     QVERIFY(doubt("graph_break", script).empty() && doubt("train.py:3", script).empty() && doubt("pass decompose", script).empty());
     QVERIFY(doubt("banana", "").empty() && doubt("banana", script + ".missing").empty());
