@@ -8,6 +8,7 @@
 
 #include "app/debug/debug_text.h"
 #include "app/window/tensor_pane.h"
+#include "views/widgets/theme.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::window {
@@ -50,6 +51,10 @@ DebugPanel::DebugPanel(DebugController* controller, QWidget* parent)
   connect(controller_, &DebugController::stateChanged, this, &DebugPanel::stateChanged);
   connect(controller_, &DebugController::breakpointsChanged, this, &DebugPanel::showBreakpoints);
   connect(controller_, &DebugController::noticed, this, [this](const QString& text) { say(text + QLatin1Char('\n')); });
+  // A label keeps the colours that its text had when it was set.
+  connect(&views::Theme::instance(), &views::Theme::changed, this, [this] {
+    if (controller_->state() == DebugController::State::Stopped) stateChanged();
+  });
   stateChanged();
   showBreakpoints();
 }
@@ -182,9 +187,10 @@ void DebugPanel::stateChanged() {
     if (const std::string trouble = textField(stop, "condition_trouble"); !trouble.empty())
       text = tr("(whether the condition holds cannot be told: %1)  ").arg(str(trouble)) + text;
     if (const std::string file = textField(stop, "file"); !file.empty())
-      place = QStringLiteral("<a href=\"#\">%1:%2</a>")
+      place = QStringLiteral("<a href=\"#\" style=\"color:%3\">%1:%2</a>")
                   .arg(str(views::baseName(file)).toHtmlEscaped())
-                  .arg(numberField(stop, "line"));
+                  .arg(numberField(stop, "line"))
+                  .arg(views::themed(views::Token::Accent).name());
   }
   const bool isStopped = state == DebugController::State::Stopped;
   state_->setText(isStopped ? tr("<b>Stopped</b>  %1").arg(text.toHtmlEscaped()) : text.toHtmlEscaped());

@@ -4,6 +4,7 @@
 #include <QCloseEvent>
 #include <QCoreApplication>
 #include <QDialog>
+#include <QDir>
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QMenu>
@@ -31,6 +32,12 @@ constexpr int kRetryMs = 150;
 constexpr int kRefreshMs = 700;   // a growing session is read again at most this often
 constexpr int kSlowestRefreshMs = 8000, kRefreshShare = 4;
 constexpr int kBusyAfterMs = 200;
+
+/// A path as people write it: "~/runs/train.fusebox".
+QString shownPath(const QString& path) {
+  const QString home = QDir::homePath();
+  return home.size() > 1 && path.startsWith(home + QLatin1Char('/')) ? QLatin1Char('~') + path.mid(home.size()) : path;
+}
 
 QString headlineOf(const Error& error, const QString& name) {
   switch (error.code) {
@@ -210,7 +217,8 @@ void MainWindow::sessionOpened() {
   start_->reload();
   tabs_->select(path);
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
-  pathPart_->setText(path);
+  pathPart_->setText(shownPath(path));
+  pathPart_->setToolTip(path);
   pages_->setCurrentWidget(docks_);
   for (views::View* view : docks_->views()) view->setSession(session_.get());
   history_ = tabs_->takeHistory(path);  // after the views came up, which is no step of anybody's
@@ -283,6 +291,7 @@ void MainWindow::leaveSession() {
   history_.clear();
   setWindowTitle(tr("Fusebox"));
   pathPart_->clear();
+  pathPart_->setToolTip({});
   statePart_->clear();
   pages_->setCurrentWidget(start_);
   start_->reload();

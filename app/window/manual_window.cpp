@@ -37,6 +37,12 @@ QString titleOf(const QString& text) {
   return line.startsWith(QLatin1String("# ")) ? line.mid(2) : line;
 }
 
+/// A picture of the manual in the theme of the window.
+QImage pictureOf(const QString& name) {
+  const QString dark = QStringLiteral(":/manual/dark/") + name;
+  return QImage(views::Theme::instance().dark() && QFile::exists(dark) ? dark : QStringLiteral(":/manual/") + name);
+}
+
 /// Shows a page with its pictures, none wider than the page.
 class PageBrowser : public QTextBrowser {
  public:
@@ -44,7 +50,7 @@ class PageBrowser : public QTextBrowser {
 
   QVariant loadResource(int type, const QUrl& name) override {
     if (type != QTextDocument::ImageResource) return QTextBrowser::loadResource(type, name);
-    QImage image(QStringLiteral(":/manual/") + name.path());
+    QImage image = pictureOf(name.path());
     const double scale = devicePixelRatioF(), margins = 2 * document()->documentMargin() + verticalScrollBar()->sizeHint().width();
     const int widest = static_cast<int>((width() - margins) * scale);
     if (widest > 0 && image.width() > widest) image = image.scaledToWidth(widest, Qt::SmoothTransformation);

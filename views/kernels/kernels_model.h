@@ -16,7 +16,7 @@ namespace fusebox::views {
 
 /// Columns of the kernel table, in the order of the cells of loadKernels().
 enum KernelColumn {
-  kKernelName, kKernelKind, kKernelResult, kKernelInputs, kKernelModule, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
+  kKernelName, kKernelKind, kKernelResult, kKernelModule, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelInputs, kKernelTypical, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
   kKernelBandwidth, kKernelRoof, kKernelRegisters, kKernelShared, kKernelSpilled, kKernelOccupancy, kKernelCompile, kKernelNodes,
   kKernelColumns
 };

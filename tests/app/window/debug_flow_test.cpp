@@ -206,6 +206,12 @@ class DebugFlowTest : public QObject {
     QVERIFY(find<QLabel>("debug.state")->text().contains("compile of f"));
     QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("x"));
     QVERIFY(cell("debug.locals", 0, 1).contains("Float[4, 8]"));
+    // The link to the place has the colour of the theme, whichever the program stopped under.
+    using fusebox::views::Theme;
+    for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) {
+      Theme::instance().apply(mode);
+      QVERIFY(find<QLabel>("debug.place")->text().contains(fusebox::views::themed(fusebox::views::Token::Accent).name()));
+    }
     stepBy(Qt::Key_F11);
     QCOMPARE(kind(), std::string("line"));
     while (line() != 11) stepBy(Qt::Key_F10);

@@ -85,6 +85,16 @@ bool isInnerPart(const QWidget* widget) {
   return false;
 }
 
+/// The mean of a picture's grey values, 0 to 255; -1 of none.
+double brightness(const QImage& picture) {
+  if (picture.isNull()) return -1;
+  const QImage grey = picture.scaled(64, 64, Qt::IgnoreAspectRatio, Qt::SmoothTransformation).convertToFormat(QImage::Format_Grayscale8);
+  double sum = 0;
+  for (int y = 0; y < grey.height(); ++y)
+    for (int x = 0; x < grey.width(); ++x) sum += grey.constScanLine(y)[x];
+  return sum / (grey.width() * grey.height());
+}
+
 bool takesFocus(const QWidget* widget) {
   return widget->isEnabled() && (widget->focusPolicy() & Qt::TabFocus) != 0 && !isInnerPart(widget);
 }
@@ -452,7 +462,10 @@ class HabitsTest : public QObject {
       static const QRegularExpression picture(QStringLiteral(R"(!\[[^\]]+\]\(([a-z_]+\.png)\))"));
       for (auto it = picture.globalMatch(text); it.hasNext();) {
         const QString target = it.next().captured(1);
-        QVERIFY2(QImage(":/manual/" + target).width() > 600, qPrintable(name + " shows " + target));
+        const QImage light(":/manual/" + target), dark(":/manual/dark/" + target);
+        QVERIFY2(light.width() > 600, qPrintable(name + " shows " + target));
+        QVERIFY2(dark.width() > 600, qPrintable(name + " shows " + target + " in the light theme only"));
+        QVERIFY2(brightness(light) > 150 && brightness(dark) < 100, qPrintable(target));
       }
     }
     for (const views::View* view : window_->docks()->views()) {
@@ -460,6 +473,37 @@ class HabitsTest : public QObject {
       QVERIFY2(pages.contains(page), qPrintable(view->id()));
       if (page == "index") qWarning().noquote() << "the manual has no page about" << view->id();
     }
+  }
+
+  /// In a dark window its pictures are dark.
+  void picturesOfTheManualFollowTheTheme() {
+    QTest::keyClick(window_.get(), Qt::Key_F1);
+    auto* manual = find<ManualWindow>("manual");
+    QVERIFY(manual);
+    manual->openPage(QStringLiteral("graph"));
+    auto* text = manual->findChild<QTextBrowser*>("manual.text");
+    const auto shown = [&] { return brightness(text->document()->resource(QTextDocument::ImageResource, QUrl(QStringLiteral("graph.png"))).value<QImage>()); };
+    QTRY_VERIFY(shown() > 150);
+    views::Theme::instance().apply(views::Theme::Mode::Dark);
+    QTRY_VERIFY(shown() > 0 && shown() < 100);
+    views::Theme::instance().apply(views::Theme::Mode::Light);
+    QTRY_VERIFY(shown() > 150);
+  }
+
+  /// The status bar writes a path below the home folder with ~, and has all of it as its tooltip.
+  void thePathIsShownFromHome() {
+    open(session_);
+    QCOMPARE(find<QLabel>("status.path")->text(), session_);
+    const QByteArray home = qgetenv("HOME");
+    window_.reset();  // nobody else reads the environment meanwhile
+    qputenv("HOME", QFileInfo(session_).path().toUtf8());
+    makeWindow();
+    open(session_);
+    const QString text = find<QLabel>("status.path")->text(), whole = find<QLabel>("status.path")->toolTip();
+    window_.reset();
+    qputenv("HOME", home);
+    QCOMPARE(text, QStringLiteral("~/") + QFileInfo(session_).fileName());
+    QCOMPARE(whole, session_);
   }
 
   void cheatSheetHasEveryShortcut() {

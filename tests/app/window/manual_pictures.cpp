@@ -1,4 +1,4 @@
-// manual_pictures RESOURCES STOCK: writes the pictures of README.md and of the manual but that of the debugger, which needs a program that
+// manual_pictures RESOURCES STOCK: writes the pictures of README.md and of the manual, in both themes, but those of the debugger, which needs a program that
 // stops (window_person_test). They are of sessions that nobody disturbed: the bundled example, the recordings of a GPU that the tests keep,
 // a log of PyTorch's. STOCK: the example under PyTorch's own compiler, which the example is compared with. With QT_SCALE_FACTOR=2 they
 // stay sharp on any screen.
@@ -112,7 +112,18 @@ const Shot kShots[] = {
     {"cuda_graphs", "cuda_graphs", CUPTI_DATA "/graph.fusebox"},
 };
 
-bool save(const QPixmap& picture, const QString& path) { return picture.toImage().convertToFormat(QImage::Format_RGB32).save(path, "PNG", 0); }
+/// The widget in the light theme, and in the dark one as `darkPath`.
+bool save(QWidget* widget, const QString& path, const QString& darkPath) {
+  const auto write = [widget](const QString& to) { return widget->grab().toImage().convertToFormat(QImage::Format_RGB32).save(to, "PNG", 0); };
+  const bool isLight = write(path);
+  views::Theme::instance().apply(views::Theme::Mode::Dark);
+  QTest::qWait(500);
+  const bool isDark = write(darkPath);
+  views::Theme::instance().apply(views::Theme::Mode::Light);
+  QTest::qWait(200);
+  return isLight && isDark;
+}
+bool saveOfManual(QWidget* widget, const QDir& manual, const QString& name) { return save(widget, manual.filePath(name + ".png"), manual.filePath("dark/" + name + ".png")); }
 
 bool takeManual(window::MainWindow& window, const QDir& manual, const QString& example) {
   window.resize(kPage + QSize(0, 150));
@@ -126,12 +137,12 @@ bool takeManual(window::MainWindow& window, const QDir& manual, const QString& e
     QTest::qWait(500);
     shot.prepare(*view, session);
     QTest::qWait(700);
-    if (!save(view->grab(), manual.filePath(QStringLiteral("%1.png").arg(QString::fromLatin1(shot.picture))))) return false;
+    if (!saveOfManual(view, manual, QString::fromLatin1(shot.picture))) return false;
   }
   return true;
 }
 
-bool takeWindow(window::MainWindow& window, const QString& path, const QString& example) {
+bool takeWindow(window::MainWindow& window, const QDir& pictures, const QString& example) {
   window.show();
   window.resize(1280, 800);
   window.openSession(example);
@@ -141,10 +152,10 @@ bool takeWindow(window::MainWindow& window, const QString& path, const QString& 
   QTest::qWait(800);
   window.goTo(views::Location::sourceLine("first_steps.py", 34));
   QTest::qWait(1200);
-  return save(window.grab(), path);
+  return save(&window, pictures.filePath("window.png"), pictures.filePath("window-dark.png"));
 }
 
-bool takeComparison(const QString& path, const QString& a, const QString& b) {
+bool takeComparison(const QDir& manual, const QString& a, const QString& b) {
   window::CompareWindow window(nullptr, QStringLiteral("/bin/false"));
   window.setAttribute(Qt::WA_DeleteOnClose, false);
   window.resize(kPage + QSize(0, 60));
@@ -153,7 +164,7 @@ bool takeComparison(const QString& path, const QString& a, const QString& b) {
   window.compareFiles(a, b);
   if (ready.isEmpty() && !ready.wait(30'000)) return false;
   QTest::qWait(700);
-  return save(window.view()->grab(), path);
+  return saveOfManual(window.view(), manual, QStringLiteral("compare"));
 }
 
 }  // namespace
@@ -167,8 +178,9 @@ int main(int argc, char** argv) {
   QSettings().clear();
   views::Theme::instance().apply(views::Theme::Mode::Light);
   const QDir resources(QString::fromLocal8Bit(argv[1]));
-  // Opened where its path says nothing of this machine.
+  // Opened where its path says nothing of this machine: at home.
   QTemporaryDir temporary(QDir::temp().filePath("example"));
+  qputenv("HOME", temporary.path().toUtf8());
   qputenv("XDG_CACHE_HOME", temporary.filePath("cache").toUtf8());
   const QString example = temporary.filePath("first_steps.fusebox"), stock = temporary.filePath("first_steps-stock.fusebox");
   if (!QFile::copy(resources.filePath("examples/first_steps.fusebox"), example) || !QFile::copy(QString::fromLocal8Bit(argv[2]), stock)) return 1;
@@ -176,8 +188,7 @@ int main(int argc, char** argv) {
   window.show();
   window.activateWindow();
   const QDir manual(resources.filePath("manual"));
-  return takeManual(window, manual, example) && takeComparison(manual.filePath("compare.png"), example, stock) &&
-                 takeWindow(first, resources.filePath("pictures/window.png"), example)
+  return manual.mkpath("dark") && takeManual(window, manual, example) && takeComparison(manual, example, stock) && takeWindow(first, QDir(resources.filePath("pictures")), example)
              ? 0
              : 1;
 }

@@ -134,13 +134,19 @@ class PersonTest : public QObject {
     timer->start(100);
   }
 
+  /// In both themes.
   void picture(const char* name, QWidget* widget) const {
     const QByteArray folder = qgetenv("FUSEBOX_PICTURES");
     if (folder.isEmpty()) return;
-    QTest::qWait(400);
-    const QString path = QDir(QString::fromLocal8Bit(folder)).filePath(QString::fromLatin1(name));
-    QVERIFY(QDir().mkpath(QFileInfo(path).path()));
-    QVERIFY(widget->grab().save(path));
+    QTest::qWait(2500);  // a session that grows is read now and then
+    for (const bool dark : {false, true}) {
+      views::Theme::instance().apply(dark ? views::Theme::Mode::Dark : views::Theme::Mode::Light);
+      QTest::qWait(500);
+      const QString path = QDir(QString::fromLocal8Bit(folder)).filePath(QStringLiteral("manual/%1%2.png").arg(dark ? "dark/" : "", QString::fromLatin1(name)));
+      QVERIFY(QDir().mkpath(QFileInfo(path).path()));
+      QVERIFY(widget->grab().toImage().convertToFormat(QImage::Format_RGB32).save(path, "PNG", 0));
+    }
+    views::Theme::instance().apply(views::Theme::Mode::Light);
   }
 
  private slots:
@@ -152,6 +158,7 @@ class PersonTest : public QObject {
     QSettings().clear();
     qputenv("OMP_WAIT_POLICY", "PASSIVE");
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    if (qEnvironmentVariableIsSet("FUSEBOX_PICTURES")) qputenv("HOME", folder_.path().toUtf8());  // a picture's paths say nothing of this machine
     views::Theme::instance().apply(views::Theme::Mode::Light);
     if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
     QFile script(folder_.filePath("train.py"));
@@ -201,7 +208,7 @@ class PersonTest : public QObject {
     };
     auto* tabs = window_->debugPanel()->tabs()->tabBar();
     QTRY_VERIFY(cells("debug.locals", 0).contains("h"));
-    picture("manual/debug.png", window_.get());
+    picture("debug", window_.get());
     QTest::mouseClick(tabs, Qt::LeftButton, {}, tabs->tabRect(2).center());
     // A float that has changed is a value of the graph, of which its type alone is assumed.
     QTRY_VERIFY(cells("debug.guards", 2).contains("L['self'].scale"));
