@@ -53,7 +53,7 @@ MainWindow* MainWindow::openBeside(const QString& path) {
 
 void MainWindow::exportSession() {
   if (!session_) return;
-  const QString suggested = QFileInfo(session_->path()).completeBaseName();
+  const QString session = session_->path(), suggested = QFileInfo(session).completeBaseName();  // while the dialog asks, the session may be closed
   QString chosen;
   const QStringList kinds{tr("Report in one page (*.html)"), tr("Chrome trace (*.json)"), tr("Chrome trace, compressed (*.json.gz)"), tr("Perfetto trace (*.pftrace)"), tr("Launches as a table (*.csv)"),
                           tr("Session (*.fusebox)"), tr("Session without names, paths and sources (*.fusebox)")};
@@ -61,11 +61,11 @@ void MainWindow::exportSession() {
   if (path.isEmpty()) return;
   const QString ending = chosen.section(QStringLiteral("*."), -1).section(QLatin1Char(')'), 0, 0);
   if (QFileInfo(path).suffix().isEmpty() && !ending.isEmpty()) path += QLatin1Char('.') + ending;
-  if (QFileInfo(path).absoluteFilePath() == session_->path()) {
+  if (QFileInfo(path).absoluteFilePath() == session) {
     messages_->say(MessageBar::Severity::Error, tr("A session cannot be exported onto itself"), tr("Choose another name."));
     return;
   }
-  QStringList words{QStringLiteral("export"), session_->path(), QStringLiteral("-o"), path};
+  QStringList words{QStringLiteral("export"), session, QStringLiteral("-o"), path};
   if (chosen == kinds.last()) words << QStringLiteral("--redact");
   runTool(words, [this, path](bool worked, const QString& output) {
     if (worked) messages_->say(MessageBar::Severity::Info, tr("Exported to %1").arg(path), output);

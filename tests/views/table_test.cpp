@@ -80,6 +80,36 @@ class TableTest : public QObject {
     }
   }
 
+  /// Whoever hears of a row may replace all of them and still reads what was said.
+  void aRowOutlivesTheRowsThatItIsOf() {
+    const std::string name(200, 'n');
+    DataTable table("t", "Filter", columns());
+    const auto fill = [&](const std::string& text) {
+      TableRows rows(40);
+      for (TableRow& row : rows) {
+        row.cells = {textCell(text), countCell(1), textCell("")};
+        row.location = Location::sourceLine(text, 3);
+      }
+      table.setRows(std::move(rows));
+    };
+    std::string selected, activated;
+    const auto hear = [&](std::string& heard) {
+      return [&](const TableRow& row) {
+        for (int round = 0; round < 3; ++round) fill(std::string(200, 'x'));
+        heard = row.cells[0].text + row.location.file;
+      };
+    };
+    fill(name);
+    connect(&table, &DataTable::rowActivated, this, hear(activated));
+    table.table()->setCurrentIndex(table.filter()->index(1, 0));
+    emit table.table()->activated(table.filter()->index(1, 0));
+    QCOMPARE(activated, name + name);
+    fill(name);
+    connect(&table, &DataTable::rowSelected, this, hear(selected));
+    table.table()->setCurrentIndex(table.filter()->index(2, 0));
+    QCOMPARE(selected, name + name);
+  }
+
   /// A column that nothing fills is hidden by the table, not by a person: the others still share the room.
   void columnsShareTheRoomBesideAHiddenOne() {
     DataTable table("t", "Filter", {{"Name"}, {"Unused", {}, false, true}, {"Time", {}, true}});

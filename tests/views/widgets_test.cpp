@@ -69,6 +69,22 @@ class WidgetsTest : public QObject {
     Theme::instance().apply(Theme::Mode::Light);
   }
 
+  /// Whoever follows a link may show another page and still has the place.
+  void aPlaceOutlivesThePageThatItIsOn() {
+    DetailsPanel panel(QStringLiteral("details"));
+    const std::string file(200, 'f');
+    panel.showPage([&](DetailsPanel& page) { page.pair(QStringLiteral("line"), QStringLiteral("there"), Location::sourceLine(file, 7)); });
+    std::string heard;
+    connect(&panel, &DetailsPanel::linkActivated, this, [&](const Location& place) {
+      panel.showPage([](DetailsPanel& page) {
+        for (int i = 0; i < 50; ++i) page.pair(QStringLiteral("line"), QStringLiteral("elsewhere"), Location::sourceLine(std::string(200, 'x'), 1));
+      });
+      heard = place.file;
+    });
+    emit panel.anchorClicked(QUrl(QStringLiteral("0")));
+    QCOMPARE(heard, file);
+  }
+
   /// A word of a million letters, as a file from outside may hold, neither holds up the window nor is cut without a word.
   void endlessWordsAreShownInPart() {
     DetailsPanel panel(QStringLiteral("details"));

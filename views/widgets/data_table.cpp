@@ -84,10 +84,10 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
     if (!table_->currentIndex().isValid() && filter_->rowCount() > 0) table_->selectRow(0);
   });
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
-    if (const TableRow* row = rowAt(index); row && !quiet_) emit rowSelected(*row);
+    if (!quiet_) tell(index, &DataTable::rowSelected);
   });
   connect(table_, &QTableView::activated, this, [this](const QModelIndex& index) {
-    if (const TableRow* row = rowAt(index)) emit rowActivated(*row);
+    tell(index, &DataTable::rowActivated);
   });
 }
 
@@ -129,7 +129,7 @@ void DataTable::splitAt(int column, QWidget* leftTitle, QWidget* rightTitle) {
   connect(table_->verticalScrollBar(), &QScrollBar::valueChanged, second_->verticalScrollBar(), &QScrollBar::setValue);
   connect(second_->verticalScrollBar(), &QScrollBar::valueChanged, table_->verticalScrollBar(), &QScrollBar::setValue);
   connect(second_, &QTableView::activated, this, [this](const QModelIndex& index) {
-    if (const TableRow* row = rowAt(index)) emit secondActivated(*row);
+    tell(index, &DataTable::secondActivated);
   });
   for (const auto& [title, table] : {std::pair{leftTitle, table_}, {rightTitle, second_}}) {
     auto* side = new QWidget;
@@ -257,6 +257,13 @@ void DataTable::updateHits() {
 const TableRow* DataTable::rowAt(const QModelIndex& index) const {
   const QModelIndex source = filter_->mapToSource(index);
   return source.isValid() ? &model_->row(source.row()) : nullptr;
+}
+
+void DataTable::tell(const QModelIndex& index, void (DataTable::*said)(const TableRow&)) {
+  const TableRow* found = rowAt(index);
+  if (!found) return;
+  const TableRow row = *found;  // whoever hears it may set other rows
+  emit (this->*said)(row);
 }
 
 const TableRow* DataTable::current() const { return rowAt(table_->currentIndex()); }

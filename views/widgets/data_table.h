@@ -68,6 +68,7 @@ class DataTable : public QWidget {
   void restoreSelection(const std::vector<std::string>& selected, const std::string& present);
   void updateHits();
   const TableRow* rowAt(const QModelIndex& index) const;
+  void tell(const QModelIndex& index, void (DataTable::*said)(const TableRow&));
   void dress(QTableView* table);
   void fitColumns(QTableView* table);
   void shareRoom(QTableView* table);

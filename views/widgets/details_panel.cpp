@@ -25,7 +25,9 @@ DetailsPanel::DetailsPanel(const QString& name, QWidget* parent) : QTextBrowser(
   document()->setDocumentMargin(10);
   connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
     const int index = url.toString().toInt();
-    if (index >= 0 && index < static_cast<int>(links_.size())) emit linkActivated(links_[static_cast<size_t>(index)]);
+    if (index < 0 || index >= static_cast<int>(links_.size())) return;
+    const Location place = links_[static_cast<size_t>(index)];  // whoever hears it may show another page
+    emit linkActivated(place);
   });
   connect(&Theme::instance(), &Theme::changed, this, &DetailsPanel::rebuild);
 }

@@ -4,8 +4,10 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QFile>
+#include <QFileDialog>
 #include <QHeaderView>
 #include <QLabel>
+#include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
 #include <QMessageBox>
@@ -17,6 +19,7 @@
 #include <QTabBar>
 #include <QTabWidget>
 #include <QTableView>
+#include <QTimer>
 #include <QToolButton>
 #include <QTreeWidget>
 #include <QtTest>
@@ -230,6 +233,35 @@ class WindowFlowTest : public QObject {
     QTRY_VERIFY(window_->session() && window_->session()->isOpen());
     QCOMPARE(window_->session()->path(), session_);
     QVERIFY(message().contains("broken.fusebox"));
+  }
+
+  /// While the dialog asks for a name, the session may be gone: what was shown when it was asked is exported.
+  void aSessionMayCloseWhileItIsExported() {
+    const QString said = folder_.filePath("said"), target = folder_.filePath("exported.html");
+    const QString program = write("exporter", QStringLiteral("#!/bin/sh\necho \"$@\" > '%1'\n").arg(said).toLocal8Bit());
+    QFile::setPermissions(program, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    MainWindow window(program);
+    window.show();
+    window.openSession(session_);
+    QTRY_VERIFY(window.session() && window.session()->isOpen());
+    QTimer answer;
+    bool closed = false;
+    connect(&answer, &QTimer::timeout, this, [&] {
+      auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+      if (!dialog) return;
+      window.findChild<QAction*>("file.close")->trigger();
+      closed = window.session() == nullptr;
+      dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"))->setText(target);
+      dialog->accept();
+    });
+    answer.start(100);
+    window.findChild<QAction*>("file.export")->trigger();
+    answer.stop();
+    QVERIFY(closed);
+    QTRY_VERIFY(QFile::exists(said));
+    QFile words(said);
+    QVERIFY(words.open(QIODevice::ReadOnly));
+    QTRY_VERIFY((words.seek(0), QString::fromUtf8(words.readAll())) == QStringLiteral("export %1 -o %2\n").arg(session_, target));
   }
 
   /// A key that was hit by mistake does not end hours of work.
