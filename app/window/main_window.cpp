@@ -9,6 +9,7 @@
 #include <QFileInfo>
 #include <QMenu>
 #include <QMimeData>
+#include <QProcess>
 #include <QProgressBar>
 #include <QScopedValueRollback>
 #include <QSettings>
@@ -153,6 +154,8 @@ MainWindow::MainWindow(QString program, QWidget* parent)
 
 MainWindow::~MainWindow() {
   crash_guard::noteOpen(this, {});
+  // A tool that still works ends with the window, and would tell one whose parts are gone.
+  for (QProcess* tool : findChildren<QProcess*>(Qt::FindDirectChildrenOnly)) tool->disconnect(this);
   for (views::View* view : docks_->views()) view->setSession(nullptr);
 }
 

@@ -12,6 +12,7 @@
 #include <QMenu>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QProcess>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSettings>
@@ -252,7 +253,7 @@ class WindowFlowTest : public QObject {
       window.findChild<QAction*>("file.close")->trigger();
       closed = window.session() == nullptr;
       dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"))->setText(target);
-      dialog->accept();
+      static_cast<QDialog*>(dialog)->accept();  // public there
     });
     answer.start(100);
     window.findChild<QAction*>("file.export")->trigger();
@@ -262,6 +263,19 @@ class WindowFlowTest : public QObject {
     QFile words(said);
     QVERIFY(words.open(QIODevice::ReadOnly));
     QTRY_VERIFY((words.seek(0), QString::fromUtf8(words.readAll())) == QStringLiteral("export %1 -o %2\n").arg(session_, target));
+  }
+
+  /// A tool that works when its window goes tells nobody any more.
+  void aWindowMayGoWhileAToolWorks() {
+    const QString program = write("working", "#!/bin/sh\nexec sleep 600\n");
+    QFile::setPermissions(program, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    auto window = std::make_unique<MainWindow>(program);
+    window->show();
+    window->findChild<QAction*>("help.doctor")->trigger();
+    const auto* tool = window->findChild<QProcess*>(QString(), Qt::FindDirectChildrenOnly);
+    QVERIFY(tool);
+    QTRY_COMPARE(tool->state(), QProcess::Running);
+    window.reset();
   }
 
   /// A key that was hit by mistake does not end hours of work.
