@@ -1,3 +1,7 @@
+#include <ATen/native/GridSamplerUtils.h>
+#include <ATen/native/Pool.h>
+#include <ATen/native/im2col_shape_check.h>
+
 #include "engine/trace/shape_rules.h"
 
 namespace fusebox::trace {
@@ -133,6 +137,84 @@ Values padSpatial(const IValue* a) {
   return {fresh(sizes, x.scalar_type(), x.dim() == 4 && !forCuda() ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};
 }
 
+/// (self, output_size): volumes, row by row
+Values adaptiveAveragePool3d(const IValue* a) {
+  auto& x = a[0].toTensor();
+  TORCH_CHECK(x.dim() == 4 || x.dim() == 5, "adaptive_avg_pool3d(): Expected 4D or 5D tensor, but got ", x.sizes());
+  auto sizes = x.sizes().vec();
+  for (size_t i = 0; i < 3; ++i) sizes[sizes.size() - 3 + i] = at(a[1], i);
+  return {fresh(sizes, x.scalar_type())};
+}
+
+/// (grad_output, self)
+Values adaptiveAveragePool3dBackward(const IValue* a) { return {fresh(a[1].toTensor().sizes(), a[1].toTensor().scalar_type())}; }
+
+/// (self, kernel_size, stride, padding, dilation, ceil_mode): the largest of each window, and where it lay
+Values maxPool3d(const IValue* a) {
+  auto& x = a[0].toTensor();
+  TORCH_CHECK(x.dim() == 4 || x.dim() == 5, "non-empty 4D or 5D (batch mode) tensor expected for input");
+  std::array<int, 3> kernel{}, stride{}, pad{}, dilation{};
+  auto sizes = x.sizes().vec();
+  const size_t first = sizes.size() - 3;
+  for (size_t i = 0; i < 3; ++i) {
+    kernel[i] = static_cast<int>(at(a[1], i));
+    stride[i] = a[2].toListRef().empty() ? kernel[i] : static_cast<int>(at(a[2], i));
+    pad[i] = static_cast<int>(at(a[3], i));
+    dilation[i] = static_cast<int>(at(a[4], i));
+    sizes[first + i] = at::native::pooling_output_shape<int64_t>(x.size(first + i), kernel[i], pad[i], stride[i], dilation[i], a[5].toBool());
+  }
+  at::native::pool3d_shape_check(x, x.size(-4), kernel[0], kernel[1], kernel[2], stride[0], stride[1], stride[2], pad[0], pad[1], pad[2], dilation[0],
+                                 dilation[1], dilation[2], x.size(-3), x.size(-2), x.size(-1), sizes[first], sizes[first + 1], sizes[first + 2],
+                                 "max_pool3d_with_indices()");
+  const auto layout = x.dim() == 5 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  return {fresh(sizes, x.scalar_type(), layout), fresh(sizes, at::kLong, layout)};
+}
+
+/// (grad_output, self, kernel_size, …, indices)
+Values maxPool3dBackward(const IValue* a) {
+  auto& x = a[1].toTensor();
+  return {fresh(x.sizes(), x.scalar_type(), x.dim() == 5 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};
+}
+
+/// im2col(self, kernel_size, dilation, padding, stride): windows as columns
+Values windowsAsColumns(const IValue* a) {
+  auto& x = a[0].toTensor();
+  at::native::im2col_shape_check(x, at::Tensor(), at(a[1], 0), at(a[1], 1), at(a[2], 0), at(a[2], 1), at(a[3], 0), at(a[3], 1), at(a[4], 0), at(a[4], 1));
+  int64_t elements = x.size(-3), windows = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    elements *= at(a[1], i);
+    windows *= (x.size(static_cast<int64_t>(i) - 2) + 2 * at(a[3], i) - at(a[2], i) * (at(a[1], i) - 1) - 1) / at(a[4], i) + 1;
+  }
+  return {x.dim() == 3 ? fresh({elements, windows}, x.scalar_type()) : fresh({x.size(0), elements, windows}, x.scalar_type())};
+}
+
+/// col2im(self, output_size, kernel_size, dilation, padding, stride): the windows added up where they lay
+Values columnsAsWindows(const IValue* a) {
+  auto& x = a[0].toTensor();
+  at::native::col2im_shape_check(x, at::Tensor(), at(a[1], 0), at(a[1], 1), at(a[2], 0), at(a[2], 1), at(a[3], 0), at(a[3], 1), at(a[4], 0), at(a[4], 1),
+                                 at(a[5], 0), at(a[5], 1));
+  std::vector<int64_t> sizes{x.size(-2) / (at(a[2], 0) * at(a[2], 1)), at(a[1], 0), at(a[1], 1)};
+  if (x.dim() == 3) sizes.insert(sizes.begin(), x.size(0));
+  return {fresh(sizes, x.scalar_type())};
+}
+
+/// grid_sampler(input, grid, ...) of images or volumes
+template <bool ofVolumes>
+Values gridSampler(const IValue* a) {
+  auto &x = a[0].toTensor(), &grid = a[1].toTensor();
+  at::native::check_grid_sampler_common(x, grid);
+  if (ofVolumes) at::native::check_grid_sampler_3d(x, grid, a[2].toInt());
+  else at::native::check_grid_sampler_2d(x, grid);
+  std::vector<int64_t> sizes{x.size(0), x.size(1)};
+  for (int64_t d = 1; d < grid.dim() - 1; ++d) sizes.push_back(grid.size(d));
+  return {fresh(sizes, x.scalar_type())};
+}
+/// (grad_output, input, grid, ..., output_mask at 6)
+Values gridSamplerBackward(const IValue* a) {
+  auto &x = a[1].toTensor(), &grid = a[2].toTensor();
+  return {optional(a[6].toBoolList().get(0), fresh(x.sizes(), x.scalar_type())), fresh(grid.sizes(), grid.scalar_type())};
+}
+
 }  // namespace
 
 const ShapeTable& convolutionRules() {
@@ -142,6 +224,16 @@ const ShapeTable& convolutionRules() {
       {"aten::reflection_pad2d", padSpatial},
       {"aten::_adaptive_avg_pool2d", adaptiveAveragePool2d},
       {"aten::_adaptive_avg_pool2d_backward", adaptiveAveragePool2dBackward},
+      {"aten::_adaptive_avg_pool3d", adaptiveAveragePool3d},
+      {"aten::_adaptive_avg_pool3d_backward", adaptiveAveragePool3dBackward},
+      {"aten::max_pool3d_with_indices", maxPool3d},
+      {"aten::max_pool3d_with_indices_backward", maxPool3dBackward},
+      {"aten::im2col", windowsAsColumns},
+      {"aten::col2im", columnsAsWindows},
+      {"aten::grid_sampler_2d", gridSampler<false>},
+      {"aten::grid_sampler_3d", gridSampler<true>},
+      {"aten::grid_sampler_2d_backward", gridSamplerBackward},
+      {"aten::grid_sampler_3d_backward", gridSamplerBackward},
   };
   return table;
 }

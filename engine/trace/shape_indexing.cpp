@@ -86,6 +86,31 @@ Values repeat(const IValue* a) {
   return {fresh(sizes, x.scalar_type())};
 }
 
+/// (self, index)
+Values take(const IValue* a) {
+  auto &x = a[0].toTensor(), &index = a[1].toTensor();
+  TORCH_CHECK(index.scalar_type() == at::kLong, "take(): Expected a long tensor for index, but got ", index.scalar_type());
+  TORCH_CHECK_INDEX(x.numel() != 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
+  return {fresh(index.sizes(), x.scalar_type())};
+}
+
+/// (sorted_sequence, self, out_int32, right, side, sorter): places of numbers, of one or as many as a tensor has
+Values searchsorted(const IValue* a) {
+  auto& sorted = a[0].toTensor();
+  TORCH_CHECK(a[4].isNone() || a[4].toStringView() != "left" || !a[3].toBool(),
+              "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  TORCH_CHECK(!present(a[5]) || a[5].toTensor().sizes() == sorted.sizes(), "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
+              sorted.sizes(), "and got sorter tensor ", present(a[5]) ? a[5].toTensor().sizes() : at::IntArrayRef());
+  const auto type = a[2].toBool() ? at::kInt : at::kLong;
+  if (!a[1].isTensor()) return {fresh({}, type)};
+  auto& values = a[1].toTensor();
+  TORCH_CHECK(sorted.dim() <= 1 || (values.dim() == sorted.dim() &&
+                                    values.sizes().slice(0, values.dim() - 1) == sorted.sizes().slice(0, sorted.dim() - 1)),
+              "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor "
+              "must match, but we got boundaries tensor ", sorted.sizes(), " and input value tensor ", values.sizes());
+  return {fresh(values.sizes(), type)};
+}
+
 /// Samples of distributions, and what they change with their parameters: row-major, whatever the parameters are.
 Values sample(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
 
@@ -101,6 +126,9 @@ const ShapeTable& indexingRules() {
       {"aten::roll", roll},
       {"aten::flip", flip},
       {"aten::repeat", repeat},
+      {"aten::take", take},
+      {"aten::searchsorted.Tensor", searchsorted},
+      {"aten::searchsorted.Scalar", searchsorted},
       {"aten::binomial", sample},
       {"aten::_sample_dirichlet", sample},
       {"aten::_dirichlet_grad", sample},

@@ -1,5 +1,3 @@
-#include <ATen/WrapDimUtilsMulti.h>
-
 #include "engine/trace/break_error.h"
 #include "engine/trace/shape_rules.h"
 
@@ -162,47 +160,8 @@ Values mkldnnLstmBackward(const IValue* a) {
 
 }  // namespace
 
-namespace {
-
-/// (self, dim, correction, keepdim): spreads, and of two results means as well, row by row
-template <bool withMean>
-Values spread(const IValue* a) {
-  auto& x = a[0].toTensor();
-  const char* name = withMean ? "std_mean and var_mean" : "std and var";
-  TORCH_CHECK(x.is_floating_point() || x.is_complex(), name, " only support floating point and complex dtypes");
-  std::vector<int64_t> dims;
-  if (!a[1].isNone()) dims = a[1].toIntVector();
-  const auto isReduced = at::dim_list_to_bitset(a[1].isNone() ? at::OptionalIntArrayRef() : at::OptionalIntArrayRef(dims), x.dim());
-  const bool keeps = a[3].toBool();
-  std::vector<int64_t> sizes;
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (!isReduced[static_cast<size_t>(d)]) sizes.push_back(x.size(d));
-    else if (keeps) sizes.push_back(1);
-  Values made{fresh(sizes, c10::toRealValueType(x.scalar_type()))};
-  if (withMean) made.push_back(fresh(sizes, x.scalar_type()));
-  return made;
-}
-
-/// Products of two vectors: a number
-Values dot(const IValue* a) {
-  auto &x = a[0].toTensor(), &y = a[1].toTensor();
-  TORCH_CHECK(x.dim() == 1 && y.dim() == 1, "1D tensors expected, but got ", x.dim(), "D and ", y.dim(), "D tensors");
-  TORCH_CHECK(x.scalar_type() == y.scalar_type(), "dot : expected both vectors to have same dtype, but found ", x.scalar_type(), " and ", y.scalar_type());
-  TORCH_CHECK(x.numel() == y.numel(), "inconsistent tensor size, expected tensor [", x.numel(), "] and src [", y.numel(),
-              "] to have the same number of elements, but got ", x.numel(), " and ", y.numel(), " elements respectively");
-  return {fresh({}, x.scalar_type())};
-}
-
-}  // namespace
-
 const ShapeTable& normalisationRules() {
   static const ShapeTable table{
-      {"aten::var.correction", spread<false>},
-      {"aten::std.correction", spread<false>},
-      {"aten::var_mean.correction", spread<true>},
-      {"aten::std_mean.correction", spread<true>},
-      {"aten::dot", dot},
-      {"aten::vdot", dot},
       {"aten::native_layer_norm", layerNorm},
       {"aten::native_layer_norm_backward", layerNormBackward},
       {"aten::_fused_rms_norm", rmsNorm},

@@ -110,6 +110,9 @@ Values rowsOfAll(const IValue* a) {
 }
 Values likeSecond(const IValue* a) { return {like(a[1].toTensor())}; }
 
+/// (grad_output, self, dim): halves of the operand gate each other
+Values gluBackward(const IValue* a) { return {fresh(a[1].toTensor().sizes(), a[1].toTensor().scalar_type())}; }
+
 /// (self, target, reduction, delta): as large as the operands without a reduction
 Values huberLoss(const IValue* a) {
   TORCH_CHECK(a[3].toDouble() > 0, "huber_loss does not support non-positive values for delta.");
@@ -205,6 +208,7 @@ const ShapeTable& pointwiseRules() {
       {"aten::_prelu_kernel_backward", preluBackward},
       {"aten::mse_loss_backward", rowsOfAll<3>},
       {"aten::smooth_l1_loss_backward", rowsOfAll<3>},
+      {"aten::glu_backward", gluBackward},
       {"aten::huber_loss", huberLoss},
       {"aten::huber_loss_backward", rowsOfAll<3>},
       {"aten::binary_cross_entropy", binaryCrossEntropy},

@@ -10,7 +10,7 @@ namespace fusebox::trace {
 ShapeRule findShapeRule(const std::string& op) {
   static const ShapeTable all = [] {
     ShapeTable joined;
-    for (auto* part : {&normalisationRules(), &convolutionRules(), &attentionRules(), &indexingRules(), &pointwiseRules()})
+    for (auto* part : {&normalisationRules(), &reductionRules(), &matrixRules(), &convolutionRules(), &attentionRules(), &indexingRules(), &pointwiseRules()})
       joined.insert(part->begin(), part->end());
     return joined;
   }();

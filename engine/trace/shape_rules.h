@@ -22,6 +22,8 @@ ShapeRule inPlaceRule();
 
 // One table a subject; adding a rule touches one of them.
 const ShapeTable& normalisationRules();
+const ShapeTable& reductionRules();
+const ShapeTable& matrixRules();
 const ShapeTable& convolutionRules();
 const ShapeTable& attentionRules();
 const ShapeTable& indexingRules();

@@ -65,7 +65,19 @@ class ProcessTest(unittest.TestCase):
                 parts = F.mse_loss(z, y), F.huber_loss(z, y), F.smooth_l1_loss(z, y), F.binary_cross_entropy(p, y), torch.dot(z[0], z[1])
                 return sum(parts) + torch.logit(p, 1e-3).mean()
 
+            @fusebox.compile
+            def others(x):
+                image, volume = x[None, None], x.expand(1, 4, 8, 8)
+                numbers = x.median(), x.median(0).values.sum(), x.kthvalue(2).values.sum(), x.trace(), F.glu(x).sum()
+                numbers += x.count_nonzero() * x.take(torch.tensor(3)),
+                at = torch.searchsorted(torch.arange(3.0), x.detach()) + torch.histc(x.detach(), 8)
+                matrices = torch.cdist(x, x + 1), torch.matrix_exp(x), torch.linalg.solve_triangular(x, x.detach(), upper=True), at
+                windows = F.unfold(image, 2), F.grid_sample(image, torch.zeros(1, 3, 3, 2), align_corners=False)
+                windows += F.max_pool3d(volume, 2), F.adaptive_avg_pool3d(volume, 2)
+                return sum(numbers) + sum(m.sum() for m in matrices + windows)
+
             loss(torch.randn(4, 6), torch.rand(4, 8)).backward()
+            others(torch.randn(8, 8, requires_grad=True)).backward()
             loaded = set(sys.modules) - before
             print("fine" if not loaded & {"sympy", "torch._dynamo", "torch._inductor"} else sorted(loaded)[:40])
         """)
