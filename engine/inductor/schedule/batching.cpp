@@ -110,6 +110,9 @@ class Batcher {
         needsOldValue(nodes_[static_cast<size_t>(otherId)], nodes_[static_cast<size_t>(leaderId)]))
       return false;
     const bool swaps = graph_.position(leaderId) > graph_.position(otherId);
+    // Merging asks for what lies between the two; that the one waits for the other itself would be no circle, but they could not be at work at once.
+    const std::vector<int32_t> waiting = graph_.after(swaps ? otherId : leaderId);
+    if (std::find(waiting.begin(), waiting.end(), swaps ? leaderId : otherId) != waiting.end()) return false;
     if (!(swaps ? graph_.merge(otherId, leaderId) : graph_.merge(leaderId, otherId))) return false;
     if (swaps) std::swap(leaderId, otherId);
     ScheduleNode &leader = nodes_[static_cast<size_t>(leaderId)], &node = nodes_[static_cast<size_t>(otherId)];

@@ -187,6 +187,20 @@ class SchedulerTest : public QObject {
     QVERIFY(sizes[0] >= 6);
   }
 
+  /// What reads another's result waits for it, in whatever order it reads.
+  void whatReadsAResultRunsNotBesideIt() {
+    Formulas f;
+    const BufferId first = f.unary(Op::Neg, f.input({40}));
+    f.result(first);
+    f.result(f.pointwise("flip", {40}, [&](BodyBuilder& b, const std::vector<SymExpr>& i) { return f.load(b, first, {SymExpr(39) - i[0]}); }));
+    const Schedule s = scheduled(f.graph);
+    std::vector<int32_t> batches;
+    for (const Step& step : s.program.steps)
+      if (const auto* launch = std::get_if<LaunchStep>(&step)) batches.push_back(launch->batch);
+    QCOMPARE(batches.size(), size_t{2});
+    QVERIFY(batches[0] < 0 || batches[0] != batches[1]);
+  }
+
   /// Equal kernels share code, but a launch goes to the device of its kernel.
   void equalKernelsOfTwoDevicesStayTwo() {
     Formulas f;
