@@ -107,6 +107,24 @@ bool rewriteOneHot(Stack* stack) {
   return true;
 }
 
+// cumprod_backward(grad, input, dim, output) looks whether an element is zero, and of what has no data takes an operator for each element of `dim`.
+// Up to the first zero the products after an element, times their gradients, are over the element; at the first zero they are the products
+// without it; past it all products are zero.
+bool rewriteCumprodBackward(Stack* stack) {
+  const auto a = torch::jit::last(*stack, 4);
+  const at::Tensor grad = a[0].toTensor(), input = a[1].toTensor().conj(), output = a[3].toTensor().conj();
+  if (input.dim() == 0) return false;
+  const int64_t dim = at::maybe_wrap_dim(a[2].toInt(), input.dim());
+  const auto fromTheEnd = [&](const at::Tensor& t) { return t.flip(dim).cumsum(dim).flip(dim); };
+  const at::Tensor isZero = input.eq(0), zeros = isZero.cumsum(dim), isFirst = isZero.logical_and(zeros.eq(1)), one = at::ones({}, input.options());
+  const at::Tensor beforeZero = fromTheEnd(grad * output) / at::where(isZero, one, input);
+  const at::Tensor atZero = fromTheEnd(grad * at::where(isFirst, one, input).cumprod(dim));
+  at::Tensor made = at::where(zeros.eq(0), beforeZero, at::where(isFirst, atZero, at::zeros({}, input.options())));
+  torch::jit::drop(*stack, 4);
+  stack->push_back(std::move(made));
+  return true;
+}
+
 // native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
 // keeps memory for its backward whose size only cuDNN knows. So training is written as the form that hides nothing.
 // batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
@@ -359,6 +377,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
   if (facts.name == "aten::one_hot" && rewriteOneHot(stack)) return;
+  if (facts.name == "aten::cumprod_backward" && rewriteCumprodBackward(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);

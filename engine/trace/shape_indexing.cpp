@@ -67,8 +67,13 @@ Values roll(const IValue* a) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");
   TORCH_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
               shifts.size(), ", dims:", dims.size());
-  for (auto& d : dims) at::maybe_wrap_dim(d.toInt(), x.dim(), /*wrap_scalar=*/false);
-  return {forCuda() ? fresh(x.sizes(), x.scalar_type()) : likeFormat(x)};  // the CPU's is made by cat
+  // The CPU's kernel joins two parts along each dimension, of which an empty one has no layout to keep; of no dimension it rolls one row.
+  bool keepsLayout = !forCuda() && !dims.empty();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t dim = at::maybe_wrap_dim(dims[i].toInt(), x.dim(), /*wrap_scalar=*/false);
+    keepsLayout &= integer(shifts[i]) % x.size(dim) != 0;
+  }
+  return {keepsLayout ? likeFormat(x) : fresh(x.sizes(), x.scalar_type())};
 }
 
 Values flip(const IValue* a) {

@@ -79,6 +79,8 @@ case("searchsorted of a number", lambda x: torch.searchsorted(x.sort().values, 0
 case("searchsorted of two sides", lambda x: torch.searchsorted(x, 0.3, side="left", right=True), R(9), refused=True)
 case("searchsorted by an order", lambda x: torch.searchsorted(x, torch.zeros(3), sorter=x.sort().indices), R(9))
 case("searchsorted by an order of other size", lambda x: torch.searchsorted(x, torch.zeros(3), sorter=torch.arange(4)), R(9), refused=True)
+for shifts, dims in ((2, ()), (0, 1), (1, 1), (3, 1), (1, 2), ((1, 0), (1, 2)), ((1, 1), (2, 3))):
+    case(f"roll by {shifts} along {dims}", eval(f"lambda x: x.roll({shifts}, {dims})"), R(2, 3, 5, 5))  # code that holds no symbol
 
 # Matrices
 case("addbmm", lambda x: torch.addbmm(torch.ones(5), x, x.mT), R(3, 5, 4))

@@ -332,5 +332,23 @@ def test_backends_of_attention():
     expect(not was, "a backend of attention that the region switches off is off behind it")
 
 
+def test_cumulative_products():
+    """libtorch asks whether there are zeros, and of what has no data takes an operator for each element."""
+    for dtype in torch.float64, torch.complex128:
+        for shape, dim in ((5,), 0), ((3, 7), 1), ((3, 7), 0), ((2, 3, 4), -2), ((3, 1), 1), ((4, 0), 1), ((), 0):
+            fusebox.reset()
+            compiled = torch.compile(lambda x, dim=dim: x.cumprod(dim), fullgraph=True)
+            for share in 0, 0.1, 0.4, 1:
+                x = torch.where(torch.rand(shape) < share, 0, torch.randn(shape, dtype=dtype)).requires_grad_()
+                g = torch.randn(shape, dtype=dtype)
+                want, = torch.autograd.grad(x.cumprod(dim), x, g)
+                got, = torch.autograd.grad(compiled(x), x, g)
+                expect(same(want, got, torch.allclose), f"{dtype} {shape} {dim} {share}: {got}, eager {want}")
+    x = torch.randn(3, 5000, dtype=torch.float64, requires_grad=True)
+    torch.compile(lambda x: x.cumprod(1))(x).sum().backward()
+    kernels = fusebox.counters()["kernels"]
+    expect(kernels < 200, f"{kernels} kernels")
+
+
 if __name__ == "__main__":
     run(globals())
