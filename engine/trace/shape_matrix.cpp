@@ -61,7 +61,9 @@ Values cdist(const IValue* a) {
 /// (grad, x1, x2, p, cdist)
 Values cdistBackward(const IValue* a) {
   auto &x = a[1].toTensor(), &y = a[2].toTensor();
-  return {fresh(ofEachPair(x, y, x.size(-2), x.size(-1)), x.scalar_type())};
+  const auto sizes = ofEachPair(x, y, x.size(-2), x.size(-1));
+  if (y.size(-2) == 0 || c10::multiply_integers(sizes) == 0) return {like(x)};  // of no distances: zeros for the operand as it is
+  return {fresh(sizes, x.scalar_type())};
 }
 
 /// (self, upper)

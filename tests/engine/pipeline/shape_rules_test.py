@@ -93,6 +93,9 @@ case("cdist of other columns", torch.cdist, R(6, 4), R(3, 5), refused=True)
 case("cdist of vectors", torch.cdist, R(6), R(6), refused=True)
 case("cdist of no norm", lambda x: torch.cdist(x, x, p=-1.0), R(6, 3), refused=True)
 case("gradient of cdist", lambda g, x, y: A._cdist_backward(g, x, y, 2.0, torch.cdist(x, y)), R(3, 4, 5), R(3, 4, 2), R(1, 5, 2))
+for sizes in ((0, 4, 5), (3, 5)), ((3, 5), (0, 4, 5)), ((2, 3, 5), (0, 5)), ((3, 0), (2, 4, 0)):
+    case(f"gradient of cdist of {sizes}", lambda x, y: A._cdist_backward(torch.ones_like(torch.cdist(x, y)), x, y, 1.0, torch.cdist(x, y)),
+         R(sizes[0]), R(sizes[1]))
 case("cholesky_inverse", lambda x: torch.cholesky_inverse(torch.linalg.cholesky(x @ x.mT + 4 * torch.eye(4))), R(3, 4, 4))
 case("cholesky_inverse of no square", torch.cholesky_inverse, R(3, 4), refused=True)
 case("solve_triangular", lambda x: torch.linalg.solve_triangular(x.triu() + 4 * torch.eye(4), torch.ones(4, 2), upper=True), R(3, 4, 4))
