@@ -110,9 +110,6 @@ Values rowsOfAll(const IValue* a) {
 }
 Values likeSecond(const IValue* a) { return {like(a[1].toTensor())}; }
 
-/// (grad_output, self, dim): halves of the operand gate each other
-Values gluBackward(const IValue* a) { return {fresh(a[1].toTensor().sizes(), a[1].toTensor().scalar_type())}; }
-
 /// (self, target, reduction, delta): as large as the operands without a reduction
 Values huberLoss(const IValue* a) {
   TORCH_CHECK(a[3].toDouble() > 0, "huber_loss does not support non-positive values for delta.");
@@ -144,9 +141,10 @@ Values hardtanh(const IValue* a) {
   return likeFirst(a);
 }
 
-/// Row by row, whatever the input is.
-Values rrelu(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
-Values rreluFunctional(const IValue* a) { return {rrelu(a)[0], like(a[1].toTensor())}; }
+/// As the argument is, but row by row.
+template <size_t n>
+Values rowsOf(const IValue* a) { return {fresh(a[n].toTensor().sizes(), a[n].toTensor().scalar_type())}; }
+Values rreluFunctional(const IValue* a) { return {rowsOf<0>(a)[0], like(a[1].toTensor())}; }
 
 Values nativeDropout(const IValue* a) {
   auto& x = a[0].toTensor();
@@ -208,7 +206,7 @@ const ShapeTable& pointwiseRules() {
       {"aten::_prelu_kernel_backward", preluBackward},
       {"aten::mse_loss_backward", rowsOfAll<3>},
       {"aten::smooth_l1_loss_backward", rowsOfAll<3>},
-      {"aten::glu_backward", gluBackward},
+      {"aten::glu_backward", rowsOf<1>},
       {"aten::huber_loss", huberLoss},
       {"aten::huber_loss_backward", rowsOfAll<3>},
       {"aten::binary_cross_entropy", binaryCrossEntropy},
@@ -235,7 +233,7 @@ const ShapeTable& pointwiseRules() {
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},
       {"aten::hardswish_backward", binary},
-      {"aten::rrelu_with_noise", rrelu},
+      {"aten::rrelu_with_noise", rowsOf<0>},
       {"aten::rrelu_with_noise_functional", rreluFunctional},
       {"aten::native_dropout", nativeDropout},
       {"aten::native_dropout_backward", dropoutBackward},

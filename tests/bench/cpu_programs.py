@@ -17,7 +17,7 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from measured_child import Child, geomean
+from measured_child import geomean, measured
 from measured_step import apart, median_ms, step_of
 
 PROGRAMS = {}
@@ -285,15 +285,9 @@ def main():
         child(*options.child, options.threads, options.seconds)
         return
     rows = []
-    for first in range(0, len(options.programs), options.together):
-        names = options.programs[first:first + options.together]
-        started = {(name, engine): Child(__file__, "--child", name, engine, "--threads", options.threads, "--seconds", options.seconds)
-                   for name in names for engine in ("stock", "fusebox")}
-        for each in started.values():
-            each.ready()
-        for name in names:
-            rows.append({"program": name} | {engine: started[name, engine].result() for engine in ("stock", "fusebox")})
-            print(report(rows[-1]), flush=True)
+    for name, made in measured(__file__, options.programs, ("stock", "fusebox"), options.together, "--threads", options.threads, "--seconds", options.seconds):
+        rows.append({"program": name} | made)
+        print(report(rows[-1]), flush=True)
     ratios, cold = ([row[key] for row in rows if key in row] for key in ("ratio", "cold_ratio"))
     print(f"steady geomean {geomean(ratios):.3f}, least {min(ratios, default=float('nan')):.3f}; first calls geomean {geomean(cold):.1f}")
     if options.json:

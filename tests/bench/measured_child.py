@@ -46,5 +46,16 @@ class Child:
         return json.loads(answer)
 
 
+def measured(script, programs, engines, together, *arguments):
+    """(program, {engine: what it measured}) of each program, in order. The processes of `together` programs compile at once; each measures alone."""
+    for first in range(0, len(programs), together):
+        names = programs[first:first + together]
+        children = {(name, engine): Child(script, "--child", name, engine, *arguments) for name in names for engine in engines}
+        for each in children.values():
+            each.ready()
+        for name in names:
+            yield name, {engine: children[name, engine].result() for engine in engines}
+
+
 def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")

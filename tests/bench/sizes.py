@@ -17,7 +17,7 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from measured_child import Child, geomean
+from measured_child import geomean, measured
 from measured_step import apart, median_ms, step_of, synchronise
 
 PROGRAMS = {}
@@ -375,14 +375,9 @@ def main():
         child(*options.child, options.device, options.seconds)
         return
     rows = []
-    for first in range(0, len(options.programs), options.together):
-        names = options.programs[first:first + options.together]
-        children = {(name, engine): Child(__file__, "--child", name, engine, "--device", options.device, "--seconds", options.seconds) for name in names for engine in options.engines}
-        for child_process in children.values():
-            child_process.ready()
-        for name in names:
-            rows.append({"program": name, "engines": options.engines} | {engine: children[name, engine].result() for engine in options.engines})
-            print(report(rows[-1]), flush=True)
+    for name, made in measured(__file__, options.programs, options.engines, options.together, "--device", options.device, "--seconds", options.seconds):
+        rows.append({"program": name, "engines": options.engines} | made)
+        print(report(rows[-1]), flush=True)
     stock = [ratio for row in rows for ratio in row["stock_ratios"].values()]
     static = [row["static_ratio"] for row in rows if "static_ratio" in row]
     print(f"stock / fusebox: geomean {geomean(stock):.3f}, least {min(stock, default=float('nan')):.3f}; "
