@@ -143,7 +143,9 @@ bool Evaluation::addToSet(PyObject* set, PyObject* item) {
 
 bool Evaluation::mergeIntoSet(PyObject* set, PyObject* whole) {
   if (isFresh(set)) return _PySet_Update(set, whole) == 0;
-  PyObject* args[] = {set, whole};
+  const PyRef now = mergedWhole(whole);
+  if (!now) return false;
+  PyObject* args[] = {set, now.get()};
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "update"), {args, 2, nullptr}));
 }
 

@@ -12,6 +12,7 @@
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
 namespace fusebox::capture {
@@ -121,6 +122,12 @@ bool allConstant(PyObject* iterable) {
 
 bool isMergedAsWhole(PyObject* iterable) {
   return (PyAnySet_CheckExact(iterable) || PyDict_CheckExact(iterable)) && allConstant(iterable);
+}
+
+PyRef mergedWhole(PyObject* iterable) {
+  if (PyDict_CheckExact(iterable)) return PyRef::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", iterable));
+  PyRef whole = PyRef::steal(PyFrozenSet_New(nullptr));
+  return whole && takeLayout(whole.get(), iterable) ? whole : PyRef();
 }
 
 bool isNumpyScalar(PyTypeObject* t) {

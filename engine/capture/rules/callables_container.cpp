@@ -232,6 +232,7 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
 PyRef ruleSetUpdate(Evaluation& e, PyObject* callable, const CallArguments& a) {
   for (size_t i = 1; i < a.positional; ++i) {
     PyRef items = e.collect(a.args[i], true);
+    if (items && isMergedAsWhole(a.args[i])) e.adopt((items = mergedWhole(a.args[i])).get());
     PyObject* args[] = {a.args[0], items.get()};
     if (!items || !e.mutate(callable, {args, 2, nullptr})) return {};
   }

@@ -383,3 +383,24 @@ def subclassed_containers(compile):
 
     stack, attr = Stack(), Attr()
     return f(rows(), stack, attr), f(rows(), stack, attr), len(stack), sorted(attr)
+
+
+@script
+def slots_of_sets(compile):
+    @compile
+    def f(x, shared):
+        left, written = {24, 0, 8, 1}, {3, 24, 16, 8, 1, 0, 9}
+        left.discard(0)
+        left.add(16)
+        shared.discard(8)
+        shared.update({40, 8, 48})
+        order = list(shared)
+        shared.intersection_update({8, 0, 16, 24})
+        return x + 1, list(left), left, list(left | written), list(written ^ {5, 13, 24}), order, frozenset(written) - {9}
+
+    results = []
+    for _ in range(2):
+        shared = {8, 0, 16, 24}
+        x, listed, left, *rest, frozen = f(rows(), shared)
+        results.append((x, listed, list(left), list(left | {0, 32}), rest, list(frozen), list(shared), list(shared | {32, 40, 56})))
+    return results
