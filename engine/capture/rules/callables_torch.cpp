@@ -320,6 +320,9 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     PyObject* checked[] = {given.get()};
     if (!e.call(torchObject("torch.utils.checkpoint.check_backward_validity"), checked, 1, nullptr)) return {};
   }
+  // A class of the program hears that its tensors are asked for their device.
+  const bool hears = std::any_of(args.begin(), args.end(), [](PyObject* o) { return isTensorObject(o) && !isPlainTensorClass(Py_TYPE(o)); });
+  if (hears && !e.call(torchObject("torch.utils.checkpoint._infer_device_type"), args.data(), a.positional - 1, nullptr)) return {};
   // What a checkpoint keeps to compute again are its positional arguments, and a tensor of inference mode cannot be kept.
   for (size_t i = 1; i < a.positional && wanted && at::GradMode::is_enabled(); ++i)
     if (isTensorObject(a.args[i]) && tensorOf(a.args[i]).is_inference())
