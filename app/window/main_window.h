@@ -86,7 +86,9 @@ class MainWindow : public QMainWindow {
   void exportSession();
   void showDoctor();
   void showAbout();
-  void runTool(const QStringList& words, std::function<void(bool, const QString&)> done);
+  /// What becomes of a command whose window is closed: what writes a file is not left half done.
+  enum class WhenClosed { Ends, Finishes };
+  void runTool(const QStringList& words, WhenClosed whenClosed, std::function<void(bool, const QString&)> done);
   void runAgain();
 
   // main_window_actions.cpp

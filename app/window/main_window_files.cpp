@@ -4,6 +4,7 @@
 #include <QCloseEvent>
 #include <QDialog>
 #include <QDialogButtonBox>
+#include <QEventLoopLocker>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenu>
@@ -13,6 +14,8 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QVBoxLayout>
+
+#include <memory>
 
 #include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
@@ -67,7 +70,7 @@ void MainWindow::exportSession() {
   }
   QStringList words{QStringLiteral("export"), session, QStringLiteral("-o"), path};
   if (chosen == kinds.last()) words << QStringLiteral("--redact");
-  runTool(words, [this, path](bool worked, const QString& output) {
+  runTool(words, WhenClosed::Finishes, [this, path](bool worked, const QString& output) {
     if (worked) messages_->say(MessageBar::Severity::Info, tr("Exported to %1").arg(path), output);
     else messages_->say(MessageBar::Severity::Error, tr("%1 was not written").arg(QFileInfo(path).fileName()), output);
   });
@@ -75,7 +78,7 @@ void MainWindow::exportSession() {
 
 void MainWindow::showDoctor() {
   messages_->say(MessageBar::Severity::Info, tr("Looking at Python, PyTorch and the machine…"), {});
-  runTool({QStringLiteral("doctor")}, [this](bool, const QString& output) {
+  runTool({QStringLiteral("doctor")}, WhenClosed::Ends, [this](bool, const QString& output) {
     messages_->dismiss();
     auto* dialog = new QDialog(this);
     dialog->setObjectName(QStringLiteral("doctor"));
@@ -113,17 +116,19 @@ void MainWindow::showAbout() {
 }
 
 /// Runs a command of the command line without holding up the window; `done` gets whether it worked and what it said.
-void MainWindow::runTool(const QStringList& words, std::function<void(bool, const QString&)> done) {
-  auto* process = new QProcess(this);
+void MainWindow::runTool(const QStringList& words, WhenClosed whenClosed, std::function<void(bool, const QString&)> done) {
+  auto* process = new QProcess(whenClosed == WhenClosed::Ends ? this : nullptr);
   process->setProcessChannelMode(QProcess::MergedChannels);
   connect(process, &QProcess::finished, this, [process, done](int code, QProcess::ExitStatus status) {
-    process->deleteLater();
     done(status == QProcess::NormalExit && code == 0, QString::fromUtf8(process->readAll()).trimmed());
   });
-  connect(process, &QProcess::errorOccurred, this, [this, process, done](QProcess::ProcessError error) {
-    if (error != QProcess::FailedToStart) return;
-    process->deleteLater();
-    done(false, tr("%1 could not be started").arg(program_));
+  connect(process, &QProcess::errorOccurred, this, [this, done](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart) done(false, tr("%1 could not be started").arg(program_));
+  });
+  // The application waits for what goes on without its window.
+  connect(process, &QProcess::finished, process, [process, stays = std::make_shared<QEventLoopLocker>()] { process->deleteLater(); });
+  connect(process, &QProcess::errorOccurred, process, [process](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart) process->deleteLater();
   });
   process->start(program_, words);
 }

@@ -314,8 +314,10 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
   const auto side = [&](const Graph* g) {
     if (!g) return Side{};
     const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), [&](const Node& n) { return counts(n, o.sameEngine); });
-    return Side{.present = true, .text = g->groups.empty() ? say(FUSEBOX_TEXT("Compare", "{} nodes ({})"), calls, g->stage)
-                                         : say(FUSEBOX_TEXT("Compare", "{} nodes, {} kernels and calls ({})"), calls, g->groups.size(), g->stage),
+    const std::string nodes = calls == 1 ? say(FUSEBOX_TEXT("Compare", "1 node")) : say(FUSEBOX_TEXT("Compare", "{} nodes"), calls);
+    const std::string groups = g->groups.size() == 1 ? say(FUSEBOX_TEXT("Compare", "1 kernel or call")) : say(FUSEBOX_TEXT("Compare", "{} kernels and calls"), g->groups.size());
+    return Side{.present = true, .text = g->groups.empty() ? say(FUSEBOX_TEXT("Compare", "{} ({})"), nodes, g->stage)
+                                         : say(FUSEBOX_TEXT("Compare", "{}, {} ({})"), nodes, groups, g->stage),
                 .id = g->id, .value = static_cast<double>(calls)};
   };
   const NodePairs pairs = alignNodes(a, b, o.sameEngine);

@@ -877,14 +877,6 @@
         <translation>{} berechnet dies in {}</translation>
     </message>
     <message>
-        <source>{} nodes ({})</source>
-        <translation>{} Knoten ({})</translation>
-    </message>
-    <message>
-        <source>{} nodes, {} kernels and calls ({})</source>
-        <translation>{} Knoten, {} Kernel und Aufrufe ({})</translation>
-    </message>
-    <message>
         <source>backward graph</source>
         <translation>Rückwärtsgraph</translation>
     </message>
@@ -1215,6 +1207,30 @@
     <message>
         <source>once in {}</source>
         <translation>einmal in {}</translation>
+    </message>
+    <message>
+        <source>1 node</source>
+        <translation>1 Knoten</translation>
+    </message>
+    <message>
+        <source>{} nodes</source>
+        <translation>{} Knoten</translation>
+    </message>
+    <message>
+        <source>1 kernel or call</source>
+        <translation>1 Kernel oder Aufruf</translation>
+    </message>
+    <message>
+        <source>{} kernels and calls</source>
+        <translation>{} Kernel und Aufrufe</translation>
+    </message>
+    <message>
+        <source>{} ({})</source>
+        <translation>{} ({})</translation>
+    </message>
+    <message>
+        <source>{}, {} ({})</source>
+        <translation>{}, {} ({})</translation>
     </message>
 </context>
 <context>

@@ -167,11 +167,11 @@ void ArtifactsView::find() {
 }
 
 void ArtifactsView::saveText() {
+  const QByteArray bytes = text_->toPlainText().toUtf8();  // while the dialog asks, another record may be shown
   const QString path =
       QFileDialog::getSaveFileName(this, tr("Save record"), QStringLiteral("record-%1.txt").arg(shown_));
   if (path.isEmpty()) return;
   QSaveFile file(path);
-  const QByteArray bytes = text_->toPlainText().toUtf8();
   if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size() || !file.commit()) {
     QMessageBox::warning(this, tr("Save record"), tr("%1 was not written: %2").arg(path, file.errorString()));
   }

@@ -265,6 +265,29 @@ class WindowFlowTest : public QObject {
     QTRY_VERIFY((words.seek(0), QString::fromUtf8(words.readAll())) == QStringLiteral("export %1 -o %2\n").arg(session_, target));
   }
 
+  /// A file is written to its end, also when the window that asked for it is closed.
+  void anExportOutlivesItsWindow() {
+    const QString done = folder_.filePath("outlived"), program = write("slow-exporter", QStringLiteral("#!/bin/sh\nsleep 1\ntouch '%1'\n").arg(done).toLocal8Bit());
+    QFile::setPermissions(program, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    auto window = std::make_unique<MainWindow>(program);
+    window->show();
+    window->openSession(session_);
+    QTRY_VERIFY(window->session() && window->session()->isOpen());
+    QTimer answer;
+    connect(&answer, &QTimer::timeout, this, [&] {
+      auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+      if (!dialog) return;
+      dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit"))->setText(folder_.filePath("outlived.html"));
+      static_cast<QDialog*>(dialog)->accept();  // public there
+    });
+    answer.start(100);
+    window->findChild<QAction*>("file.export")->trigger();
+    answer.stop();
+    window.reset();
+    QVERIFY(!QFile::exists(done));
+    QTRY_VERIFY(QFile::exists(done));
+  }
+
   /// A tool that works when its window goes tells nobody any more.
   void aWindowMayGoWhileAToolWorks() {
     const QString program = write("working", "#!/bin/sh\nexec sleep 600\n");
