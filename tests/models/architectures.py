@@ -1,9 +1,9 @@
 """Every architecture of the installed transformers package, made small, compiled and compared with eager: programs that nobody here chose.
 
-    python -m models.architectures --jobs 16 --report FOUND.json [--only NAME…] [--device cuda --dtype bfloat16] [--engine stock]
+    python -m models.architectures --jobs 16 --report FOUND.json [--only NAME…] [--device cuda --dtype bfloat16] [--engine stock] [--sizes 20]
 
 Each architecture is its configuration with small sizes and random weights, in two forms: inference without gradients, and a training step
-(loss or mean square of the outputs, gradients of all parameters). A second call has another batch and length. Reported for each: graphs, breaks with
+(loss or mean square of the outputs, gradients of all parameters). A second call has another batch and length, `--sizes` as many more drawn at random. Reported for each: graphs, breaks with
 reasons, what ran eagerly, recompiles, and the largest errors relative to the largest value. What cannot be made small or fails eagerly is counted as skipped.
 """
 
@@ -15,6 +15,7 @@ import faulthandler
 import inspect
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -228,20 +229,22 @@ def measure(name, training, options):
         module.zero_grad(set_to_none=True)
         return tensors_of(output), gradients
 
-    def eager(sizes, cache):
-        model = make_model(name, sizes, cache).train(training).to(options.device, dtype)
-        calls = [inputs_of(model, 2, 16), inputs_of(model, 2, 16), inputs_of(model, 3, 24)]
+    def eager(small, cache):
+        model = make_model(name, small, cache).train(training).to(options.device, dtype)
+        draw = random.Random(name)
+        sizes = [(2, 16), (2, 16), (3, 24)] + [(draw.randint(1, 6), draw.randint(1, 8) * draw.choice((1, 8))) for _ in range(options.sizes)]
+        calls = [inputs_of(model, *batch_and_length) for batch_and_length in sizes]
         calls = [{k: cast(v) for k, v in (labelled(model, c) if training else c).items()} for c in calls]
-        reference, wants = copy.deepcopy(model), [step(model, model, copy.deepcopy(calls[0]))]
+        reference, pairs = copy.deepcopy(model), [(calls[0], step(model, model, copy.deepcopy(calls[0])))]
         for inputs in calls[1:]:
             with contextlib.suppress(Exception):  # other sizes may be none of this model's
-                wants.append(step(reference, reference, copy.deepcopy(inputs)))
-        return copy.deepcopy(reference), calls, wants
+                pairs.append((inputs, step(reference, reference, copy.deepcopy(inputs))))
+        return copy.deepcopy(reference), pairs
 
     problems = []
     for attempt in ATTEMPTS:
         try:
-            subject, calls, wants = eager(*attempt)
+            subject, pairs = eager(*attempt)
             break
         except Exception as problem:
             problems.append(f"{type(problem).__name__}: {problem}"[:150])
@@ -256,7 +259,7 @@ def measure(name, training, options):
 
         counts, compiled = EngineCounts(), fusebox.compile(subject, **({"backend": options.backend} if options.backend else {}))
     result = {"outputs": 0.0, "gradients": 0.0, "dtype": options.dtype}
-    for i, ((outputs, gradients), inputs) in enumerate(zip(wants, calls)):
+    for i, (inputs, (outputs, gradients)) in enumerate(pairs):
         start = time.perf_counter()
         got_outputs, got_gradients = step(subject, compiled, inputs)
         result[f"call_{i}_s"] = round(time.perf_counter() - start, 3)
@@ -397,6 +400,7 @@ def main():
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--engine", default="fusebox", choices=["fusebox", "stock"])
     parser.add_argument("--backend")
+    parser.add_argument("--sizes", type=int, default=0, help="further calls, each of another batch and length")
     parser.add_argument("--report", help="JSON of all results")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -404,7 +408,7 @@ def main():
         return work(options)
     options.log = open(options.report + ".stderr", "w") if options.report else None
     options.end = time.monotonic() + options.seconds
-    options.passed = [f"--{k}={getattr(options, k)}" for k in ("limit", "device", "dtype", "engine", "backend") if getattr(options, k)]
+    options.passed = [f"--{k}={getattr(options, k)}" for k in ("limit", "device", "dtype", "engine", "backend", "sizes") if getattr(options, k)]
     results, left = run_all(options)
     if options.report:
         with open(options.report, "w") as f:
