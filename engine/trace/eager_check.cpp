@@ -210,6 +210,31 @@ void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::
   TORCH_CHECK(false, refusal);
 }
 
+void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+  const bool hidden = facts.name == "aten::batch_norm" || facts.name == "aten::native_batch_norm";  // their schemas do not say what they write
+  if (!facts.writes && !hidden) return;
+  auto& schema = op.schema().arguments();
+  std::vector<std::tuple<const void*, int64_t, int64_t>> places;  // storage, first and last byte
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto* alias = schema[i].alias_info();
+    if (!(alias && alias->isWrite()) && !(hidden && schema[i].name().starts_with("running_"))) continue;
+    forEachTensor(args[i], [&](const at::Tensor& given) {
+      auto* traced = asTraceThroughWrapper(given);
+      const at::Tensor& t = traced && traced->symbolic() ? traced->meta() : given;
+      if (!t.defined() || !given.has_storage() || t.numel() == 0) return;
+      int64_t reach = 0;
+      for (int64_t d = 0; d < t.dim(); ++d) reach += (t.size(d) - 1) * t.stride(d);
+      const auto width = static_cast<int64_t>(t.itemsize());
+      places.emplace_back(given.storage().unsafeGetStorageImpl(), t.storage_offset() * width, (t.storage_offset() + reach + 1) * width - 1);
+    });
+  }
+  if (places.size() < 2) return;
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); ++i)
+    if (std::get<0>(places[i]) == std::get<0>(places[i - 1]) && std::get<1>(places[i]) <= std::get<2>(places[i - 1]))
+      raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes two results to one place in memory", "give it a tensor for each");
+}
+
 void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   if (!facts.writes || facts.foreign || facts.random) return;
   auto& schema = op.schema().arguments();

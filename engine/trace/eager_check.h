@@ -23,4 +23,8 @@ void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::
 /// `args` are functional tensors, as above functionalisation.
 void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
 
+/// A break where an operator writes to two tensors that may share memory: eager's kernel goes over both element by element, or one after
+/// the other, where a graph computes both from what was there before.
+void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
+
 }  // namespace fusebox::trace

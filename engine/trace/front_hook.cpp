@@ -369,6 +369,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (carryOutWrite(facts, op, args, stack)) return;
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
+  refuseWritesThatMeet(op, facts, args);
   refuseFewElements(facts, args);
   checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;

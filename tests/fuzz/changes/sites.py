@@ -131,8 +131,10 @@ class Walk:
                  put(f"torch.inference_mode()(lambda: {p} * 1)()"))
         self.add("tensor attribute", f"{p}.tag = 1", f"{p}.tag = getattr({p}, 'tag', 0) + 1", put(f"{plain}.as_subclass(Tagged)"),
                  put(f"{plain}.as_subclass(Logged)"))
+        own = type(t).__module__.partition(".")[0] == "torch"  # what PyTorch's classes keep for themselves is not a program's to change
         for k, v in vars(t).items() if getattr(t, "__dict__", None) else ():
-            self.place(v, f"{p}.{k}")
+            if not (own and k.startswith("_")):
+                self.place(v, f"{p}.{k}")
 
     def aliases(self):
         for values in (self.tensors, self.objects):

@@ -293,3 +293,18 @@ def numbers_that_are_read_beside_tensors(compile):
         return t.view(torch.int32 if t.dtype is torch.float32 else torch.int64).tolist()
 
     return [[bits(t) for row in f(torch.randn(9), torch.randn(9, dtype=torch.float64)) for t in row] for _ in range(6)]
+
+
+@script
+def one_tensor_for_two_results(compile):
+    @compile
+    def normalised(x, statistics):
+        return torch.nn.functional.batch_norm(x, statistics, statistics, training=True)
+
+    @compile
+    def stepped(p, g, m):
+        torch._fused_sgd_([p, p], [g, g], [m, m], weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.0, nesterov=False, maximize=False, is_first_step=False)
+        return p * 2
+
+    statistics, p, m = torch.rand(3), torch.randn(3), torch.randn(3)
+    return normalised(torch.randn(4, 3), statistics), statistics, stepped(p, torch.randn(3), m), p, m
