@@ -109,7 +109,7 @@ std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts,
     runForReal(op, stack);
   } catch (const c10::Error& error) {
     std::string said = error.what_without_backtrace();
-    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks", "can't be cast to the desired output type", "complex"})
+    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"})
       if (said.find(words) != said.npos) return said;
   } catch (const std::exception&) {
     // nothing that the types alone decide

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <unordered_map>
 
 #include "engine/trace/argument_checks.h"
 #include "engine/trace/branch_scope.h"
@@ -174,6 +175,30 @@ bool rewriteBernoulli(Stack* stack) {
   torch::jit::drop(*stack, 3);
   stack->push_back(std::move(self));
   return true;
+}
+
+// max_pool1d(self, kernel_size, …) of the CPU, where no gradient is wanted, lays its result out densely; what it is for a tensor without
+// data keeps the order of self's dimensions.
+bool rewriteMaxPool1d(Stack* stack) {
+  const at::Tensor self = torch::jit::last(*stack, 6)[0].toTensor();
+  if (!self.is_cpu() || (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined()) return false;
+  static const auto withIndices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
+  withIndices.callBoxed(stack);
+  torch::jit::drop(*stack, 1);
+  stack->back() = stack->back().toTensor().contiguous();
+  return true;
+}
+
+/// Operators that are written as others, which say what they do: each takes its arguments from the stack and leaves its results there, or
+/// gives false and changes nothing.
+using Rewrite = bool (*)(Stack*);
+Rewrite rewriteOf(const std::string& name) {
+  static const std::unordered_map<std::string_view, Rewrite> kRewrites{
+      {"aten::batch_norm", rewriteBatchNorm},     {"aten::native_batch_norm", rewriteNativeBatchNorm}, {"aten::bernoulli_.float", rewriteBernoulli},
+      {"aten::one_hot", rewriteOneHot},           {"aten::cumprod_backward", rewriteCumprodBackward}, {"aten::max_pool1d", rewriteMaxPool1d},
+  };
+  const auto it = kRewrites.find(name);
+  return it == kRewrites.end() ? nullptr : it->second;
 }
 
 // Optimisers over lists: functionalisation takes an empty list (no momentum, no amsgrad) for tensors that it does not know. So they are called
@@ -374,11 +399,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
-  if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
-  if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
-  if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
-  if (facts.name == "aten::one_hot" && rewriteOneHot(stack)) return;
-  if (facts.name == "aten::cumprod_backward" && rewriteCumprodBackward(stack)) return;
+  if (const auto rewrite = rewriteOf(facts.name); rewrite && rewrite(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);

@@ -307,3 +307,22 @@ def parts_of_parts_are_written(compile):
         v = u.detach().clone()
         results += [*write(v, zeros), v, zeros]
     return results
+
+
+@script
+def pooling_without_gradients_is_dense(compile):
+    pool = compile(lambda x: torch.nn.functional.max_pool1d(x, 2))
+    x = torch.randn(5, 7, 10).transpose(1, 2)
+    results = pool(x), pool(x.clone().requires_grad_()).detach()
+    return results, [r.stride() for r in results]
+
+
+@script
+def a_power_that_is_a_bool_has_no_gradient(compile):
+    x = torch.rand(3, requires_grad=True)
+    y = compile(torch.pow)(x, torch.tensor([True]))
+    try:
+        y.sum().backward()
+    except RuntimeError as error:
+        return y.detach(), str(error)
+    return y.detach(), x.grad
