@@ -730,6 +730,6 @@ def a_scan_over_tensors_is_followed(compile):
 
     x = torch.randn(9, 4, requires_grad=True)
     products(x).sum().backward()
-    recorded = steps(torch.randn(9, 4), x.detach().requires_grad_())
+    recorded = steps(torch.randn(9, 4, requires_grad=True), x.detach().requires_grad_())
     with torch.no_grad():
         return steps(torch.randn(9, 4), torch.randn(9, 4)), x.grad, type(recorded), type(steps(recorded[0], x))
