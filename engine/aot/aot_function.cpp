@@ -263,7 +263,10 @@ class Effects {
       const graph::TensorMeta& traced = module_.outputs[static_cast<size_t>(plan.parent)].meta;
       return made = makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
     }
-    if (plan.kind == OutputPlan::Kind::ResultView) return made = makeView(plan, results_[plan.index], resultMeta(module_, plan), 0, symbols_);
+    if (plan.kind == OutputPlan::Kind::ResultView) {
+      const graph::TensorMeta& traced = resultMeta(module_, plan);
+      return made = makeView(plan, results_[plan.index], traced, traced.storageOffset, symbols_);
+    }
     auto& traced = module_.inputs[plan.index];
     const graph::SymExpr* offset = &traced.storageOffset;
     for (size_t i = 0; i < module_.mutations.size(); ++i)

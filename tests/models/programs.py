@@ -11,8 +11,11 @@ import dataclasses
 import functools
 import io
 import math
+import os
 import random
+import subprocess
 import sys
+import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -472,12 +475,25 @@ def check_module(break_every):
         fusebox.config.break_every = 0
 
 
+def run_twice(arguments):
+    """The larger exit status of two processes that are given `arguments`, and one new cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder}
+        return max(subprocess.run([sys.executable, __file__, "--keep", *arguments], env=environment).returncode for _ in range(2))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--break-every", type=int, nargs="*", default=list(range(13)))
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th program from the i-th on")
+    parser.add_argument("--warm", action="store_true", help="twice, in processes that share a cache: the second is given the captures of the first")
+    parser.add_argument("--keep", action="store_true", help="keep captures of any length")
     options = parser.parse_args()
+    if options.warm:
+        sys.exit(run_twice([a for a in sys.argv[1:] if a != "--warm"]))
+    if options.keep:
+        fusebox.config.cache_captures_from = 0
     passed = failed = 0
     first, shards = map(int, options.shard.split("/"))
     warnings.filterwarnings("ignore", message="fusebox: .*recompile_limit")
@@ -495,6 +511,8 @@ def main():
                 failed += 1
                 text = str(error).replace("\n", " ")[:300]
                 print(f"FAIL {name} (break every {k}): {type(error).__name__}: {text}", flush=True)
+    if options.keep:
+        print(f"{fusebox.counters()['captures_recalled']} captures were taken from the cache")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
