@@ -29,7 +29,6 @@ int debugAtConsole(const DebugOptions& options) {
   DebuggedProcess process;
   if (auto started = process.start(run->command, run->environment, options.run.json); !started)
     return complain(started.error());
-  replaced.begun();
   const auto& words = options.run.script;
   const bool isScript = !words.empty() && !words.front().starts_with('-');
   DebugConsole console(client, process, options.run.json, isScript ? words.front() : std::string());

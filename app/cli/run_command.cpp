@@ -33,10 +33,11 @@ bool writeSummaryFile(const std::string& path, const nlohmann::json& json) {
   return false;
 }
 
-void report(const RunOptions& options, const std::string& session, const ScriptEnd& end) {
+void report(const RunOptions& options, const std::string& session, const ScriptEnd& end, const ReplacedSession& replaced) {
   std::error_code error;
   if (!fs::exists(session, error)) {
     fmt::print(stderr, "fusebox: nothing was recorded: the script ended before the engine was loaded.\n");
+    if (replaced.isThere()) fmt::print(stderr, "fusebox: {} is still the session of an earlier run.\n", session);
     return;
   }
   if (options.quiet) {
@@ -129,19 +130,19 @@ int runScript(const RunOptions& options) {
   const auto began = fs::file_time_type::clock::now();
   auto end = runScriptProcess(run->command, run->environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
-  replaced.begun();
   sayHowItEnded(*end);
   trace.attachTo(run->session);
   const std::vector<std::string> ranks = options.noRecord ? std::vector<std::string>() : sessionsOfRanks(run->session, began);
   if (!ranks.empty()) {
+    replaced.isReplaced();
     reportRanks(options, ranks, *end);
     if (std::error_code error; fs::exists(run->session, error)) {
       session::noteRecorded(run->session);
       fmt::print(stderr, "fusebox: recorded {}, of the process that started them\n", run->session);
     }
   } else if (!options.noRecord) {
-    session::noteRecorded(run->session);
-    report(options, run->session, *end);
+    if (std::error_code error; fs::exists(run->session, error)) session::noteRecorded(run->session);
+    report(options, run->session, *end, replaced);
   }
   return end->exitCode;
 }

@@ -132,17 +132,14 @@ ReplacedSession::ReplacedSession(const PreparedRun& run) {
   for (const char* part : kSessionParts) fs::rename(path_ + part, aside_ + part, error);
 }
 
-void ReplacedSession::begun() {
-  std::error_code error;
-  for (const char* part : kSessionParts)
-    if (!aside_.empty()) fs::remove(aside_ + part, error);
-  aside_.clear();
-}
-
 ReplacedSession::~ReplacedSession() {
   std::error_code error;
-  for (const char* part : kSessionParts)
-    if (!aside_.empty()) fs::rename(aside_ + part, path_ + part, error);
+  const bool isReplaced = isReplaced_ || fs::exists(path_, error);
+  for (const char* part : kSessionParts) {
+    if (aside_.empty()) return;
+    if (isReplaced) fs::remove(aside_ + part, error);
+    else fs::rename(aside_ + part, path_ + part, error);
+  }
 }
 
 }  // namespace fusebox::cli

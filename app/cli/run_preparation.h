@@ -21,18 +21,21 @@ struct PreparedRun {
 Result<PreparedRun> prepareRun(const RunOptions& options);
 
 /// Right before the script is started a session of an earlier run goes aside, since it must not pass for this one's. It comes back where
-/// the script could not be started.
+/// nothing was recorded in its place.
 class ReplacedSession {
  public:
   explicit ReplacedSession(const PreparedRun& run);
   ~ReplacedSession();
   ReplacedSession(const ReplacedSession&) = delete;
   ReplacedSession& operator=(const ReplacedSession&) = delete;
-  /// The script runs: the old session goes.
-  void begun();
+  /// The script left sessions elsewhere in its place (of ranks): the old one goes although there is no file of its name.
+  void isReplaced() { isReplaced_ = true; }
+  /// There is an old one.
+  bool isThere() const { return !aside_.empty(); }
 
  private:
   std::string path_, aside_;
+  bool isReplaced_ = false;
 };
 
 /// On stderr: which signal ended the script; nothing if none did.

@@ -1,11 +1,15 @@
 #include "profiler/query/saved_graphs.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "profiler/session/recording_host.h"
 
 namespace fusebox::query {
 namespace {
@@ -58,6 +62,11 @@ std::string whyNone(const session::Reader& reader, int64_t graph) {
 }
 
 }  // namespace
+
+bool isOwnRecording(const session::Reader& reader) {
+  struct stat file;
+  return !reader.info("hostname").empty() && !session::recordedElsewhere(reader.info()) && ::stat(reader.path().c_str(), &file) == 0 && file.st_uid == ::getuid();
+}
 
 bool hasSavedGraph(const session::Reader& reader, int64_t graph) { return graph > 0 && nearest(reader, graph) > 0; }
 

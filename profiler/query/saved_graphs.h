@@ -22,6 +22,10 @@ bool hasSavedGraph(const session::Reader& reader, int64_t graph);
 /// the first that the session has. NotFound says why there is none.
 Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph = 0);
 
+/// Whether the graphs of a session may be compiled without asking: it was recorded under this machine's name, in a file of this user's. What
+/// comes from elsewhere may name any operator.
+bool isOwnRecording(const session::Reader& reader);
+
 /// A rule of the person's that was in force when a graph was compiled.
 struct RecordedRule {
   bool force = false;

@@ -3950,14 +3950,6 @@ gefunden {}</translation>
         <translation>Dieses Programm laden?</translation>
     </message>
     <message>
-        <source>PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.
-
-Load it only if you trust where it comes from.</source>
-        <translation>PyTorch lädt %1, um es zu kompilieren, und das kann Code ausführen, den die Datei enthält. Das Ansehen seiner Graphen, wie bisher, führt nichts aus.
-
-Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
-    </message>
-    <message>
         <source>&amp;Load it</source>
         <translation>&amp;Laden</translation>
     </message>
@@ -3988,6 +3980,26 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
     <message>
         <source>memory traffic not known</source>
         <translation>Speicherverkehr nicht bekannt</translation>
+    </message>
+    <message>
+        <source>PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.</source>
+        <translation>PyTorch lädt %1, um es zu kompilieren, und das kann Code ausführen, der in der Datei steht. Die Graphen nur anzusehen, wie bisher, führt nichts aus.</translation>
+    </message>
+    <message>
+        <source>%1 was recorded elsewhere. To compile its graph runs the operators that the file names, with the constants that it holds. Looking at it, as until now, runs nothing.</source>
+        <translation>%1 wurde anderswo aufgezeichnet. Beim Kompilieren ihres Graphen laufen die Operatoren, die in der Datei stehen, mit den Konstanten aus der Datei. Sie nur anzusehen, wie bisher, führt nichts aus.</translation>
+    </message>
+    <message>
+        <source>Run this graph?</source>
+        <translation>Diesen Graphen ausführen?</translation>
+    </message>
+    <message>
+        <source>Go on only if you trust where it comes from.</source>
+        <translation>Nur fortfahren, wenn Sie der Herkunft vertrauen.</translation>
+    </message>
+    <message>
+        <source>&amp;Run it</source>
+        <translation>&amp;Ausführen</translation>
     </message>
 </context>
 <context>

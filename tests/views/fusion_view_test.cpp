@@ -246,6 +246,29 @@ class FusionViewTest : public QObject, private test::ShownView {
     QVERIFY(!box());
   }
 
+  void aSessionFromElsewhereIsCompiledOnlyWithConsent() {
+    program_ = standIn(folder_, "{}");
+    const QString words = folder_.filePath("words"), foreign = folder_.filePath("foreign.fusebox");
+    QFile::remove(words);
+    QFile::remove(foreign);
+    writeFusionSession(foreign.toStdString());
+    {
+      auto database = session::Database::openForWriting(foreign.toStdString());
+      QVERIFY(database && database->execute("UPDATE t_info SET value = 'another-machine' WHERE key = 'hostname'").has_value());
+    }
+    auto view = show<FusionView>(foreign);
+    QAction* compile = nullptr;
+    for (QAction* a : view->viewActions()) compile = a->objectName().endsWith(QLatin1String("compile")) ? a : compile;
+    QTRY_VERIFY(compile->isEnabled());
+    compile->trigger();
+    QTRY_VERIFY(view->findChild<QMessageBox*>("fusion.consent"));
+    auto* box = view->findChild<QMessageBox*>("fusion.consent");
+    QVERIFY2(box->text().contains("recorded elsewhere"), qPrintable(box->text()));
+    QVERIFY(!QFile::exists(words));
+    box->findChild<QPushButton*>("fusion.consent.load")->click();
+    QTRY_VERIFY(QFile::exists(words));
+  }
+
   void aSweepOfSizesIsATableAndAPlot() {
     auto report = readReplayReport(R"({"session": "/tmp/s", "sweep": [
       {"sizes": {"s0": 8}, "label": "s0=8", "times_ms": {"median": 1.0, "min": 0.9, "max": 1.2}, "against_eager": {"max_relative": 0, "agrees": true}},

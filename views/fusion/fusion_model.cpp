@@ -222,6 +222,7 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, i
   if (!rules) return tl::unexpected(rules.error());
   for (const auto& rule : *rules) content.recorded.push_back({rule.force, rule.a, rule.b});
   if (isProgram(reader)) content.program = reader.info("imported_from");
+  else if (!query::isOwnRecording(reader)) content.foreign = reader.path();
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {
     const auto none = query::savedGraph(reader, graph);

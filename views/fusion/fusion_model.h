@@ -88,6 +88,7 @@ struct FusionContent {
   std::vector<FusionWish> recorded;         ///< rules in force when it was compiled
   bool canCompile = false;
   std::string program;  ///< file from outside that PyTorch would load for it, which can run code in it; empty: none
+  std::string foreign;  ///< session from elsewhere whose graphs would be run; empty: this user's own
   std::string whyNot;   ///< where it cannot
   int64_t traffic = 0;         ///< bytes that all groups read and write
   int64_t withoutTraffic = 0;  ///< groups of which neither is known

@@ -379,20 +379,22 @@ void FusionView::updateActions() {
 
 /// Goes on where the graph needs no file of others, or the person lets PyTorch load it: once a file.
 void FusionView::withConsent(void (FusionView::*next)()) {
-  if (content_.program.empty() || trusted_.contains(content_.program)) return (this->*next)();
+  const bool isProgram = !content_.program.empty();
+  const std::string& file = isProgram ? content_.program : content_.foreign;
+  if (file.empty() || trusted_.contains(file)) return (this->*next)();
   if (findChild<QMessageBox*>(QStringLiteral("fusion.consent"))) return;
-  auto* box = new QMessageBox(QMessageBox::Warning, tr("Load this program?"),
-                              tr("PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.\n\n"
-                                 "Load it only if you trust where it comes from.").arg(str(content_.program)),
-                              QMessageBox::Cancel, this);
+  const QString what = isProgram ? tr("PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.")
+                                 : tr("%1 was recorded elsewhere. To compile its graph runs the operators that the file names, with the constants that it holds. Looking at it, as until now, runs nothing.");
+  auto* box = new QMessageBox(QMessageBox::Warning, isProgram ? tr("Load this program?") : tr("Run this graph?"),
+                              what.arg(str(file)) + QStringLiteral("\n\n") + tr("Go on only if you trust where it comes from."), QMessageBox::Cancel, this);
   box->setObjectName(QStringLiteral("fusion.consent"));
   box->setAttribute(Qt::WA_DeleteOnClose);
-  QPushButton* load = box->addButton(tr("&Load it"), QMessageBox::AcceptRole);
+  QPushButton* load = box->addButton(isProgram ? tr("&Load it") : tr("&Run it"), QMessageBox::AcceptRole);
   load->setObjectName(QStringLiteral("fusion.consent.load"));
   box->setDefaultButton(QMessageBox::Cancel);
-  connect(load, &QPushButton::clicked, this, [this, next, program = content_.program] {
-    trusted_.insert(program);
-    if (content_.program == program) (this->*next)();
+  connect(load, &QPushButton::clicked, this, [this, next, file] {
+    trusted_.insert(file);
+    if (content_.program == file || content_.foreign == file) (this->*next)();
   });
   box->open();
 }

@@ -140,7 +140,7 @@ class Run(unittest.TestCase):
         self.assertEqual(nothing.returncode, 0)
         self.assertIn("nothing was recorded", nothing.stderr)
 
-    def test_a_debug_run_that_cannot_begin_leaves_the_old_session_alone(self):
+    def test_a_run_that_records_nothing_leaves_the_old_session_alone(self):
         self.script("pass")
         shutil.copy(self.sample, self.path("work/good.fusebox"))
         headless = {k: v for k, v in self.environment.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
@@ -154,10 +154,14 @@ class Run(unittest.TestCase):
         gone = self.run_it("--session", "good.fusebox", "--python", self.path("work/python"), "job.py")
         self.assertNotEqual(gone.returncode, 0)
         self.assertEqual(os.path.getsize(self.path("work/good.fusebox")), os.path.getsize(self.sample))
-        # One that does begin takes its place, also where nothing is recorded then.
+        # Where nothing is recorded in its place it stays, and that is said.
         nothing = {k: v for k, v in self.environment.items() if k != "TEST_SESSION"}
-        self.assertEqual(self.run_it("--session", "good.fusebox", "job.py", env=nothing).returncode, 0)
-        self.assertEqual(self.sessions(), [])
+        ended = self.run_it("--session", "good.fusebox", "job.py", env=nothing)
+        self.assertEqual(ended.returncode, 0)
+        self.assertIn("good.fusebox is still the session of an earlier run", ended.stderr)
+        self.assertEqual(os.path.getsize(self.path("work/good.fusebox")), os.path.getsize(self.sample))
+        self.assertEqual(self.run_it("--session", "good.fusebox", "job.py").returncode, 0)
+        self.assertEqual(self.sessions() + [n for n in os.listdir(self.path("work")) if n.endswith(".replaced")], ["good.fusebox"])
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_directory_without_write_permission(self):

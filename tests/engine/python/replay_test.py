@@ -278,6 +278,14 @@ class Replay(unittest.TestCase):
         self.assertEqual(code, 3)
         self.assertIn("not a saved graph", complaint)
 
+    def test_a_graph_that_opens_a_file_is_refused(self):
+        saved = json.loads(recorded.texts["forward"])
+        node = next(n for n in saved["nodes"] if n.get("op", "").startswith("aten::"))
+        _engine.SavedGraph(json.dumps(saved))
+        node["op"] = "aten::from_file"
+        with self.assertRaisesRegex(ValueError, "opens a file .aten::from_file"):
+            _engine.SavedGraph(json.dumps(saved))
+
     def test_exported_and_scripted_programs(self):
         model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).eval()
         x = torch.randn(3, 8)
