@@ -1,5 +1,6 @@
 #include "engine/capture/effects/journal.h"
 
+#include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -49,7 +50,11 @@ PyRef keysInOrder(PyObject* dict) {
 }
 
 PyRef contentsOf(PyObject* o) {
-  if (PyAnySet_Check(o)) return PyRef::steal(PySet_New(o));
+  if (PyAnySet_Check(o)) {
+    PyRef set = PyRef::steal(PySet_New(nullptr));
+    if (!set || !takeLayout(set.get(), o)) throw std::bad_alloc();
+    return set;
+  }
   if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));
   PyRef items = ownElements(o), longest = PyRef::steal(PyObject_GetAttrString(o, "maxlen"));
   return PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(dequeType()), items.get(), longest.get(), nullptr));
@@ -418,6 +423,10 @@ void Journal::undoSequence(size_t entry) {
 void Journal::undoSet(size_t entry) {
   PyObject *set = entries_[entry].container.get(), *first = entries_[entry].snapshot.get();
   PyRef left = image(entry);
+  if (haveSameLayout(set, left.get())) {  // nobody else wrote
+    if (!takeLayout(set, first)) throw std::bad_alloc();
+    return;
+  }
   PyRef added = PyRef::steal(PyNumber_Subtract(left.get(), first)), removed = PyRef::steal(PyNumber_Subtract(first, left.get()));
   PyRef iterator = PyRef::steal(PyObject_GetIter(added.get()));
   while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) PySet_Discard(set, item.get());

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -377,9 +378,7 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
     sequence(*contents, object);
   } else if (PyAnySet_Check(object)) {
     contents->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
-    PyRef items = ownElements(object);
-    keep_.push_back(items);
-    sequence(*contents, items.get());
+    setContents(*contents, object);
   } else if (PyExceptionInstance_Check(object)) {
     return exception(recipe, object);
   } else if (PyRef plain = plainScalar(object)) {
@@ -495,15 +494,36 @@ RecipePtr RecipeMaker::plainDict(PyObject* object) {
   return recipe;
 }
 
+/// A set is made again with its order, and with that of all that will be made from it, as far as these do not hang on addresses.
+void RecipeMaker::setContents(Recipe& recipe, PyObject* set) {
+  PyRef items = ownElements(set);
+  bool constants = true, numbers = true;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    constants = constants && isConstantValue(item);
+    numbers = numbers && (PyLong_Check(item) || PyFloat_Check(item));
+  }
+  if (constants) {
+    PyRef again = PyRef::steal(recipe.kind == Recipe::Kind::FrozenSet ? PyFrozenSet_New(items.get()) : PySet_New(items.get()));
+    const bool filled = again && haveSameLayout(again.get(), set);
+    if (!filled || !numbers) e_.ownToProcess("the order of a set");
+    if (!filled) {
+      PyRef kept = setOfSameLayout(set);
+      if (!kept) throw std::bad_alloc();
+      recipe.object = std::move(kept);
+      return;
+    }
+  }
+  keep_.push_back(items);
+  sequence(recipe, items.get());
+}
+
 RecipePtr RecipeMaker::plainSet(PyObject* object) {
   // One that code holds is itself: a set into which an equal one is merged gets another order.
   if (PyFrozenSet_CheckExact(object) && isValueObject(object) && !e_.isFresh(object)) return constant(object);
   refuseKeysThatLook(e_, object);
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
-  PyRef items = ownElements(object);
-  requireSameOrder(object, items.get());
-  keep_.push_back(items);
-  sequence(*recipe, items.get());
+  setContents(*recipe, object);
   return recipe;
 }
 
@@ -595,17 +615,6 @@ RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
       {builtinType("collections.deque"), &RecipeMaker::deque}, {&_PyWeakref_RefType, &RecipeMaker::weakReference}};
   auto it = makers->find(type);
   return it == makers->end() ? nullptr : it->second;
-}
-
-/// A set that is filled again must give its elements in the same order, as far as that does not hang on addresses.
-void RecipeMaker::requireSameOrder(PyObject* set, PyObject* items) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i)
-    if (!isConstantValue(PyList_GET_ITEM(items, i))) return;
-  PyRef again = PyRef::steal(PyFrozenSet_Check(set) ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i) PySet_Add(again.get(), PyList_GET_ITEM(items, i));
-  PyRef order = PyRef::steal(PySequence_List(again.get()));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i)
-    if (PyList_GET_ITEM(items, i) != PyList_GET_ITEM(order.get(), i)) refuse(set, "a set whose order comes from how it was filled cannot be made again");
 }
 
 /// What id() gave, as a value or within a constant; null: nothing of the kind.

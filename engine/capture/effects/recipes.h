@@ -37,6 +37,7 @@ class RecipeMaker {
   RecipePtr elements(PyObject* object);
   RecipePtr plainDict(PyObject* object);
   RecipePtr plainSet(PyObject* object);
+  void setContents(Recipe& recipe, PyObject* set);
   RecipePtr slice(PyObject* object);
   RecipePtr builtinFunction(PyObject* object);
   RecipePtr cell(PyObject* object);
@@ -57,7 +58,6 @@ class RecipeMaker {
   void exception(Recipe& recipe, PyObject* object);
   void builtinPart(Recipe& recipe, PyObject* object);
   RecipePtr lazy(LazyIterator& iterator, PyObject* object);
-  void requireSameOrder(PyObject* set, PyObject* items);
   [[noreturn]] void refuse(PyObject* object, std::string reason);
 
   Evaluation& e_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/effects/journal.h"
 #include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -202,10 +203,11 @@ struct Builders {
 
   static PyRef tuple(Replay& r, const Recipe& recipe) { return r.buildTuple(recipe.children); }
   static PyRef list(Replay&, const Recipe&) { return PyRef::steal(PyList_New(0)); }
-  static PyRef set(Replay&, const Recipe&) { return PyRef::steal(PySet_New(nullptr)); }
+  static PyRef set(Replay&, const Recipe& recipe) { return recipe.object ? setOfSameLayout(recipe.object.get()) : PyRef::steal(PySet_New(nullptr)); }
   static PyRef dict(Replay&, const Recipe&) { return PyRef::steal(PyDict_New()); }
   static PyRef cell(Replay&, const Recipe&) { return PyRef::steal(PyCell_New(nullptr)); }
   static PyRef frozenSet(Replay& r, const Recipe& recipe) {
+    if (recipe.object) return setOfSameLayout(recipe.object.get());
     PyRef items = r.buildTuple(recipe.children);
     return items ? PyRef::steal(PyFrozenSet_New(items.get())) : PyRef();
   }
@@ -332,7 +334,7 @@ bool Replay::fill(const Recipe& recipe, PyObject* object) {
         if (!give(*recipe.children[i], place)) return false;
       }
       return true;
-    case Kind::Set:
+    case Kind::Set:  // whose children are none where it was copied
       for (const RecipePtr& child : recipe.children)
         if (!give(*child, [object](PyObject* o) { return PySet_Add(object, o) == 0; })) return false;
       return true;

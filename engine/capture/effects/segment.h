@@ -32,7 +32,7 @@ struct Recipe {
     Constant,      ///< `object` itself: immutable, or an object whose identity matters and that no capture made
     Handled,       ///< the exception that is handled when the segment begins, of which nothing has been read
     Null,          ///< CPython's NULL (unbound local, stack filler)
-    Tuple, List, Set, FrozenSet, Slice,  ///< from children
+    Tuple, List, Set, FrozenSet, Slice,  ///< from children; a set with an `object`: a copy of that, with its layout
     Dict,          ///< children: key, value, key, value …
     Instance,      ///< object.__new__(type `object`) without __init__; children: key, value … of its __dict__; `slots`: of
                    ///< its __slots__; if the type derives from a builtin container, `base` is the recipe of the contents

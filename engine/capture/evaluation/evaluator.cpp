@@ -448,7 +448,6 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   segment.exit = exit;
   segment.graphBreak = std::move(why);
   segment.bytecodes = bytecodes_;
-  segment.ofProcess = ofProcess_;
   segment.frames = frames_;
   if (exit == Segment::Exit::Return)
     segment.result = recipes.make(root.result.get());
@@ -479,6 +478,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     segment.graph->assumptions = trace_->shapes().assumptions();
   }
   segment.guards = guards_;
+  segment.ofProcess = ofProcess_;
   return segment;
 }
 
