@@ -168,6 +168,29 @@ class TorchTraceTest : public QObject {
     QCOMPARE(QString::fromStdString(text).split('\n').value(7), QString("print(\"mean\", float(h.mean()) * 0)"));
   }
 
+  // torch's optimizer and DistributedDataParallel break inside themselves; the program's lines called them.
+  void breaksInLibrariesAreListedWhereTheProgramCalledThem() {
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT file, line, json_extract(stack, '$[#-1].line') FROM graph_breaks ORDER BY break_id", "/tmp/demo/train_step.py,30,80;/tmp/demo/train_step.py,30,80");
+    auto breaks = query::breakSummaries(in_.reader());
+    QVERIFY2(breaks && breaks->size() == 1, "one break");
+    const query::BreakSummary& one = breaks->front();
+    QCOMPARE(one.function, "update");
+    QCOMPARE(one.inside, (query::StackPlace{"/opt/torch/.venv/lib/python3.12/site-packages/torch/optim/optimizer.py", "_use_grad", 80}));
+    QCOMPARE(one.after.size(), size_t{1});  // torch_dynamo_resume_in_wrapper_at_533
+    const std::string text = query::toText(in_.reader(), *breaks, {});
+    QVERIFY2(text.starts_with("/tmp/demo/train_step.py:30  Call to"), text.c_str());
+    QVERIFY2(text.find("\n  inside _use_grad, at /opt/torch/.venv/lib/python3.12/site-packages/torch/optim/optimizer.py:80\n") != text.npos, text.c_str());
+
+    // Two places in the library behind one line of the program are two breaks.
+    QVERIFY(in_.open(Imported::data("ranks")));
+    auto summary = query::summarize(in_.reader());
+    QVERIFY(summary.has_value());
+    std::vector<std::pair<std::string, int>> listed;
+    for (const auto& b : summary->graphBreaks) listed.emplace_back(b.file + ":" + std::to_string(b.line), b.inside.line);
+    QCOMPARE(listed, (std::vector<std::pair<std::string, int>>{{"/tmp/demo/ranks.py:24", 1566}, {"/tmp/demo/ranks.py:24", 105}}));
+  }
+
   void trainingHasAllStages() {
     QVERIFY(in_.open(Imported::data("train_step.log.gz")));
     COMPARE_ROWS(in_,
