@@ -5,6 +5,7 @@
 
 #include "engine/record/graph_rows.h"
 #include "engine/record/recorder_impl.h"
+#include "engine/support/file_owner.h"
 
 namespace fusebox::record {
 
@@ -82,6 +83,11 @@ void Recorder::endCompile(Id compile, CompileEnd e) {
 Id Recorder::graphBreak(GraphBreakRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.graphBreak.fetch_add(1);
+    if (const Place* program = programPlace(r.stack); program && !isProgramFile(r.place.file) && isProgramFile(program->file)) {
+      r.place = *program;
+      r.endLine = 0;
+      r.column = r.endColumn = -1;
+    }
     impl_->tell(id, r);
     impl_->noteFile(r.place);
     for (const Place& p : r.stack) impl_->noteFile(p);

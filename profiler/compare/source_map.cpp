@@ -3,7 +3,7 @@
 #include <set>
 
 #include "profiler/compare/align.h"
-#include "profiler/query/file_owner.h"
+#include "engine/support/file_owner.h"
 
 namespace fusebox::compare {
 namespace {
@@ -89,7 +89,7 @@ void SourceMap::compareTexts(const std::string& fileA, const std::string& textA,
       edit.linesB.push_back(m.b + 1);
     }
   }
-  if ((edit.linesA.empty() && edit.linesB.empty()) || query::isFuseboxFile(fileB)) return;
+  if ((edit.linesA.empty() && edit.linesB.empty()) || isFuseboxFile(fileB)) return;
   edit.removed = static_cast<int64_t>(edit.linesA.size());
   edit.added = static_cast<int64_t>(edit.linesB.size());
   const auto trimmed = [](std::string_view line) {
@@ -120,7 +120,7 @@ bool SourceMap::same(const Place& a, const Place& b) const {
 }
 
 bool SourceMap::isUsers(const std::string& file) {
-  return !query::isFuseboxFile(file) && file.find("site-packages/") == std::string::npos && file.find("/lib/python3") == std::string::npos && !file.empty() && file[0] != '<';
+  return !isFuseboxFile(file) && file.find("site-packages/") == std::string::npos && file.find("/lib/python3") == std::string::npos && !file.empty() && file[0] != '<';
 }
 
 }  // namespace fusebox::compare

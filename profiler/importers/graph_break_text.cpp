@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/support/file_owner.h"
 #include "profiler/importers/text_lines.h"
 
 namespace fusebox::importing {
@@ -28,6 +29,8 @@ BreakText parseBreak(std::string_view text) {
   nlohmann::ordered_json stack = nlohmann::ordered_json::array();
   std::string_view line;
   bool inStack = false, inReason = false;
+  std::string programFile;
+  int64_t programLine = 0;
   while (nextLine(text, line)) {
     constexpr std::string_view kIn = "Graph break in user code at ",
                                kReason = "Graph Break Reason: ", kTracing = "attempting to trace ";
@@ -56,6 +59,7 @@ BreakText parseBreak(std::string_view text) {
       int64_t number = 0;
       if (tracebackPlace(line, file, number, function)) {
         stack.push_back({{"file", file}, {"line", number}, {"function", function}});
+        if (isProgramFile(file)) programFile = file, programLine = number;
       } else if (!stack.empty() && !bare.empty() && !bare.starts_with('^') && !bare.starts_with('~')) {
         out.quoted.emplace_back(stack.back()["file"].get<std::string>(), stack.back()["line"].get<int64_t>(), bare);
       }
@@ -72,6 +76,7 @@ BreakText parseBreak(std::string_view text) {
       }
     }
   }
+  if (!programFile.empty() && !isProgramFile(out.file)) out.file = programFile, out.line = programLine;
   if (!stack.empty()) out.stack = stack.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (out.reason.starts_with("Explanation: ")) out.reason.erase(0, 13);
   if (out.reason.empty()) out.reason = out.kind;

@@ -8,7 +8,7 @@
 
 namespace fusebox::importing {
 
-/// A graph break as Dynamo explains it.
+/// A graph break as Dynamo explains it; `file` and `line` are the program's that led there, what is inside a library is the end of `stack`.
 struct BreakText {
   std::string kind, reason, hint, file, opcode, stack;
   int64_t line = 0;

@@ -88,6 +88,32 @@ std::optional<size_t> positionOf(std::string_view name) {
   return std::nullopt;
 }
 
+constexpr std::string_view kModules = "._modules['";
+
+/// A call belongs to the one module whose tensors it is given, as they are or after they were turned, cast or the like.
+void placeCalls(FxGraph& graph) {
+  std::vector<bool> isHeld(graph.nodes.size());  // by a module, or made of nothing but what it holds
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    FxNode& node = graph.nodes[i];
+    isHeld[i] = node.kind == "placeholder" && !node.modulePath.empty();
+    if (node.kind != "call") continue;
+    std::string_view module;
+    bool isOne = true, onlyHeld = !node.inputs.empty();
+    for (const auto& input : node.inputs) {
+      if (!isHeld[input.node]) {
+        onlyHeld = false;
+        continue;
+      }
+      const std::string_view its = graph.nodes[input.node].modulePath;
+      isOne = isOne && (module.empty() || module == its);
+      module = its;
+    }
+    if (!isOne || module.empty()) continue;
+    node.modulePath = module;
+    isHeld[i] = onlyHeld;
+  }
+}
+
 /// Whether PyTorch made up the name of an input. Other compilers' logs may have the program's names throughout.
 bool isMadeUp(std::string_view name) {
   return positionOf(name) || name.starts_with("tangents_") || name.starts_with("L_") || name.starts_with("l_");
@@ -113,6 +139,31 @@ std::string programName(std::string_view source) {
   return out;
 }
 
+std::string moduleOf(std::string_view source, bool withRoot) {
+  const size_t first = source.find(kModules);
+  if (first == source.npos) return {};
+  std::string out = withRoot ? programName(source.substr(0, first)) : std::string();
+  for (std::string_view rest = source.substr(first); rest.starts_with(kModules);) {
+    const size_t end = rest.find("']", kModules.size());
+    if (end == rest.npos) break;
+    out.append(out.empty() ? "" : ".").append(rest.substr(kModules.size(), end - kModules.size()));
+    rest.remove_prefix(end + 2);
+  }
+  return out;
+}
+
+// A graph may work on modules of several models.
+bool GraphInputs::hasSeveralRoots() const {
+  std::string_view root;
+  for (const std::string_view source : sources_) {
+    const size_t first = source.find(kModules);
+    if (first == source.npos) continue;
+    if (!root.empty() && root != source.substr(0, first)) return true;
+    root = source.substr(0, first);
+  }
+  return false;
+}
+
 void GraphInputs::source(int64_t attempt, std::string source) {
   if (attempt != attempt_) {
     attempt_ = attempt;
@@ -122,13 +173,14 @@ void GraphInputs::source(int64_t attempt, std::string source) {
 }
 
 // Two inputs that the program calls the same, or as a value inside the graph is called, keep their sources.
-int64_t GraphInputs::apply(FxGraph& graph, const std::unordered_map<size_t, Input>& names) {
+int64_t GraphInputs::apply(FxGraph& graph, const std::unordered_map<size_t, Input>& names) const {
   std::unordered_map<std::string, int> wanted;
   for (const auto& node : graph.nodes) ++wanted[node.name];
   for (const auto& [index, one] : names) {
     if (!one.name.empty() && one.name != graph.nodes[index].name) ++wanted[one.name];
   }
   int64_t untold = 0;
+  const bool withRoot = hasSeveralRoots();
   for (const auto& [index, one] : names) {
     FxNode& node = graph.nodes[index];
     if (one.name.empty()) {
@@ -138,7 +190,9 @@ int64_t GraphInputs::apply(FxGraph& graph, const std::unordered_map<size_t, Inpu
     const std::string& name = wanted[one.name] > 1 && !one.source.empty() ? one.source : one.name;
     if (name != node.name) node.shown = name;
     node.args = one.source.empty() ? node.name : node.name + ": " + one.source;
+    node.modulePath = moduleOf(one.source, withRoot);
   }
+  placeCalls(graph);
   return untold;
 }
 
@@ -267,9 +321,10 @@ int64_t GraphInputs::nameLike(FxGraph& graph, const FxGraph& earlier) {
   for (auto& node : graph.nodes) {
     if (node.kind != "placeholder") continue;
     const auto found = byName.find(node.name);
-    if (found != byName.end()) node.shown = found->second->shown, node.args = found->second->args;
+    if (found != byName.end()) node.shown = found->second->shown, node.args = found->second->args, node.modulePath = found->second->modulePath;
     untold += node.shown.empty() && !node.shape.empty() && positionOf(node.name).has_value();
   }
+  placeCalls(graph);
   return untold;
 }
 

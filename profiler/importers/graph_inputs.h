@@ -13,9 +13,15 @@ namespace fusebox::importing {
 /// What a program calls a source of TorchDynamo's: L['s']._modules['layers']._modules['0']._parameters['weight'] → s.layers.0.weight.
 std::string programName(std::string_view source);
 
+/// The module that such a source leads through, from the outermost one on: L['s']._modules['layers']._modules['0']._parameters['weight'] →
+/// layers.0. `withRoot`: with what the outermost is called, s.layers.0.
+std::string moduleOf(std::string_view source, bool withRoot);
+
 /// What the inputs of one compilation's graphs are in the program. TorchDynamo says of each tensor where it was read, and names its graph's
 /// inputs after that; the compiler behind it is handed this graph, or parts of it one by one; inputs of AOTAutograd's graphs (primals_4,
 /// arg3_1) say which input of what was handed they are. Each function returns how many tensors among the inputs keep PyTorch's names.
+/// Inputs that modules hold, and what works on them (a product with a weight, its transposition), get the path of their module: the log says
+/// no more of modules. What is between them keeps none.
 class GraphInputs {
  public:
   /// A tensor or number was read there. Another attempt starts over.
@@ -38,7 +44,8 @@ class GraphInputs {
   };
   Input named(std::string_view descriptor, int depth) const;
   bool agree(const FxGraph& graph, bool described) const;
-  static int64_t apply(FxGraph& graph, const std::unordered_map<size_t, Input>& names);
+  int64_t apply(FxGraph& graph, const std::unordered_map<size_t, Input>& names) const;
+  bool hasSeveralRoots() const;
 
   int64_t attempt_ = 0;
   std::vector<std::string> sources_;

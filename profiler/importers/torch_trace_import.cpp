@@ -195,6 +195,20 @@ void TorchTraceImport::endFile(const TraceFileDamage& damage) {
   if (!damage.container.empty()) session_.loss("end_of_file", 1, file_ + ": " + damage.container);
 }
 
+// What a mapping ties to nodes of one module belongs to it too, in the graphs before and after.
+void TorchTraceImport::placeByOrigins() {
+  constexpr const char* kSteps[][3] = {{"post_grad", "node_id", "origin_id"}, {"post_fusion", "node_id", "origin_id"},
+                                       {"forward", "origin_id", "node_id"},   {"joint", "origin_id", "node_id"}};
+  session_.settle();
+  for (const auto& [stage, own, other] : kSteps) {
+    (void)session_.database().execute(fmt::format(
+        "UPDATE t_node SET module_path = (SELECT min(n.module_path) FROM t_node_origin o JOIN t_node n ON n.id = o.{2} "
+        "WHERE o.{1} = t_node.id AND n.module_path <> '' HAVING min(n.module_path) = max(n.module_path)) "
+        "WHERE coalesce(module_path, '') = '' AND kind = 'call' AND graph_id IN (SELECT id FROM t_graph WHERE stage = '{0}')",
+        stage, own, other));
+  }
+}
+
 void TorchTraceImport::finish() {
   constexpr std::string_view kResume = "torch_dynamo_resume_in_";
   std::map<std::pair<std::string, std::string>, int64_t> byPlace;
@@ -233,6 +247,7 @@ void TorchTraceImport::finish() {
     session_.settle();
     (void)session_.database().execute("UPDATE t_guard_failure SET outcome = 'limit' WHERE id IN (" + limits + ")");
   }
+  if (hasMappings_) placeByOrigins();
   for (const auto& [process, open] : loose_) {
     session_.loss("unfinished_spans", static_cast<int64_t>(open.size()), "spans whose end is not in the log");
   }

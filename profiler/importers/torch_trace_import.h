@@ -93,6 +93,7 @@ class TorchTraceImport {
   void writeShapes(Compile& compile);
   void release(Compile& compile);
   void releaseGraphs(Compile& compile);
+  void placeByOrigins();
 
   // torch_trace_records.cpp, torch_trace_shapes.cpp and torch_trace_spans.cpp: one function a record kind; each returns the graph that the record became, or 0
   struct Handler;
@@ -146,6 +147,7 @@ class TorchTraceImport {
   std::unordered_map<std::string, std::vector<OpenStage>> loose_;  ///< spans without a compile, by process
   std::set<std::string> userFiles_;
   TraceSettings settings_;
+  bool hasMappings_ = false;  ///< nodes are tied to those of the captured graph
   std::unordered_map<std::string, int64_t> stacks_;
 };
 

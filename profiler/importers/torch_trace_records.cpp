@@ -436,7 +436,7 @@ int64_t TorchTraceImport::onMappings(const TraceRecord& r, Compile* c) {
     session_.loss("provenance", 1, "a provenance mapping is no JSON object");
   const auto postGrad = c->graphs.find(c->codeGraph), captured = c->graphs.find("captured inference");
   if (postGrad != c->graphs.end() && captured != c->graphs.end())
-    linkByMappings(session_, postGrad->second, captured->second, c->mappings);
+    linkByMappings(session_, postGrad->second, captured->second, c->mappings), hasMappings_ = true;
   return 0;
 }
 

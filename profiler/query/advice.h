@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,7 @@ inline constexpr const char* kStock = "stock";
 struct StackPlace {
   std::string file, function;
   int line = 0;
+  auto operator<=>(const StackPlace&) const = default;
   bool isUsers() const;  ///< not PyTorch's, not Fusebox's, not Python's, of no installed library
 };
 /// Of the JSON in a `stack` column, innermost last; empty for what is no such list.

@@ -1,28 +1,14 @@
 // What advice reads: stacks and the recorded text of the program.
 #include <nlohmann/json.hpp>
 
-#include "profiler/query/advice.h"
 #include "engine/support/bounded_json.h"
-#include "profiler/query/file_owner.h"
+#include "engine/support/file_owner.h"
+#include "profiler/query/advice.h"
 #include "profiler/query/python_line.h"
 
 namespace fusebox::query {
-namespace {
 
-// Parts of paths; a user's own folder may be called torch.
-constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",         "/lib/python3.",
-                                    "/torch/_",        "/torch/nn/modules/", "/torch/nn/functional",
-                                    "/torch/optim/",   "/torch/utils/",      "/torch/autograd"};
-
-}  // namespace
-
-bool StackPlace::isUsers() const {
-  if (isFuseboxFile(file)) return false;
-  for (const char* part : kForeign) {
-    if (file.find(part) != std::string::npos) return false;
-  }
-  return !file.empty();
-}
+bool StackPlace::isUsers() const { return isProgramFile(file); }
 
 std::vector<StackPlace> parseStack(std::string_view json) {
   constexpr size_t kDeepest = 500;

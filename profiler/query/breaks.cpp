@@ -9,6 +9,7 @@
 
 #include "engine/support/bounded_json.h"
 #include "profiler/query/bounded.h"
+#include "profiler/query/break_groups.h"
 #include "profiler/query/function_names.h"
 
 namespace fusebox::query {
@@ -20,9 +21,9 @@ using session::Statement;
 constexpr int64_t kMostCalls = 500'000;  // read to measure what lies between graphs
 constexpr int kMostBetween = 64;         // compiled calls inside the Python between two graphs
 
-constexpr const char* kBreaks =
+const std::string kBreaks =
     "SELECT break_id, frame_id, compile_id, frame, kind, reason, hint, file, line, end_line, col, end_col, opcode, "
-    "offset, stack, bytecode "
+    "offset, stack, bytecode, " + std::string(kInnermost) + " AS innermost "
     "FROM graph_breaks ORDER BY break_id";
 
 std::vector<BreakInstruction> parseCode(std::string_view json) {
@@ -112,16 +113,17 @@ Result<Program> readProgram(const Reader& reader) {
 
 Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
   std::vector<BreakSummary> out;
-  std::map<std::tuple<std::string, int64_t, std::string, std::string>, size_t> index;
+  std::map<std::tuple<std::string, int64_t, std::string, std::string, StackPlace>, size_t> index;
   std::unordered_map<std::string, size_t> words;  // as they are recorded, so that a row that is known is not taken apart again
   std::string key;
   auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
     key.clear();
-    for (const char* c : {"frame", "kind", "reason", "file", "line"}) key.append(s.text(c)).push_back('\0');
+    for (const char* c : {"frame", "kind", "reason", "file", "line", "innermost"}) key.append(s.text(c)).push_back('\0');
     const auto [word, isNewWord] = words.try_emplace(key, out.size());
     const bool isNew = isNewWord && [&] {
       const auto [entry, isFirst] = index.try_emplace(
-          {s.string("file").empty() ? s.string("frame") : s.string("file"), s.integer("line"), s.string("kind"), breakReason(s.text("reason"))}, out.size());
+          {s.string("file").empty() ? s.string("frame") : s.string("file"), s.integer("line"), s.string("kind"), breakReason(s.text("reason")),
+           placeInside(s.text("innermost"), s.text("file"), s.integer("line"))}, out.size());
       word->second = entry->second;
       return isFirst;
     }();
@@ -144,7 +146,9 @@ Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
       b.offset = s.isNull("offset") ? -1 : s.integer("offset");
       b.stack = parseStack(s.text("stack"));
       b.code = parseCode(s.text("bytecode"));
-      if (!b.stack.empty() && !b.stack.back().function.empty()) b.function = b.stack.back().function;
+      b.inside = placeInside(s.text("innermost"), b.file, b.line);
+      const auto listed = std::find_if(b.stack.rbegin(), b.stack.rend(), [&](const StackPlace& p) { return p.file == b.file && p.line == b.line; });
+      if (listed != b.stack.rend() && !listed->function.empty()) b.function = listed->function;
       out.push_back(std::move(b));
     }
     BreakSummary& b = out[word->second];
@@ -269,14 +273,16 @@ void addPieces(const Program& program, BreakSummary& b, std::set<int64_t> resume
   b.before.clear();
   for (const int64_t frame : starts) b.before.push_back(pieceOf(program, frame));
   const int64_t root = program.rootOf(b.frame);
-  const std::string stockName = "torch_dynamo_resume_in_" + b.function + "_at_" + std::to_string(b.line);
   const auto next = successorsOf(b);
   if (const auto pieces = program.resumedFrom.find(root); resumed.empty() && root != 0 && pieces != program.resumedFrom.end()) {
     for (const int64_t id : pieces->second) {
       if (std::find(next.begin(), next.end(), program.frames.at(id).resumeOffset) != next.end()) resumed.insert(id);
     }
   }
-  if (const auto named = program.framesNamed.find(stockName); named != program.framesNamed.end()) resumed.insert(named->second.begin(), named->second.end());
+  for (const StackPlace& p : b.stack) {
+    const auto named = program.framesNamed.find("torch_dynamo_resume_in_" + p.function + "_at_" + std::to_string(p.line));
+    if (named != program.framesNamed.end()) resumed.insert(named->second.begin(), named->second.end());
+  }
   for (const int64_t frame : resumed) b.after.push_back(pieceOf(program, frame));
   if (b.measured == 0) {
     for (const BreakPiece& piece : b.after) b.compileNs += piece.compileNs;
@@ -342,8 +348,9 @@ Result<std::vector<BreakSummary>> stopSummaries(const Reader& reader) {
 std::vector<Advice> adviseBreak(const Reader& reader, const BreakSummary& b) {
   if (b.isFailure) return adviseUncompiled({.function = b.function, .kind = b.kind, .reason = b.reason, .hint = b.hint, .error = b.error, .file = b.file});
   Sources sources(reader);
-  return adviseBreak({reader.info("engine"), b.kind, b.recorded, b.hint, b.opcode, b.file, static_cast<int>(b.line)},
-                     sources);
+  // What the break is about stands where it happened.
+  const StackPlace at = b.inside.file.empty() ? StackPlace{b.file, b.function, static_cast<int>(b.line)} : b.inside;
+  return adviseBreak({reader.info("engine"), b.kind, b.recorded, b.hint, b.opcode, at.file, at.line}, sources);
 }
 
 }  // namespace fusebox::query

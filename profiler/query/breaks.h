@@ -34,6 +34,7 @@ struct BreakSummary {
   std::string recorded;      ///< the reason in the engine's words
   int64_t line = 0, endLine = 0, column = -1, endColumn = -1, offset = -1;
   std::vector<StackPlace> stack;  ///< innermost last
+  StackPlace inside;              ///< as of a BreakGroup
 
   int64_t crossings = -1;  ///< how often running code went through it; -1: not recorded
   /// Between the end of the graph before and the start of the one after, compiling left out: Python, guards and

@@ -1,6 +1,9 @@
 // Graph breaks as JSON and as text.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "profiler/query/breaks.h"
 #include "profiler/query/recompiles.h"
 
@@ -118,6 +121,7 @@ json toJson(const session::Reader& reader, const std::vector<BreakSummary>& brea
                    {"lost_ns", numberOrNull(b.lostNs)},
                    {"measured_crossings", b.measured},
                    {"compile_ns", b.compileNs},
+                   {"inside", toJson(b.inside)},
                    {"stack", toJson(b.stack)},
                    {"advice", advice},
                    {"bytecode", code},
@@ -132,13 +136,17 @@ std::string toText(const session::Reader& reader, const std::vector<BreakSummary
   if (breaks.empty()) return out + "No graph break.\n";
   for (const BreakSummary& b : breaks) {
     out += fmt::format("{}:{}  {}: {}\n", b.file.empty() ? "unknown place" : b.file, b.line, b.kind, b.reason);
+    if (!b.inside.file.empty()) out += fmt::format("  inside {}, at {}:{}\n", b.inside.function, b.inside.file, b.inside.line);
     out += fmt::format("  in {}, {} {}", b.function, b.ids.size(), b.ids.size() == 1 ? "compile" : "compiles");
     if (b.crossings >= 0) out += b.crossings == 1 ? ", passed once" : fmt::format(", passed {} times", b.crossings);
     if (b.measured > 0)
       out += fmt::format(", {} between the graphs ({} a time)", time(b.lostNs), time(b.lostNs / b.measured));
     if (b.compileNs > 0) out += fmt::format(", {} of compiling after it", time(b.compileNs));
     out += "\n";
-    for (auto at = b.stack.rbegin(); at != b.stack.rend() && b.stack.size() > 1; ++at)
+    // What started the program is no part of it.
+    const auto start = std::find_if(b.stack.begin(), b.stack.end(), [](const StackPlace& p) { return p.isUsers(); });
+    const auto end = start == b.stack.end() ? b.stack.rend() : std::make_reverse_iterator(start);
+    for (auto at = b.stack.rbegin(); at != end && b.stack.size() > 1; ++at)
       out += fmt::format("    {}:{} in {}\n", at->file, at->line, at->function);
     out += toText(adviseBreak(reader, b), 2) + "\n";
   }

@@ -157,10 +157,10 @@ class CoverageReader {
   }
 
   Result<void> readBreaks() {
-    std::map<int64_t, std::set<std::tuple<std::string, std::string, std::string, int64_t>>> known;  // told apart as in the list of breaks
+    std::map<int64_t, std::set<std::tuple<std::string, std::string, std::string, int64_t, StackPlace>>> known;  // told apart as in the list of breaks
     for (const BreakGroup& b : breaks_) {
       FunctionCoverage* function = functionOf(b.frame);
-      if (!function || !known[function->frame].emplace(b.kind, breakReason(b.reason), b.file, b.line).second) continue;
+      if (!function || !known[function->frame].emplace(b.kind, breakReason(b.reason), b.file, b.line, b.inside).second) continue;
       if (++function->breaks > 1) continue;
       function->breakId = b.first;
       const std::string told = breakWords(b.kind, b.reason);

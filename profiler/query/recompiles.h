@@ -82,6 +82,7 @@ inline constexpr const char* kDecisiveFailures =
     "SELECT failure_id FROM t_compile WHERE failure_id IS NOT NULL UNION ALL SELECT min(id) FROM t_guard_failure WHERE outcome = 'limit' GROUP BY frame_id";
 
 nlohmann::json toJson(const Advice& advice);
+nlohmann::json toJson(const StackPlace& place);  ///< null for none
 nlohmann::json toJson(const std::vector<StackPlace>& stack);
 /// With the advice of each miss.
 nlohmann::json toJson(const session::Reader& reader, const std::vector<RecompileChain>& chains);

@@ -82,9 +82,11 @@ const StackPlace* callerOf(const GuardMiss& m) {
 
 json toJson(const Advice& advice) { return {{"title", advice.title}, {"text", advice.text}, {"diff", advice.diff}}; }
 
+json toJson(const StackPlace& p) { return p.file.empty() ? json() : json{{"file", p.file}, {"line", p.line}, {"function", p.function}}; }
+
 json toJson(const std::vector<StackPlace>& stack) {
   json out = json::array();
-  for (const StackPlace& p : stack) out.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  for (const StackPlace& p : stack) out.push_back(toJson(p));
   return out;
 }
 

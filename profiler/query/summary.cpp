@@ -10,6 +10,7 @@
 #include "profiler/query/function_names.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/query/recompiles.h"
+#include "profiler/query/recompiles.h"
 
 namespace fusebox::query {
 namespace {
@@ -40,10 +41,10 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
 Result<void> readBreaks(const Reader& reader, Summary& out) {
   auto groups = breakGroups(reader);
   if (!groups) return tl::unexpected(groups.error());
-  std::map<std::tuple<std::string, std::string, std::string, int64_t>, size_t> known;
+  std::map<std::tuple<std::string, std::string, std::string, int64_t, StackPlace>, size_t> known;
   for (const BreakGroup& g : *groups) {
-    Summary::Break b{g.kind, breakReason(g.reason), g.hint, g.file, g.line, g.count, g.first};
-    const auto [at, isNew] = known.try_emplace({b.kind, b.reason, b.file, b.line}, out.graphBreaks.size());
+    Summary::Break b{g.kind, breakReason(g.reason), g.hint, g.file, g.line, g.count, g.first, g.inside};
+    const auto [at, isNew] = known.try_emplace({b.kind, b.reason, b.file, b.line, b.inside}, out.graphBreaks.size());
     if (isNew) out.graphBreaks.push_back(std::move(b));
     else out.graphBreaks[at->second].count += g.count;
   }
@@ -155,7 +156,7 @@ nlohmann::json toJson(const Summary& s) {
   json breaks = json::array(), recompiles = json::array(), losses = json::array(), hottest = json::array();
   for (const auto& b : s.graphBreaks) {
     breaks.push_back({{"kind", b.kind}, {"reason", b.reason}, {"hint", b.hint}, {"file", b.file}, {"line", b.line},
-                      {"count", b.count}});
+                      {"count", b.count}, {"inside", toJson(b.inside)}});
   }
   for (const auto& r : s.recompiles) {
     recompiles.push_back({{"frame", r.frame}, {"guard", r.guard}, {"expected", r.expected}, {"found", r.found},

@@ -21,6 +21,7 @@ struct Summary {
     std::string kind, reason, hint, file;
     int64_t line = 0, count = 1;
     int64_t id = 0;  ///< of the first
+    StackPlace inside;  ///< as of a BreakGroup
   };
   std::vector<Break> graphBreaks;  ///< equal ones at one place are one row with a count
   Coverage coverage;               ///< which functions run in compiled code, and what fails

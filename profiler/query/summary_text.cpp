@@ -64,7 +64,8 @@ std::string toText(const Summary& s) {
   out += fmt::format("  breaks    {}\n", s.graphBreaks.empty() ? "none" : std::to_string(s.graphBreaks.size()));
   for (size_t i = 0; i < s.graphBreaks.size() && i < kListed; ++i) {
     const auto& b = s.graphBreaks[i];
-    out += fmt::format("    {}: {}: {}{}\n", place(b.file, b.line), b.kind, b.reason,
+    const std::string inside = b.inside.file.empty() ? std::string() : fmt::format(" (in {})", place(b.inside.file, b.inside.line));
+    out += fmt::format("    {}{}: {}: {}{}\n", place(b.file, b.line), inside, b.kind, b.reason,
                        b.count > 1 ? fmt::format(" ({} times)", b.count) : "");
     if (!b.hint.empty()) out += fmt::format("      hint: {}\n", b.hint);
   }

@@ -2619,6 +2619,10 @@ gefunden {}</translation>
         <source>Nothing was compiled so far.</source>
         <translation>Bisher wurde nichts kompiliert.</translation>
     </message>
+    <message>
+        <source>inside %1</source>
+        <translation>in %1</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::CodeColumns</name>

@@ -22,7 +22,8 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
                  duration(b.lostNs, b.measured > 0),
                  duration(b.measured > 0 ? b.lostNs / b.measured : 0, b.measured > 0),
                  duration(b.compileNs, b.compileNs > 0)};
-    row.tooltip = b.reason + (b.hint.empty() ? "" : "\n\n" + b.hint) + "\n\n" + b.file + ":" + std::to_string(b.line);
+    row.tooltip = b.reason + (b.hint.empty() ? "" : "\n\n" + b.hint) + "\n\n" + b.file + ":" + std::to_string(b.line) +
+                  (b.inside.file.empty() ? "" : "\n" + b.inside.file + ":" + std::to_string(b.inside.line));
     if (b.isFailure) row.tone = 3;
     rows.push_back(std::move(row));
   }

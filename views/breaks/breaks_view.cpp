@@ -182,6 +182,8 @@ void BreaksView::explain(const query::BreakSummary& summary, const std::vector<q
     page.paragraph(str(b.reason));
     page.pair(tr("line"), str(shortPlace(b.file, b.line)),
               b.file.empty() ? Location{} : Location::sourceLine(b.file, static_cast<int>(b.line)));
+    if (!b.inside.file.empty())
+      page.pair(tr("inside %1").arg(str(b.inside.function)), str(shortPlace(b.inside.file, b.inside.line)), Location::sourceLine(b.inside.file, b.inside.line));
     if (!b.opcode.empty())
       page.pair(tr("instruction"), b.offset >= 0 ? tr("%1 at %2").arg(str(b.opcode)).arg(b.offset) : str(b.opcode));
     page.pair(b.isFailure ? tr("attempts") : tr("compiles that stopped here"), QString::number(b.ids.size()));

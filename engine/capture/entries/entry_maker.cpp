@@ -416,7 +416,8 @@ void EntryMaker::reportBreak(const Segment& segment) {
   row.place = toRecord(b.place);
   row.offset = segment.offset * 2;
   describePosition(segment.offset, b.place, row);
-  for (const Place& p : b.stack) row.stack.push_back(toRecord(p));
+  row.stack = stackOfCall(b.stack.empty() ? b.place : b.stack.front());
+  for (size_t i = 1; i < b.stack.size(); ++i) row.stack.push_back(toRecord(b.stack[i]));
   row.bytecode = bytecodeAround(code_.code, segment.offset);
   recorder_->graphBreak(std::move(row));
 }

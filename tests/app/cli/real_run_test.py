@@ -419,6 +419,25 @@ torch.compile(Net())(torch.ones(2, 4))
         modules = {module for module, in database.execute("SELECT module_path FROM nodes WHERE module_path <> ''")}
         self.assertLessEqual({f"layers.{i}.n1" for i in range(2)}, modules)
 
+    def test_breaks_inside_a_library(self):
+        os.makedirs(self.path("site-packages"))
+        with open(self.path("site-packages/library.py"), "w") as out:
+            out.write("import torch\n\ndef inner(x):\n    torch._dynamo.graph_break()\n    y = x + 1\n    torch._dynamo.graph_break()\n    return y\n\n"
+                      "def work(x):\n    return inner(x * 2)\n")
+        with open(self.path("user.py"), "w") as out:
+            out.write("import torch, library\n\n@torch.compile\ndef step(x):\n    return library.work(x).sin()\n\nstep(torch.ones(3))\n")
+        done = fusebox("run", "--session", self.path("user.fusebox"), self.path("user.py"), timeout=120,
+                       env={**os.environ, "PYTHONPATH": self.path("site-packages")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        database = sqlite3.connect(self.path("user.fusebox"))
+        self.addCleanup(database.close)
+        rows = database.execute("SELECT file, line, col, json_extract(stack, '$[#-1].line') FROM graph_breaks").fetchall()
+        self.assertEqual({row[3] for row in rows}, {4, 6})
+        self.assertEqual({row[:3] for row in rows}, {(self.path("user.py"), 5, None)})
+        text = fusebox("breaks", self.path("user.fusebox")).stdout
+        self.assertIn(f"inside inner, at {self.path('site-packages/library.py')}:6", text)
+        self.assertNotIn("host.py", text)
+
     def test_backend_of_stock_torch_compile(self):
         done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",
                        "import torch, fusebox\nf = torch.compile(lambda x: torch.sin(x) * 2, backend='fusebox')\nprint(f(torch.zeros(3)).sum().item())",

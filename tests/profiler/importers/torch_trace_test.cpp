@@ -168,6 +168,57 @@ class TorchTraceTest : public QObject {
     QCOMPARE(QString::fromStdString(text).split('\n').value(7), QString("print(\"mean\", float(h.mean()) * 0)"));
   }
 
+  // torch's optimizer and DistributedDataParallel break inside themselves; the program's lines called them.
+  void breaksInLibrariesAreListedWhereTheProgramCalledThem() {
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT file, line, json_extract(stack, '$[#-1].line') FROM graph_breaks ORDER BY break_id", "/tmp/demo/train_step.py,30,80;/tmp/demo/train_step.py,30,80");
+    auto breaks = query::breakSummaries(in_.reader());
+    QVERIFY2(breaks && breaks->size() == 1, "one break");
+    const query::BreakSummary& one = breaks->front();
+    QCOMPARE(one.function, "update");
+    QCOMPARE(one.inside, (query::StackPlace{"/opt/torch/.venv/lib/python3.12/site-packages/torch/optim/optimizer.py", "_use_grad", 80}));
+    QCOMPARE(one.after.size(), size_t{1});  // torch_dynamo_resume_in_wrapper_at_533
+    const std::string text = query::toText(in_.reader(), *breaks, {});
+    QVERIFY2(text.starts_with("/tmp/demo/train_step.py:30  Call to"), text.c_str());
+    QVERIFY2(text.find("\n  inside _use_grad, at /opt/torch/.venv/lib/python3.12/site-packages/torch/optim/optimizer.py:80\n") != text.npos, text.c_str());
+
+    // Two places in the library behind one line of the program are two breaks.
+    QVERIFY(in_.open(Imported::data("ranks")));
+    auto summary = query::summarize(in_.reader());
+    QVERIFY(summary.has_value());
+    std::vector<std::pair<std::string, int>> listed;
+    for (const auto& b : summary->graphBreaks) listed.emplace_back(b.file + ":" + std::to_string(b.line), b.inside.line);
+    QCOMPARE(listed, (std::vector<std::pair<std::string, int>>{{"/tmp/demo/ranks.py:24", 1566}, {"/tmp/demo/ranks.py:24", 105}}));
+  }
+
+  // Two blocks of n1, up, gelu, down, a norm that both share, and a scale of their own; a head behind them.
+  void nodesBelongToTheModulesWhoseTensorsTheyWorkOn() {
+    QVERIFY(in_.open(Imported::data("blocks.log.gz")));
+    QCOMPARE(in_.number("SELECT count(*) FROM nodes WHERE name = 'self.layers.1.n1.weight' AND module_path = 'layers.1.n1'"), int64_t{12});  // eight graphs of training, four of inference
+    COMPARE_ROWS(in_,
+                 "SELECT n.name, n.module_path FROM nodes n JOIN graphs g USING(graph_id) WHERE g.graph_id = 1 AND n.kind = 'call' "
+                 "ORDER BY position LIMIT 8",
+                 "layer_norm,layers.0.n1;linear,layers.0.up;h,;linear_1,layers.0.down;layer_norm_1,layers.0.shared;mul,layers.0;x,;layer_norm_2,layers.1.n1");
+    // What the mapping says: a norm's parts too, before and after; what no module's tensors enter stays the code's.
+    for (const char* stage : {"joint", "forward", "post_grad", "post_fusion"}) {
+      COMPARE_ROWS(in_,
+                   "SELECT group_concat(module_path || ' ' || count, ';') FROM (SELECT coalesce(n.module_path, 'none') AS module_path, count(*) AS count FROM nodes n JOIN graphs g "
+                   "USING(graph_id) WHERE g.compile_id = 1 AND g.direction IN ('forward', 'joint') AND n.position <= (SELECT position FROM nodes m WHERE m.graph_id = n.graph_id "
+                   "AND m.name = 'addmm_1') AND n.kind = 'call' AND g.stage = '" + std::string(stage) + "' GROUP BY 1 ORDER BY 1)",
+                   "layers.0.down 2;layers.0.n1 9;layers.0.up 2;none 5");
+    }
+    // Without one: what a module's tensors enter.
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_,
+                 "SELECT n.op, n.module_path FROM nodes n JOIN graphs g USING(graph_id) WHERE g.stage = 'post_grad' AND g.direction = 'forward' AND n.kind = 'call' "
+                 "AND n.module_path <> '' ORDER BY n.node_id",
+                 "aten::permute,a;aten::addmm,a;aten::mul.Tensor,n;aten::add.Tensor,n;aten::permute,b;aten::addmm,b");
+    QCOMPARE(importing::moduleOf("L['s']._modules['l']._modules['0']._parameters['weight']", false), "l.0");
+    QCOMPARE(importing::moduleOf("L['s']._modules['l']._modules['0']._parameters['weight']", true), "s.l.0");
+    QCOMPARE(importing::moduleOf("L['s']._parameters['weight']", true), "");
+    QCOMPARE(importing::moduleOf("L['s']._modules['l", false), "");
+  }
+
   void trainingHasAllStages() {
     QVERIFY(in_.open(Imported::data("train_step.log.gz")));
     COMPARE_ROWS(in_,
