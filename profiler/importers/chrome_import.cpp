@@ -126,7 +126,7 @@ void ChromeImport::span(Row& row, std::string_view category, std::string_view na
   parser.parseArguments(detail, arguments);
   if (call && arguments.correlation)
     links_.deviceCall(*arguments.correlation, event, row.thread, start, duration, meaning->driver);
-  if (!call && arguments.externalId) links_.operatorSpan(*arguments.externalId, name);
+  if (!call && arguments.externalId) links_.operatorSpan(*arguments.externalId, event, name);
   if (!call && arguments.sequence) links_.sequence(event, *arguments.sequence, arguments.forwardThread.value_or(0) != 0);
 }
 
@@ -158,6 +158,7 @@ void ChromeImport::deviceWork(const ChromeEvent& e, const CategoryMeaning& meani
     kernel = session_.kernel(e.name, copy ? "extern" : kernelKind(e.name), copy ? meaning.deviceKind : "",
                              arguments.device ? fmt::format("cuda:{}", *arguments.device) : "cuda");
     if (!copy && arguments.externalId) links_.kernelOf(kernel, *arguments.externalId);
+    span.operatorId = arguments.externalId;
   }
   session_.deviceSpan(where.thread, kernel, span);
 }

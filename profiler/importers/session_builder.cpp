@@ -151,7 +151,7 @@ void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan
   const int64_t event = newId(RowKind::GpuEvent);
   put(rows::GpuEvent{.id = event, .kind = std::string(s.kind), .name = std::string(s.name), .device = cell(s.device), .stream = cell(s.stream),
       .start_ns = s.startNs, .dur_ns = s.durNs, .correlation = cell(s.correlation), .kernel_id = idOrNull(kernel), .bytes = cell(s.bytes),
-      .shape_id = idOrNull(shape), .lane = thread});
+      .shape_id = idOrNull(shape), .lane = thread, .cpu_event = s.operatorId ? Cell{unresolved(*s.operatorId)} : Cell{}});
   lastNs_ = std::max(lastNs_, s.startNs + s.durNs);
   ++rowsSinceCommit_;
   if (kernel == 0) return;

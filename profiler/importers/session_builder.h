@@ -34,7 +34,11 @@ struct DeviceSpan {
   std::string grid = {}, block = {};                                ///< "32", "2 x 6 x 1"; empty where not told
   std::optional<double> occupancy;                                  ///< warps of those that a multiprocessor can hold, 0 .. 1
   std::string_view occupancyLimit = {};                             ///< what allows no more warps
+  std::optional<int64_t> operatorId = {};  ///< the number by which a profiler names the operator that it works for; see TraceLinks
 };
+
+/// An operator's number in the column of its event, which may be read later: below zero. TraceLinks::finish() puts the event there.
+constexpr int64_t unresolved(int64_t operatorId) { return -1 - operatorId; }
 
 /// Fills a new session file with what an importer reads: ids, threads, kernels by name, launches with their sums and
 /// pyramid, losses and source lines. Not a recording: one thread, and no promise about the file before finish() unless

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kTables = R"sql(
 CREATE TEMP TABLE device_call(correlation INTEGER PRIMARY KEY, event INTEGER, thread INTEGER, start_ns INTEGER, dur_ns INTEGER);
-CREATE TEMP TABLE operator_name(external_id INTEGER PRIMARY KEY, name TEXT);
+CREATE TEMP TABLE operator_name(external_id INTEGER PRIMARY KEY, event INTEGER, name TEXT);
 CREATE TEMP TABLE operator_sequence(event INTEGER PRIMARY KEY, number INTEGER, backward INTEGER);
 CREATE TEMP TABLE kernel_operator(kernel INTEGER PRIMARY KEY, external_id INTEGER);
 CREATE TEMP TABLE arrow_end(key TEXT, kind TEXT, name TEXT, start INTEGER, thread INTEGER, time_ns INTEGER);
@@ -26,6 +26,7 @@ INSERT INTO t_flow(kind, name, from_thread, from_ns, to_thread, to_ns)
   ON b.key = a.key AND b.start = 0 WHERE a.start = 1 LIMIT 50000000;
 UPDATE t_kernel SET op = (SELECT o.name FROM kernel_operator k JOIN operator_name o ON o.external_id = k.external_id
   WHERE k.kernel = t_kernel.id) WHERE kind = 'extern' AND op IS NULL;
+UPDATE t_gpu_event SET cpu_event = (SELECT o.event FROM operator_name o WHERE o.external_id = -1 - t_gpu_event.cpu_event) WHERE cpu_event < 0;
 CREATE INDEX temp.operator_by_sequence ON operator_sequence(number, backward);
 )sql";
 constexpr const char* kDrop =
@@ -43,7 +44,7 @@ Result<std::unique_ptr<TraceLinks>> TraceLinks::create(SessionBuilder& session) 
   };
   for (const auto& [statement, sql] : {Entry{&links->call_, "INSERT OR REPLACE INTO device_call VALUES(?,?,?,?,?)"},
                                        Entry{&links->driverCall_, "INSERT OR IGNORE INTO device_call VALUES(?,?,?,?,?)"},
-                                       Entry{&links->operator_, "INSERT OR REPLACE INTO operator_name VALUES(?,?)"},
+                                       Entry{&links->operator_, "INSERT OR REPLACE INTO operator_name VALUES(?,?,?)"},
                                        Entry{&links->sequence_, "INSERT OR REPLACE INTO operator_sequence VALUES(?,?,?)"},
                                        Entry{&links->kernel_, "INSERT OR IGNORE INTO kernel_operator VALUES(?,?)"},
                                        Entry{&links->arrow_, "INSERT INTO arrow_end VALUES(?,?,?,?,?,?)"}}) {
@@ -58,8 +59,8 @@ void TraceLinks::deviceCall(int64_t correlation, int64_t cpuEvent, int64_t threa
   (void)(driver ? driverCall_ : call_).bindAll(correlation, cpuEvent, thread, startNs, durNs).run();
 }
 
-void TraceLinks::operatorSpan(int64_t externalId, std::string_view name) {
-  (void)operator_.bindAll(externalId, name).run();
+void TraceLinks::operatorSpan(int64_t externalId, int64_t cpuEvent, std::string_view name) {
+  (void)operator_.bindAll(externalId, cpuEvent, name).run();
 }
 
 void TraceLinks::sequence(int64_t cpuEvent, int64_t number, bool backward) { (void)sequence_.bindAll(cpuEvent, number, backward).run(); }

@@ -10,7 +10,8 @@
 namespace fusebox::importing {
 
 /// Ties events of a profiler's trace together when all of it was read: device work to the call that started it, kernels
-/// to the operator that called them, the two ends of arrows. What waits lies in temporary tables, not in memory.
+/// to the operator that called them, the two ends of arrows. What waits lies in temporary tables, not in memory; what device work says
+/// of its operator lies in its row (`unresolved`).
 class TraceLinks {
  public:
   static Result<std::unique_ptr<TraceLinks>> create(SessionBuilder& session);
@@ -19,7 +20,7 @@ class TraceLinks {
   /// one launch (run-time interface and driver) the run-time interface's counts.
   void deviceCall(int64_t correlation, int64_t cpuEvent, int64_t thread, int64_t startNs, int64_t durNs, bool driver);
   /// An operator of the framework, by the id that its kernels carry.
-  void operatorSpan(int64_t externalId, std::string_view name);
+  void operatorSpan(int64_t externalId, int64_t cpuEvent, std::string_view name);
   /// An operator that autograd numbered; its gradient (`backward`) has the same number.
   void sequence(int64_t cpuEvent, int64_t number, bool backward);
   /// A kernel seen with the id of its operator.

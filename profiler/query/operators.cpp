@@ -14,10 +14,12 @@ namespace {
 
 using session::Statement;
 
-// Of events that start together the longer one holds the others.
+// Of events that start together the longer one holds the others. Calls of compiled regions have the names that profilers give them.
 constexpr const char* kEvents =
-    "SELECT name, kind, start_ns, dur_ns, thread, detail FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
-    "AND dur_ns IS NOT NULL ORDER BY thread, start_ns, dur_ns DESC, id";
+    "SELECT name, kind, start_ns, dur_ns, thread, detail, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
+    "AND dur_ns IS NOT NULL UNION ALL SELECT 'Torch-Compiled Region: ' || substr(f.name, 17), 'cpu_op', l.start_ns, l.dur_ns, l.thread, '', 0 "
+    "FROM t_call l JOIN t_compile c ON c.id = l.compile_id JOIN t_frame f ON f.id = c.frame_id WHERE f.name LIKE 'compiled region %' "
+    "ORDER BY thread, start_ns, dur_ns DESC, id";
 constexpr const char* kDevice = "SELECT operator, sum(dur_ns) AS dur_ns FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
 constexpr size_t kMostShapes = 1000;
 

@@ -142,7 +142,8 @@ class ChromeTraceTest : public QObject {
         int64_t thread, start, end;
       };
       std::vector<Event> events;
-      for (const auto& e : nlohmann::json::parse(Imported::read(path))["traceEvents"]) {
+      const nlohmann::json trace = nlohmann::json::parse(Imported::read(path));
+      for (const auto& e : trace["traceEvents"]) {
         const std::string kind = e.value("cat", "");
         if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver")) continue;
         const auto ns = [](const nlohmann::json& us) { return std::llround(us.get<long double>() * 1000); };
@@ -188,11 +189,37 @@ class ChromeTraceTest : public QObject {
         if (o.name == "aten::mm") QCOMPARE(o.shapes > 0, std::string(name) == "cpu_compiled.json.gz");  // the other has no shapes
       }
       for (const auto& [op, row] : expected) {
-        if (!found.contains(op)) continue;  // the call of a compiled region is a call here
+        QVERIFY2(found.contains(op), op.c_str());
         QVERIFY2(found[op][0] == row[0] && std::abs(found[op][1] - row[1]) <= 2 * row[0] && std::abs(found[op][2] - row[2]) <= 20 * row[0],
                  (op + ": " + std::to_string(found[op][2]) + " instead of " + std::to_string(row[2])).c_str());
       }
-      QVERIFY(found.size() + 3 >= expected.size());
+      QCOMPARE(found.size(), expected.size());
+    }
+  }
+
+  /// Work on the device counts for the operator whose number it carries.
+  void operatorsHaveTheirTimeOnTheDevice() {
+    for (const char* name : {"gpu_compiled.json.gz", "compiled_plain.json.gz", "cudagraphs.json.gz"}) {
+      const nlohmann::json trace = nlohmann::json::parse(Imported::read(in_.inflated(name, "plain.json")));
+      std::map<int64_t, std::string> names;
+      std::map<std::string, int64_t> expected, found;
+      for (const auto& e : trace["traceEvents"])
+        // What a replayed graph launches carries the number of the compiled region, which is a call here.
+        if (e.value("cat", "") == "cpu_op" && !e.value("name", "").starts_with("Torch-Compiled") && e.contains("args") && e["args"].contains("External id")) names[e["args"]["External id"]] = e["name"];
+      for (const auto& e : trace["traceEvents"]) {
+        const std::string kind = e.value("cat", "");
+        if (kind != "kernel" && kind != "gpu_memcpy" && kind != "gpu_memset") continue;
+        const auto owner = e["args"].contains("External id") ? names.find(e["args"]["External id"]) : names.end();
+        if (owner != names.end()) expected[owner->second] += std::llround(e["dur"].get<long double>() * 1000);
+      }
+      QVERIFY(!expected.empty());
+      QVERIFY(in_.open(Imported::data(name)));
+      const auto totals = query::operatorTotals(in_.reader());
+      QVERIFY(totals);
+      for (const auto& o : *totals)
+        if (o.deviceNs > 0) found[o.name] += o.deviceNs;
+      for (const auto& [op, ns] : expected) QVERIFY2(std::abs(found[op] - ns) <= 50, (op + ": " + std::to_string(found[op]) + " instead of " + std::to_string(ns)).c_str());
+      QCOMPARE(found.size(), expected.size());
     }
   }
 
