@@ -233,6 +233,8 @@ void TorchTraceImport::finish() {
         .start_ns = compile.startNs, .end_ns = compile.ended ? Cell{compile.endNs} : Cell{}, .status = text(compile.status),
         .error = text(compile.error.empty() || compile.userCode.empty() ? compile.error : compile.error + "\n\nfrom user code:\n" + compile.userCode), .cache = text(compile.cache), .cache_key = text(compile.cacheKey), .failure_id = idOrNull(compile.failure),
         .thread = compile.thread});
+    if (compile.backward > 0)  // the log ends before its metrics
+      session_.put(rows::Compile{.id = compile.backward, .frame_id = compile.frame, .parent_id = compile.id, .kind = std::string("backward"), .thread = compile.thread});
   }
   for (const auto& [key, frame] : frames_) {
     int64_t parent = 0;

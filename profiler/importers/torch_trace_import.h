@@ -45,6 +45,7 @@ class TorchTraceImport {
     std::string name;
     int64_t id, startNs, depth, parent;
     std::string phase;
+    int64_t compile;
   };
   struct Frame {
     int64_t id = 0;
@@ -56,6 +57,7 @@ class TorchTraceImport {
   struct Compile {
     std::string frameKey;
     int64_t id = 0, frame = 0, thread = 0, attempt = 0, startNs = 0, endNs = 0, failure = 0;
+    int64_t backward = 0;  ///< the compile of its backward pass, later and under the same number, of which stages are known and no metrics yet
     std::string status, error, cache, cacheKey;
     std::string userCode;   ///< of an error: the lines of the program that led there, as PyTorch prints them
     std::vector<std::tuple<std::string, int64_t, std::string>> userLines;  ///< the same: file, line, code
@@ -100,6 +102,7 @@ class TorchTraceImport {
   static const Handler kHandlers[];
   int64_t onString(const TraceRecord& r, Compile* c);
   int64_t onStart(const TraceRecord& r, Compile* c);
+  std::optional<std::pair<int64_t, int64_t>> spanOf(const nlohmann::json& metrics);
   int64_t onMetrics(const TraceRecord& r, Compile* c);
   int64_t onBackwardMetrics(const TraceRecord& r, Compile* c);
   int64_t onGraph(const TraceRecord& r, Compile* c);

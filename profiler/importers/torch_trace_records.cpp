@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "profiler/importers/graph_break_text.h"
@@ -141,6 +142,14 @@ int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
   return 0;
 }
 
+/// When a compile began and ended, as its metrics say it.
+std::optional<std::pair<int64_t, int64_t>> TorchTraceImport::spanOf(const nlohmann::json& metrics) {
+  const auto start = numberOf(metrics, "start_time_us"), length = numberOf(metrics, "duration_us");
+  if (!start || !length || std::abs(*start) > 9e15 || !(*length >= 0 && *length < 1e12)) return std::nullopt;
+  const int64_t begin = session_.time(static_cast<int64_t>(std::llround(*start * 1e3)));
+  return std::pair{begin, begin + static_cast<int64_t>(std::llround(*length * 1e3))};
+}
+
 int64_t TorchTraceImport::onMetrics(const TraceRecord& r, Compile* c) {
   if (!c) return 0;
   const json& m = r.about();
@@ -149,8 +158,10 @@ int64_t TorchTraceImport::onMetrics(const TraceRecord& r, Compile* c) {
   if (c->status == "failed") c->error = failure + (reason.empty() ? "" : ": " + reason);
   c->ended = true;
   c->endNs = timeOf(r);
-  // The span of the compiler begins earlier than the first record; its length is exact.
-  if (const auto seconds = numberOf(m, "entire_frame_compile_time_s"); seconds && *seconds >= 0 && *seconds < 1e6) {
+  if (const auto span = spanOf(m)) {
+    std::tie(c->startNs, c->endNs) = *span;
+  } else if (const auto seconds = numberOf(m, "entire_frame_compile_time_s"); seconds && *seconds >= 0 && *seconds < 1e6) {
+    // The span of the compiler begins earlier than the first record; its length is exact.
     const auto length = static_cast<int64_t>(*seconds * 1e9);
     c->endNs = std::max(c->startNs, std::min(c->endNs, c->startNs + length));
   }
@@ -172,11 +183,10 @@ int64_t TorchTraceImport::onBackwardMetrics(const TraceRecord& r, Compile* c) {
   if (!c) return 0;
   const json& m = r.about();
   const std::string failure = stringOf(m, "fail_type");
-  const auto seconds = numberOf(m, "duration_us");
-  const int64_t end = timeOf(r);
-  const auto length = seconds && *seconds > 0 && *seconds < 1e12 ? static_cast<int64_t>(*seconds * 1e3) : 0;
-  session_.put(rows::Compile{.id = session_.newId(RowKind::Compile), .frame_id = c->frame, .parent_id = c->id, .attempt = integerOf(m, "attempt"),
-      .kind = std::string("backward"), .backend = text(c->inductor ? "inductor" : ""), .start_ns = std::max<int64_t>(0, end - length),
+  const auto [start, end] = spanOf(m).value_or(std::pair{timeOf(r), timeOf(r)});
+  const int64_t known = std::exchange(c->backward, 0);
+  session_.put(rows::Compile{.id = known > 0 ? known : session_.newId(RowKind::Compile), .frame_id = c->frame, .parent_id = c->id, .attempt = integerOf(m, "attempt"),
+      .kind = std::string("backward"), .backend = text(c->inductor ? "inductor" : ""), .start_ns = start,
       .end_ns = end, .status = std::string(failure.empty() ? "ok" : "failed"), .error = text(failure), .thread = threadOf(r)});
   return 0;
 }

@@ -71,22 +71,19 @@ std::string phaseOf(std::string_view name, const std::string& around) {
 
 void TorchTraceImport::putStage(const Compile& c, const OpenStage& stage, std::optional<int64_t> endNs,
                                 const std::string& detail) {
-  session_.put(rows::Stage{.id = stage.id, .compile_id = c.id, .parent_id = idOrNull(stage.parent), .depth = stage.depth, .phase = stage.phase,
+  session_.put(rows::Stage{.id = stage.id, .compile_id = stage.compile, .parent_id = idOrNull(stage.parent), .depth = stage.depth, .phase = stage.phase,
       .name = stage.name, .start_ns = stage.startNs, .end_ns = endNs ? Cell{*endNs} : Cell{}, .thread = c.thread, .detail = text(detail)});
 }
 
 void TorchTraceImport::stageBegin(Compile& c, const std::string& name, int64_t at) {
   if (c.stages.size() >= kMostOpenStages)
     return session_.loss("spans", 1, "too many spans of one compile are open at once");
-  const OpenStage* around = c.stages.empty() ? nullptr : &c.stages.back();
-  c.startNs = std::min(c.startNs, at);
-  OpenStage stage{name,
-                  session_.newId(RowKind::Stage),
-                  at,
-                  static_cast<int64_t>(c.stages.size()),
-                  around ? around->id : 0,
-                  phaseOf(name, around ? around->phase : "")};
-  c.stages.push_back(std::move(stage));
+  const bool isBackward = name == "entire_backward_compile";
+  const OpenStage* around = c.stages.empty() || isBackward ? nullptr : &c.stages.back();
+  if (isBackward) c.backward = session_.newId(RowKind::Compile);
+  else if (!around) c.startNs = std::min(c.startNs, at);
+  c.stages.push_back({name, session_.newId(RowKind::Stage), at, around ? around->depth + 1 : 0, around ? around->id : 0,
+                      phaseOf(name, around ? around->phase : ""), around ? around->compile : isBackward ? c.backward : c.id});
 }
 
 void TorchTraceImport::stageEnd(Compile& c, const std::string& name, int64_t at, const std::string& detail) {
@@ -121,7 +118,7 @@ int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
     stageEnd(*c, name, at, detail);
   } else if (phase == "B") {
     auto& open = loose_[processKey(r)];
-    if (open.size() < kMostOpenStages) open.push_back({name, 0, at, static_cast<int64_t>(open.size()), 0, {}});
+    if (open.size() < kMostOpenStages) open.push_back({name, 0, at, static_cast<int64_t>(open.size()), 0, {}, 0});
   } else if (phase == "E") {
     auto& open = loose_[processKey(r)];
     const auto found = std::find_if(open.rbegin(), open.rend(), [&](const OpenStage& s) { return s.name == name; });

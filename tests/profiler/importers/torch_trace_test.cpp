@@ -168,6 +168,17 @@ class TorchTraceTest : public QObject {
     QCOMPARE(QString::fromStdString(text).split('\n').value(7), QString("print(\"mean\", float(h.mean()) * 0)"));
   }
 
+  /// What PyTorch compiles for a backward pass when it runs is a compile of its own, with its stages; each lies within its compile.
+  void stagesBelongToTheirPass() {
+    for (const char* name : {"train_step.log.gz", "recompile.log.gz", "graph_break.log.gz"}) {
+      QVERIFY(in_.open(Imported::data(name)));
+      COMPARE_ROWS(in_, "SELECT count(*) FROM compiles c WHERE c.kind = 'backward' AND NOT EXISTS (SELECT 1 FROM stages s WHERE s.compile_id = c.compile_id AND s.depth = 0 AND s.name = 'entire_backward_compile')", "0");
+      COMPARE_ROWS(in_, "SELECT count(*) FROM stages s JOIN compiles c USING(compile_id) WHERE s.depth = 0 AND s.name LIKE 'entire%' AND (s.end_ns > c.end_ns + 1000000 OR s.start_ns < c.start_ns - 1000000)", "0");
+    }
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT kind, round((end_ns - start_ns) / 1e9, 3), (SELECT round(sum(dur_ns) / 1e9, 3) FROM stages s WHERE s.compile_id = c.compile_id AND depth = 0 AND name LIKE 'entire%') FROM compiles c WHERE kind = 'backward'", "backward,1.535,1.535");
+  }
+
   // torch's optimizer and DistributedDataParallel break inside themselves; the program's lines called them.
   void breaksInLibrariesAreListedWhereTheProgramCalledThem() {
     QVERIFY(in_.open(Imported::data("train_step.log.gz")));
