@@ -102,6 +102,7 @@ class TorchTraceImport {
   static const Handler kHandlers[];
   int64_t onString(const TraceRecord& r, Compile* c);
   int64_t onStart(const TraceRecord& r, Compile* c);
+  int64_t compileNamedIn(const TraceRecord& r, const nlohmann::json* arguments);
   std::optional<std::pair<int64_t, int64_t>> spanOf(const nlohmann::json& metrics);
   int64_t onMetrics(const TraceRecord& r, Compile* c);
   int64_t onBackwardMetrics(const TraceRecord& r, Compile* c);

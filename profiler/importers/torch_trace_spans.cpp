@@ -96,6 +96,15 @@ void TorchTraceImport::stageEnd(Compile& c, const std::string& name, int64_t at,
   session_.loss("unmatched_ends", 1, "ends of spans whose begin is not in the log");
 }
 
+/// The compile that arguments of a span name ("0/1"), where its record names none (autotuning, when a kernel first runs). 0: none that is known.
+int64_t TorchTraceImport::compileNamedIn(const TraceRecord& r, const json* arguments) {
+  const std::string id = arguments ? stringOf(*arguments, "compile_id") : std::string();
+  const size_t slash = id.find('/');
+  if (slash == std::string::npos) return 0;
+  const auto found = compiles_.find(fmt::format("{} -1 {} {}", processKey(r), id.substr(0, slash), id.substr(slash + 1)));
+  return found == compiles_.end() ? 0 : found->second.id;
+}
+
 int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
   const json event = payloadJson(r);
   if (!event.is_object()) {
@@ -118,7 +127,7 @@ int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
     stageEnd(*c, name, at, detail);
   } else if (phase == "B") {
     auto& open = loose_[processKey(r)];
-    if (open.size() < kMostOpenStages) open.push_back({name, 0, at, static_cast<int64_t>(open.size()), 0, {}, 0});
+    if (open.size() < kMostOpenStages) open.push_back({name, 0, at, static_cast<int64_t>(open.size()), 0, {}, compileNamedIn(r, arguments)});
   } else if (phase == "E") {
     auto& open = loose_[processKey(r)];
     const auto found = std::find_if(open.rbegin(), open.rend(), [&](const OpenStage& s) { return s.name == name; });
@@ -127,7 +136,7 @@ int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
       return 0;
     }
     session_.cpuSpan("dynamo_timed", name, found->startNs, std::max<int64_t>(0, at - found->startNs), threadOf(r),
-                     found->depth, detail);
+                     found->depth, detail, {}, 0, found->compile);
     open.erase(std::next(found).base());
   } else {
     session_.cpuSpan("instant", name, at, 0, threadOf(r), 0, detail, {}, 0, c ? c->id : 0);

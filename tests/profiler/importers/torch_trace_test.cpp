@@ -177,6 +177,13 @@ class TorchTraceTest : public QObject {
     }
     QVERIFY(in_.open(Imported::data("train_step.log.gz")));
     COMPARE_ROWS(in_, "SELECT kind, round((end_ns - start_ns) / 1e9, 3), (SELECT round(sum(dur_ns) / 1e9, 3) FROM stages s WHERE s.compile_id = c.compile_id AND depth = 0 AND name LIKE 'entire%') FROM compiles c WHERE kind = 'backward'", "backward,1.535,1.535");
+    COMPARE_ROWS(in_, "SELECT count(*), count(compile_id) FROM cpu_events WHERE name = 'CachingAutotuner.benchmark_all_configs'", "8,8");
+    // The whole is the lengths that the log gives, and what `recompiles` adds up.
+    const auto summary = query::summarize(in_.reader());
+    QVERIFY(summary);
+    int64_t ns = 0;
+    QVERIFY(in_.reader().each("SELECT sum(dur_ns) AS ns FROM compiles", {}, [&](const session::Statement& row) { ns = row.integer("ns"); }));
+    QCOMPARE(std::llround(summary->totalCompileMs * 1e6), ns);
   }
 
   // torch's optimizer and DistributedDataParallel break inside themselves; the program's lines called them.
