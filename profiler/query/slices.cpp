@@ -13,7 +13,8 @@ namespace {
 using session::Reader;
 using session::Statement;
 
-// ?1 is a pattern. Names of kernels and functions are few: their ids are looked for first.
+// ?1 is a pattern. Names of kernels and functions are few: their ids are looked for first. What ran on the device of a profiler's trace is a
+// launch on the device's row too, which is one slice.
 constexpr const char* kNamed =
     "WITH slices AS (SELECT start_ns, dur_ns, name FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
     "UNION ALL SELECT start_ns, end_ns - start_ns, name FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
@@ -21,8 +22,9 @@ constexpr const char* kNamed =
     "WHERE kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\') "
     "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id) FROM t_call l "
     "WHERE compile_id IN (SELECT compile_id FROM compiles WHERE frame LIKE ?1 ESCAPE '\\') "
-    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)) FROM t_gpu_event "
-    "WHERE name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) ";
+    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)) FROM t_gpu_event e "
+    "WHERE (name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) "
+    "AND NOT EXISTS (SELECT 1 FROM t_launch l WHERE l.id = e.launch_id AND l.start_ns = e.start_ns AND l.dur_ns = e.dur_ns)) ";
 
 std::string patternOf(const std::string& text) {
   std::string out = "%";
@@ -121,8 +123,12 @@ Result<std::vector<SliceSum>> sumSlices(const Reader& reader, int64_t from, int6
        "WHERE kind <> 'cpu_op' UNION ALL SELECT name, start_ns, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL) "
        "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND dur_ns > 0 GROUP BY name ORDER BY ns DESC LIMIT ?3", "dur_ns"},
   };
+  bool isOnDevice = false;  // launches of a profiler's trace: what ran there, which is summed up as such
+  if (!reader.info("imported_from").empty())
+    if (auto any = reader.each("SELECT 1 FROM t_gpu_event LIMIT 1", {}, [&](const Statement&) { isOnDevice = true; }); !any) return tl::unexpected(any.error());
   std::vector<SliceSum> out;
   for (const Source& source : kSources) {
+    if (source.kind == Kind::Kernel && isOnDevice) continue;
     const std::string sql = fmt::format(fmt::runtime(source.sql), decadesOf(source.length));
     auto read = reader.each(sql, {from, to, most}, [&](const Statement& s) { out.push_back(sumOf(source.kind, s)); });
     if (!read) return tl::unexpected(read.error());

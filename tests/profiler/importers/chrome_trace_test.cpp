@@ -10,6 +10,7 @@
 #include "profiler/importers/trace_names.h"
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/query/operators.h"
+#include "profiler/query/slices.h"
 #include "profiler/query/source.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
@@ -194,6 +195,23 @@ class ChromeTraceTest : public QObject {
                  (op + ": " + std::to_string(found[op][2]) + " instead of " + std::to_string(row[2])).c_str());
       }
       QCOMPARE(found.size(), expected.size());
+    }
+  }
+
+  /// Each event is one slice, on whatever rows it lies.
+  void aSliceIsFoundOnce() {
+    const nlohmann::json trace = nlohmann::json::parse(Imported::read(in_.inflated("gpu_compiled.json.gz", "plain.json")));
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));
+    for (const char* text : {"Memcpy", "triton", "addmm"}) {
+      int64_t expected = 0;
+      for (const auto& e : trace["traceEvents"]) {
+        std::string name = e.value("name", ""), wanted = text;
+        for (std::string* s : {&name, &wanted}) std::transform(s->begin(), s->end(), s->begin(), [](unsigned char c) { return std::tolower(c); });
+        expected += e.value("ph", "") == "X" && name.find(wanted) != std::string::npos;
+      }
+      const auto found = query::findSlice(in_.reader(), text, 0, query::SliceDirection::From);
+      QVERIFY(found && expected > 0);
+      QCOMPARE(found->count, expected);
     }
   }
 
