@@ -5861,10 +5861,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Kompilierungen, weil ein Guard eines früheren Eintrags fehlschlug; Rückwärtsgänge zählen mit ihrer Funktion.</translation>
     </message>
     <message>
-        <source>Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
-        <translation>Erzeugte Kernel; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
-    </message>
-    <message>
         <source>Runs of kernels and library calls, those that replays of CUDA graphs contain among them.</source>
         <translation>Läufe von Kerneln und Bibliotheksaufrufen, auch die, die in Wiederholungen von CUDA-Graphen enthalten sind.</translation>
     </message>
@@ -5895,6 +5891,14 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>%1 of functions, %2 of backward passes</source>
         <translation>%1 von Funktionen, %2 von Rückwärtsgängen</translation>
+    </message>
+    <message>
+        <source>Kernels that were generated, whether they ran or not; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
+        <translation>Erzeugte Kernel, ob sie liefen oder nicht; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
+    </message>
+    <message>
+        <source>%1, of which %2 ran</source>
+        <translation>%1, davon liefen %2</translation>
     </message>
 </context>
 <context>

@@ -62,7 +62,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
                                 toView("recompiles"));
   kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
-                       tr("Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
+                       tr("Kernels that were generated, whether they ran or not; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
   launches_ = addNumber(QStringLiteral("launches"), tr("Launches"), tr("Runs of kernels and library calls, those that replays of CUDA graphs contain among them."), toView("timeline"));
   compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"), tr("Of all compilations, backward passes within those of their functions."), toList(&OverviewView::stages_));
   runTime_ = addNumber(QStringLiteral("run"), tr("Run time"), tr("In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took."), toView("slowness"));
@@ -353,6 +353,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
+  if (s.hasLaunches && s.kernelsRun < s.kernels) kernels_.value->setToolTip(tr("%1, of which %2 ran").arg(count(s.kernels), count(s.kernelsRun)));
   setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
