@@ -1717,6 +1717,10 @@
         <source>{} kinds of sizes</source>
         <translation>{} Arten von Größen</translation>
     </message>
+    <message>
+        <source>{} and {} more</source>
+        <translation>{} und {} weitere</translation>
+    </message>
 </context>
 <context>
     <name>PaletteSources</name>
@@ -5899,6 +5903,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>%1, of which %2 ran</source>
         <translation>%1, davon liefen %2</translation>
+    </message>
+    <message>
+        <source>Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time</source>
+        <translation>Funktion des Programms, die ihn aufrief, wo der Profiler Stacks aufgezeichnet hat; von mehreren die mit dem größten Teil seiner Zeit</translation>
     </message>
 </context>
 <context>
