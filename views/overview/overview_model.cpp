@@ -214,7 +214,7 @@ Result<TableRows> loadOperators(const session::Reader& reader) {
     const auto time = [](int64_t ns) { return durationCell(static_cast<double>(ns)); };
     const std::string shapes = o.shapes == 0 ? "" : o.shapes == 1 ? o.shape : say(FUSEBOX_TEXT("Overview", "{} kinds of sizes"), o.shapes);
     row.cells = {textCell(o.name), countCell(o.calls), time(o.selfNs), shareCell(static_cast<double>(o.selfNs), all), time(o.totalNs), time(o.totalNs / o.calls),
-                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(shapes), textCell(placesOf(o))};
+                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(placesOf(o)), textCell(shapes)};
     row.tooltip = o.kind;
     for (size_t i = 0; i < o.places.size() && i < kMostPlaces; ++i) {
       const auto& p = o.places[i];

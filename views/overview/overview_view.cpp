@@ -102,8 +102,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                         {{tr("Operator")}, {tr("Calls"), {}, true}, {tr("Own"), tr("CPU time without the operators and runtime calls inside of it"), true},
                          {tr("Share"), tr("Share of the own time of all"), true}, {tr("Total"), tr("CPU time with what it called"), true}, {tr("Mean"), tr("Total a call"), true},
                          {tr("Least"), {}, true}, {tr("Most"), {}, true}, {tr("Device"), tr("Kernels and copies that its calls asked for"), true, true},
-                         {tr("Sizes of inputs"), tr("Where the profiler recorded shapes"), false, true},
-                         {tr("Line"), tr("Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time"), false, true}});
+                         {tr("Line"), tr("Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time"), false, true},
+                         {tr("Sizes of inputs"), tr("Where the profiler recorded shapes"), false, true}});
   connect(tabs_, &QTabWidget::currentChanged, this, &OverviewView::askOperators);
   breaks_ = addTable(QStringLiteral("overview.breaks"), tr("Graph breaks"), tr("Filter graph breaks"),
                      {{tr("Line")}, {tr("Kind")}, {tr("Reason")}, {tr("What helps")}, {tr("Times"), {}, true}});
