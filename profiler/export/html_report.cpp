@@ -243,8 +243,7 @@ Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out
   fact("Device", s.device);
   fact("Command", s.command);
   fact("Captured", fmt::format("{} frames, {} compiles, {} graphs", s.frames, s.compiles, s.graphs));
-  fact("Run", fmt::format("{} in compiled code or kernels, {} launches of {} kernels and {} extern calls",
-                          milliseconds(s.runMs), s.launches, s.kernels, s.externCalls));
+  fact("Run", query::runSentence(s));
   fact("Compile time", milliseconds(s.totalCompileMs));
   fact("Caches", fmt::format("{} hits, {} misses, {} bypasses", s.cacheHits, s.cacheMisses, s.cacheBypasses));
   out << "</table>\n";

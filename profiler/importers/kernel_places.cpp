@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "profiler/importers/trace_names.h"
@@ -15,7 +14,7 @@ using session::Statement;
 
 /// A moment on a thread whose user's function is asked for.
 struct Moment {
-  int64_t kernel = 0, thread = 0, ns = 0;
+  int64_t id = 0, thread = 0, ns = 0;  ///< id: of what asks
 };
 struct Open {
   int64_t endNs = 0, id = 0;
@@ -82,7 +81,7 @@ Result<std::vector<Moment>> momentsOf(const Database& db, const char* sql) {
   std::vector<Moment> out;
   auto rows = db.prepare(sql);
   if (!rows) return tl::unexpected(rows.error());
-  auto read = each(*rows, [&](const Statement& row) { out.push_back({row.integer("kernel_id"), row.integer("thread"), row.integer("first_ns")}); });
+  auto read = each(*rows, [&](const Statement& row) { out.push_back({row.integer("id"), row.integer("thread"), row.integer("first_ns")}); });
   if (!read) return tl::unexpected(read.error());
   return out;
 }
@@ -91,44 +90,60 @@ void order(std::vector<Moment>& moments) {
   std::sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) { return std::pair(a.thread, a.ns) < std::pair(b.thread, b.ns); });
 }
 
-}  // namespace
+/// What is to have a place: `moments` gives id, thread and time of each, `update` writes the function ?2 to ?1.
+struct Placed {
+  const char *moments, *update;
+};
+constexpr Placed kPlaced[] = {
+    // SQLite takes the other columns from the row that has the least.
+    {"SELECT kernel_id AS id, thread, min(called_ns) AS first_ns FROM t_gpu_event WHERE kernel_id IS NOT NULL AND called_ns IS NOT NULL "
+     "AND thread IS NOT NULL GROUP BY kernel_id",
+     "UPDATE t_kernel SET file = e.file, line = e.line FROM t_cpu_event e WHERE e.id = ?2 AND t_kernel.id = ?1 AND t_kernel.file IS NULL"},
+    {"SELECT id, thread, start_ns AS first_ns FROM t_cpu_event WHERE kind = 'cpu_op'",
+     "UPDATE t_cpu_event SET file = e.file, line = e.line FROM t_cpu_event e WHERE e.id = ?2 AND t_cpu_event.id = ?1 AND t_cpu_event.file IS NULL"}};
 
-Result<void> placeKernels(Database& db) {
-  const auto any = db.integer("SELECT EXISTS(SELECT 1 FROM t_cpu_event WHERE kind = 'python_function')");
-  if (!any || !*any || **any == 0) return {};
-  // SQLite takes the other columns from the row that has the least.
-  auto moments = momentsOf(db, "SELECT kernel_id, thread, min(called_ns) AS first_ns FROM t_gpu_event WHERE kernel_id IS NOT NULL AND called_ns IS NOT NULL "
-                               "AND thread IS NOT NULL GROUP BY kernel_id");
+Result<void> place(Database& db, const Placed& what) {
+  auto moments = momentsOf(db, what.moments);
   if (!moments) return tl::unexpected(moments.error());
   order(*moments);
   auto found = surroundings(db, *moments);
   if (!found) return tl::unexpected(found.error());
 
-  std::unordered_map<int64_t, int64_t> functionOf;  // by kernel
+  auto update = db.prepare(what.update);
+  if (!update) return tl::unexpected(update.error());
+  const auto write = [&](const Moment& moment, int64_t function) -> Result<void> {
+    if (function == 0) return {};
+    update->bindAll(moment.id, function);
+    return update->run();
+  };
   std::vector<Moment> forward;
   auto begin = db.prepare("SELECT e.thread, e.start_ns FROM operator_sequence s JOIN t_cpu_event e ON e.id = s.event WHERE s.number = ? AND NOT s.backward LIMIT 1");
   if (!begin) return tl::unexpected(begin.error());
   for (size_t i = 0; i < moments->size(); ++i) {
     const Moment& moment = (*moments)[i];
-    if ((*found)[i].function != 0) functionOf[moment.kernel] = (*found)[i].function;
+    if (auto done = write(moment, (*found)[i].function); !done) return done;
     if ((*found)[i].function != 0 || !(*found)[i].sequence) continue;
     begin->reset();
     begin->bindAll(*(*found)[i].sequence);
-    auto read = each(*begin, [&](const Statement& row) { forward.push_back({moment.kernel, row.integer("thread"), row.integer("start_ns")}); });
+    auto read = each(*begin, [&](const Statement& row) { forward.push_back({moment.id, row.integer("thread"), row.integer("start_ns")}); });
     if (!read) return read;
   }
   order(forward);
   found = surroundings(db, forward);
   if (!found) return tl::unexpected(found.error());
   for (size_t i = 0; i < forward.size(); ++i) {
-    if ((*found)[i].function != 0) functionOf[forward[i].kernel] = (*found)[i].function;
+    if (auto done = write(forward[i], (*found)[i].function); !done) return done;
   }
+  return {};
+}
 
-  auto place = db.prepare("UPDATE t_kernel SET file = e.file, line = e.line FROM t_cpu_event e WHERE e.id = ?2 AND t_kernel.id = ?1 AND t_kernel.file IS NULL");
-  if (!place) return tl::unexpected(place.error());
-  for (const auto& [kernel, function] : functionOf) {
-    place->bindAll(kernel, function);
-    if (auto done = place->run(); !done) return done;
+}  // namespace
+
+Result<void> placeByStacks(Database& db) {
+  const auto any = db.integer("SELECT EXISTS(SELECT 1 FROM t_cpu_event WHERE kind = 'python_function')");
+  if (!any || !*any || **any == 0) return {};
+  for (const Placed& what : kPlaced) {
+    if (auto done = place(db, what); !done) return done;
   }
   return {};
 }

@@ -79,7 +79,7 @@ Result<void> TraceLinks::finish() {
   }
   for (session::Statement* s : {&call_, &driverCall_, &operator_, &sequence_, &kernel_, &arrow_}) *s = session::Statement();
   if (auto joined = session_.database().execute(kFinish); !joined) return joined;
-  if (auto placed = placeKernels(session_.database()); !placed) return placed;
+  if (auto placed = placeByStacks(session_.database()); !placed) return placed;
   return session_.database().execute(kDrop);
 }
 

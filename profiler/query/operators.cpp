@@ -1,6 +1,7 @@
 #include "profiler/query/operators.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -16,18 +17,19 @@ using session::Statement;
 
 // Of events that start together the longer one holds the others. Calls of compiled regions have the names that profilers give them.
 constexpr const char* kEvents =
-    "SELECT name, kind, start_ns, dur_ns, thread, detail, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
-    "AND dur_ns IS NOT NULL UNION ALL SELECT 'Torch-Compiled Region: ' || substr(f.name, 17), 'cpu_op', l.start_ns, l.dur_ns, l.thread, '', 0 "
+    "SELECT name, kind, start_ns, dur_ns, thread, detail, file, line, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
+    "AND dur_ns IS NOT NULL UNION ALL SELECT 'Torch-Compiled Region: ' || substr(f.name, 17), 'call', l.start_ns, l.dur_ns, l.thread, '', NULL, NULL, 0 "
     "FROM t_call l JOIN t_compile c ON c.id = l.compile_id JOIN t_frame f ON f.id = c.frame_id WHERE f.name LIKE 'compiled region %' "
     "ORDER BY thread, start_ns, dur_ns DESC, id";
 constexpr const char* kDevice = "SELECT operator, sum(dur_ns) AS dur_ns FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
-constexpr size_t kMostShapes = 1000;
+constexpr size_t kMostShapes = 1000, kMostPlaces = 1000;
 
 /// An event that is not over yet at the present place of the walk.
 struct Open {
   size_t row = 0;
   int64_t endNs = 0, childNs = 0, durNs = 0;
   std::string shape = {};
+  OperatorTotals::Place* place = nullptr;
   int64_t children = 0;
   /// An only child of the same operator is the same call on its way (sum to sum.dim), which PyTorch counts once: held back until another
   /// child shows that it is none.
@@ -53,6 +55,7 @@ bool hasOperators(const session::Reader& reader) {
 Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader) {
   std::vector<OperatorTotals> rows;
   std::vector<std::set<std::string>> shapes;
+  std::vector<std::map<std::pair<std::string, int64_t>, OperatorTotals::Place>> places;
   std::unordered_map<std::string, size_t> known;
   std::vector<Open> open;
   int64_t thread = -1;
@@ -67,7 +70,9 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
   const auto close = [&] {
     Open done = std::move(open.back());
     open.pop_back();
-    rows[done.row].selfNs += std::max<int64_t>(0, done.durNs - done.childNs);
+    const int64_t self = std::max<int64_t>(0, done.durNs - done.childNs);
+    rows[done.row].selfNs += self;
+    if (done.place) done.place->selfNs += self;
     if (!open.empty() && open.back().row == done.row && open.back().children == 1) open.back().same = {done.durNs, std::move(done.shape)};
     else count(done.row, done.durNs, std::move(done.shape));
   };
@@ -89,15 +94,25 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
     if (isNew) {
       rows.push_back({name, kind});
       shapes.emplace_back();
+      places.emplace_back();
     }
     const bool isCounted = kind == "cpu_op" && shapes[at->second].size() < kMostShapes;
     open.push_back({at->second, end, 0, duration, isCounted ? shapesIn(s.text("detail")) : std::string()});
+    if (auto& known = places[at->second]; kind == "cpu_op" && !s.isNull("file") && known.size() < kMostPlaces) {
+      OperatorTotals::Place& place = known[{s.string("file"), s.integer("line")}];
+      place.file = s.string("file");
+      place.line = s.integer("line");
+      ++place.calls;
+      open.back().place = &place;
+    }
   });
   if (!read) return tl::unexpected(read.error());
   while (!open.empty()) close();
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].shapes = static_cast<int64_t>(shapes[i].size());
     if (rows[i].shapes == 1) rows[i].shape = *shapes[i].begin();
+    for (auto& [key, place] : places[i]) rows[i].places.push_back(std::move(place));
+    std::stable_sort(rows[i].places.begin(), rows[i].places.end(), [](const auto& a, const auto& b) { return a.selfNs > b.selfNs; });
   }
   read = reader.each(kDevice, {}, [&](const Statement& s) {
     if (const auto at = known.find("cpu_op\n" + s.string("operator")); at != known.end()) rows[at->second].deviceNs = s.integer("dur_ns");

@@ -18,6 +18,11 @@ struct OperatorTotals {
   int64_t leastNs = 0, mostNs = 0;
   int64_t deviceNs = 0;  ///< of the kernels and copies that its calls asked for themselves
   int64_t shapes = 0;    ///< different sizes of inputs; 0: the recording has none
+  struct Place {
+    std::string file;
+    int64_t line = 0, calls = 0, selfNs = 0;
+  };
+  std::vector<Place> places = {};  ///< functions of the user that called it, most own time first; none without recorded stacks
   std::string shape = {};///< the sizes, where there is one kind of them: "[[64, 64], [64, 192]]"
 };
 

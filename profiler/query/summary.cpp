@@ -8,6 +8,7 @@
 
 #include "profiler/query/break_groups.h"
 #include "profiler/query/function_names.h"
+#include "profiler/query/holdings.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/query/recompiles.h"
@@ -25,8 +26,12 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
       "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile) AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
-      "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches "
-      "FROM (SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated, coalesce(sum(kind = 'extern'), 0) AS extern FROM t_kernel) k",
+      "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches, "
+      "r.generated_run, r.extern_run, r.eager_run "
+      "FROM (SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated, coalesce(sum(kind = 'extern'), 0) AS extern FROM t_kernel) k, "
+      "(SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated_run, coalesce(sum(kind = 'extern'), 0) AS extern_run, "
+      "coalesce(sum(kind = 'eager' AND coalesce(op, '') <> 'autotune'), 0) AS eager_run FROM t_kernel "
+      "WHERE id IN (SELECT kernel_id FROM t_launch_stats UNION SELECT kernel_id FROM t_gpu_stats)) r",
       {}, [&](const Statement& row) {
         out.frames = row.integer("frames");
         out.compiles = row.integer("compiles");
@@ -35,6 +40,9 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
         out.kernels = row.integer("generated");
         out.externCalls = row.integer("extern");
         out.launches = row.integer("launches");
+        out.kernelsRun = row.integer("generated_run");
+        out.externCallsRun = row.integer("extern_run");
+        out.eagerRun = row.integer("eager_run");
       });
 }
 
@@ -101,6 +109,7 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
     auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + ranKernels() + " AND " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) AS all_ns FROM k", {},
                                [&](const Statement& row) { ns = row.integer("all_ns"); });
     if (!kernels) return kernels;
+    out.runIsKernels = ns > 0;
   }
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
@@ -143,6 +152,9 @@ Result<Summary> summarizeCounts(const Reader& reader) {
   out.command = reader.info("command");
   out.importedFormat = reader.info("imported_format");
   out.state = session::stateName(reader.state());
+  const Holdings holdings = holdingsOf(reader);
+  out.hasRunTimes = holdings.has(Holding::RunTimes);
+  out.hasLaunches = holdings.has(Holding::Launches);
   if (auto done = readCounts(reader, out); !done) return tl::unexpected(done.error());
   return out;
 }
@@ -197,6 +209,8 @@ nlohmann::json toJson(const Summary& s) {
           {"kernels", s.kernels},
           {"launches", s.launches},
           {"extern_calls", s.externCalls},
+          {"kernels_run", s.hasLaunches ? json(s.kernelsRun) : json()},
+          {"extern_calls_run", s.hasLaunches ? json(s.externCallsRun) : json()},
           {"compile_ms",
            {{"capture", s.captureMs},
             {"aot", s.aotMs},

@@ -17,6 +17,9 @@ struct Summary {
   std::string importedFormat;      ///< of a foreign file; empty for a recorded session
   int64_t backwardCompiles = 0;    ///< of the compiles
   int64_t frames = 0, compiles = 0, graphs = 0, kernels = 0, launches = 0, externCalls = 0;
+  /// `kernels` and `externCalls` were made, or met by a profiler; these of them ran, as far as launches are recorded (`hasLaunches`).
+  int64_t kernelsRun = 0, externCallsRun = 0, eagerRun = 0;  ///< eagerRun: kernels of operators outside compiled code
+  bool hasRunTimes = true, hasLaunches = true;               ///< whether a session of this source can tell (Holding)
   struct Break {
     std::string kind, reason, hint, file;
     int64_t line = 0, count = 1;
@@ -33,7 +36,8 @@ struct Summary {
   int64_t compiledAgain = 0, limitsReached = 0;  ///< of them
   std::vector<StageSum> stages;    ///< and passes, most own time first
   double captureMs = 0, aotMs = 0, inductorMs = 0, codegenMs = 0, totalCompileMs = 0;
-  double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels
+  double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels (`runIsKernels`)
+  bool runIsKernels = false;
   int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;
   struct Loss {
     std::string what, detail;
@@ -52,6 +56,8 @@ Result<Summary> summarize(const session::Reader& reader);
 /// Facts and the numbers of frames, compiles, graphs, kernels and launches alone: known at once, whatever the session's size.
 Result<Summary> summarizeCounts(const session::Reader& reader);
 nlohmann::json toJson(const Summary& summary);
+/// What ran and for how long, or that the session cannot tell, and what was made.
+std::string runSentence(const Summary& summary);
 /// Whether a loss says that a graph or frame runs without the compiler, which is slow and right.
 bool leftToEager(const Summary::Loss& loss);
 /// How lines of the summary's text begin that say so.

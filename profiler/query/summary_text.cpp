@@ -36,6 +36,20 @@ std::string uncompiledLine(const Uncompiled& u) {
 
 }  // namespace
 
+std::string runSentence(const Summary& s) {
+  const std::string made = fmt::format("{} and {}", plural(s.kernels, "kernel", "kernels"), plural(s.externCalls, "extern call", "extern calls"));
+  const bool anyMade = s.kernels + s.externCalls > 0;
+  if (!s.hasRunTimes) return anyMade ? fmt::format("not recorded; {} in the code that was made", made) : "not recorded";
+  std::string out = s.runMs <= 0 && !s.importedFormat.empty() ? std::string("nothing compiled")
+                    : s.runIsKernels ? fmt::format("{} in kernels", ms(s.runMs)) : fmt::format("{} in compiled code", ms(s.runMs));
+  if (!s.hasLaunches) return out + ", launches are not recorded";
+  out += fmt::format(", {} of {} and {}", plural(s.launches, "launch", "launches"), plural(s.kernelsRun, "kernel", "kernels"),
+                     plural(s.externCallsRun, "extern call", "extern calls"));
+  if (s.eagerRun > 0) out += fmt::format(" and {} outside", plural(s.eagerRun, "operator", "operators"));
+  if (s.kernelsRun < s.kernels || s.externCallsRun < s.externCalls) out += fmt::format("; {} were made", made);
+  return out;
+}
+
 bool leftToEager(const Summary::Loss& loss) {
   return loss.what == "graph not compiled" || loss.what == "frame left to Python" || loss.what.ends_with("ran eagerly");
 }
@@ -56,9 +70,7 @@ std::string toText(const Summary& s) {
   more(out, uncompiled.size());
   out += fmt::format("  compile   {} (capture {}, aot {}, inductor {}, codegen {})\n", ms(s.totalCompileMs),
                      ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs));
-  out += fmt::format("  run       {} in compiled code, {} of {} and {}\n", ms(s.runMs),
-                     plural(s.launches, "launch", "launches"), plural(s.kernels, "kernel", "kernels"),
-                     plural(s.externCalls, "extern call", "extern calls"));
+  out += fmt::format("  run       {}\n", runSentence(s));
   out += fmt::format("  cache     {}, {}, {}\n", plural(s.cacheHits, "hit", "hits"),
                      plural(s.cacheMisses, "miss", "misses"), plural(s.cacheBypasses, "bypass", "bypasses"));
   out += fmt::format("  breaks    {}\n", s.graphBreaks.empty() ? "none" : std::to_string(s.graphBreaks.size()));

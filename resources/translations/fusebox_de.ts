@@ -1733,6 +1733,10 @@
         <source>{} kinds of sizes</source>
         <translation>{} Arten von Größen</translation>
     </message>
+    <message>
+        <source>{} and {} more</source>
+        <translation>{} und {} weitere</translation>
+    </message>
 </context>
 <context>
     <name>PaletteSources</name>
@@ -5889,10 +5893,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Kompilierungen, weil ein Guard eines früheren Eintrags fehlschlug; Rückwärtsgänge zählen mit ihrer Funktion.</translation>
     </message>
     <message>
-        <source>Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
-        <translation>Erzeugte Kernel; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
-    </message>
-    <message>
         <source>Runs of kernels and library calls, those that replays of CUDA graphs contain among them.</source>
         <translation>Läufe von Kerneln und Bibliotheksaufrufen, auch die, die in Wiederholungen von CUDA-Graphen enthalten sind.</translation>
     </message>
@@ -5923,6 +5923,18 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>%1 of functions, %2 of backward passes</source>
         <translation>%1 von Funktionen, %2 von Rückwärtsgängen</translation>
+    </message>
+    <message>
+        <source>Kernels that were generated, whether they ran or not; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products.</source>
+        <translation>Erzeugte Kernel, ob sie liefen oder nicht; fusioniert: die aus mehreren Operatoren. Bibliotheksaufrufe sind Operatoren, die aufgerufen werden, wie sie sind, etwa Matrixprodukte.</translation>
+    </message>
+    <message>
+        <source>%1, of which %2 ran</source>
+        <translation>%1, davon liefen %2</translation>
+    </message>
+    <message>
+        <source>Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time</source>
+        <translation>Funktion des Programms, die ihn aufrief, wo der Profiler Stacks aufgezeichnet hat; von mehreren die mit dem größten Teil seiner Zeit</translation>
     </message>
 </context>
 <context>

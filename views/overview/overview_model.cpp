@@ -8,6 +8,7 @@
 #include "profiler/query/program_kernels.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/session/reader.h"
+#include "views/common/units.h"
 
 namespace fusebox::views {
 namespace {
@@ -30,6 +31,7 @@ std::string recompiles() {
          ") ORDER BY failure_id DESC LIMIT 500";
 }
 constexpr size_t kMostBreaks = 500, kMostStages = 100;
+constexpr size_t kMostPlaces = 10;  // in a tooltip
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
 constexpr const char* kCalls = "SELECT kind, sum(calls) AS all_calls, sum(total_ns) AS total_ns FROM calls GROUP BY kind";
 
@@ -194,6 +196,13 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   return model;
 }
 
+/// The line that calls it, or the one with most of its time.
+static std::string placesOf(const query::OperatorTotals& o) {
+  if (o.places.empty()) return {};
+  const std::string first = shortPlace(o.places[0].file, o.places[0].line);
+  return o.places.size() == 1 ? first : say(FUSEBOX_TEXT("Overview", "{} and {} more"), first, o.places.size() - 1);
+}
+
 Result<TableRows> loadOperators(const session::Reader& reader) {
   const auto totals = query::operatorTotals(reader);
   if (!totals) return tl::unexpected(totals.error());
@@ -205,8 +214,13 @@ Result<TableRows> loadOperators(const session::Reader& reader) {
     const auto time = [](int64_t ns) { return durationCell(static_cast<double>(ns)); };
     const std::string shapes = o.shapes == 0 ? "" : o.shapes == 1 ? o.shape : say(FUSEBOX_TEXT("Overview", "{} kinds of sizes"), o.shapes);
     row.cells = {textCell(o.name), countCell(o.calls), time(o.selfNs), shareCell(static_cast<double>(o.selfNs), all), time(o.totalNs), time(o.totalNs / o.calls),
-                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(shapes)};
+                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(placesOf(o)), textCell(shapes)};
     row.tooltip = o.kind;
+    for (size_t i = 0; i < o.places.size() && i < kMostPlaces; ++i) {
+      const auto& p = o.places[i];
+      row.tooltip += fmt::format("\n{}:{}  {} × {}", p.file, p.line, p.calls, formatDuration(static_cast<double>(p.selfNs)));
+    }
+    if (!o.places.empty()) row.location = Location::sourceLine(o.places[0].file, static_cast<int>(o.places[0].line));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -38,7 +38,7 @@ struct OverviewModel {
 Result<OverviewModel> loadOverview(const session::Reader& reader);
 /// Of it what is known at once, however long the lists are: state, facts, and the numbers of frames, graphs, kernels and launches.
 Result<OverviewModel> loadOverviewStart(const session::Reader& reader);
-/// Operator, calls, own time, share of it, total, mean, least, most, device, shapes: reads every event, so ask only for who looks.
+/// Operator, calls, own time, share of it, total, mean, least, most, device, line, shapes: reads every event, so ask only for who looks.
 Result<TableRows> loadOperators(const session::Reader& reader);
 
 }  // namespace fusebox::views

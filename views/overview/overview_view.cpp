@@ -62,7 +62,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"), tr("Compilations because a guard of an earlier entry failed; backward passes count with their function."),
                                 toView("recompiles"));
   kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"),
-                       tr("Kernels that were generated; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
+                       tr("Kernels that were generated, whether they ran or not; fused: those of several operators. Library calls are operators that are called as they are, such as matrix products."), toView("kernels"));
   launches_ = addNumber(QStringLiteral("launches"), tr("Launches"), tr("Runs of kernels and library calls, those that replays of CUDA graphs contain among them."), toView("timeline"));
   compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"), tr("Of all compilations, backward passes within those of their functions."), toList(&OverviewView::stages_));
   runTime_ = addNumber(QStringLiteral("run"), tr("Run time"), tr("In calls of compiled code; where a session has no calls: in kernels. Guards: what checking them took."), toView("slowness"));
@@ -102,6 +102,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                         {{tr("Operator")}, {tr("Calls"), {}, true}, {tr("Own"), tr("CPU time without the operators and runtime calls inside of it"), true},
                          {tr("Share"), tr("Share of the own time of all"), true}, {tr("Total"), tr("CPU time with what it called"), true}, {tr("Mean"), tr("Total a call"), true},
                          {tr("Least"), {}, true}, {tr("Most"), {}, true}, {tr("Device"), tr("Kernels and copies that its calls asked for"), true, true},
+                         {tr("Line"), tr("Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time"), false, true},
                          {tr("Sizes of inputs"), tr("Where the profiler recorded shapes"), false, true}});
   connect(tabs_, &QTabWidget::currentChanged, this, &OverviewView::askOperators);
   breaks_ = addTable(QStringLiteral("overview.breaks"), tr("Graph breaks"), tr("Filter graph breaks"),
@@ -353,6 +354,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
+  if (s.hasLaunches && s.kernelsRun < s.kernels) kernels_.value->setToolTip(tr("%1, of which %2 ran").arg(count(s.kernels), count(s.kernelsRun)));
   setCount(launches_, Holding::Launches, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());

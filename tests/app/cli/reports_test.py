@@ -280,7 +280,8 @@ class Reports(unittest.TestCase):
         env = {**os.environ, "XDG_CACHE_HOME": self.path("cache")}
         log, trace = (os.path.join(DATA, name) for name in ("graph_break.log.gz", "compiled_plain.json.gz"))
         data = json.loads(fusebox("summary", "--json", log, env=env).stdout)
-        self.assertEqual((data["engine"], data["frames"], len(data["graph_breaks"]), data["kernels"]), ("stock", 6, 3, 5))
+        self.assertEqual((data["engine"], data["frames"], len(data["graph_breaks"]), data["kernels"], data["kernels_run"]), ("stock", 6, 3, 5, None))
+        self.assertIn("  run       not recorded; 5 kernels and 1 extern call in the code that was made\n", fusebox("summary", log, env=env).stdout)
         self.assertIn("TORCH_TRACE", data["imported_format"])
         self.assertEqual(json.loads(fusebox("summary", "--json", trace, env=env).stdout)["launches"], 48)
         rows = fusebox("query", "--format", "csv", log, "SELECT line FROM graph_breaks", env=env).stdout.split()

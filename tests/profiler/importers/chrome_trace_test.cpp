@@ -260,6 +260,24 @@ class ChromeTraceTest : public QObject {
     }
   }
 
+  // Forward ones and, on autograd's thread by their sequence numbers, backward ones; there is one function of the program in the trace.
+  void operatorsHaveTheFunctionThatCalledThem() {
+    QVERIFY(in_.open(Imported::data("cpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT DISTINCT file, line FROM cpu_events WHERE kind = 'cpu_op'", "profile_step.py,16");
+    const auto totals = query::operatorTotals(in_.reader());
+    QVERIFY(totals);
+    for (const auto& o : *totals) {
+      QCOMPARE(o.places.size(), size_t{o.kind == "cpu_op"});
+      if (!o.places.empty()) QVERIFY(o.places[0].calls >= o.calls && o.places[0].selfNs == o.selfNs);
+    }
+    QVERIFY(in_.open(Imported::data("gpu_compiled.json.gz")));  // autograd's thread; what hands gradients to parameters is the gradient of no operator
+    COMPARE_ROWS(in_, "SELECT thread, file, line, count(*) FROM cpu_events WHERE kind = 'cpu_op' GROUP BY 1, 2, 3", "0,,,48;0,profile_step.py,16,72;1,profile_step.py,16,43");
+    COMPARE_ROWS(in_, "SELECT DISTINCT name FROM cpu_events WHERE kind = 'cpu_op' AND file IS NULL AND name LIKE '%evaluate_function%'",
+                 "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
+    QVERIFY(in_.open(Imported::data("compiled_plain.json.gz")));  // without stacks
+    QCOMPARE(in_.number("SELECT count(file) FROM cpu_events WHERE kind = 'cpu_op'"), int64_t{0});
+  }
+
   void oneGraphLaunchHasManyKernels() {
     QVERIFY(in_.open(Imported::data("cudagraphs.json.gz")));
     COMPARE_ROWS(
