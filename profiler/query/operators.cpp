@@ -17,7 +17,7 @@ using session::Statement;
 
 // Of events that start together the longer one holds the others. Calls of compiled regions have the names that profilers give them.
 constexpr const char* kEvents =
-    "SELECT name, kind, start_ns, dur_ns, thread, detail, file, line, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
+    "SELECT name, kind, start_ns, dur_ns, thread, detail, file, line, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'overhead') "
     "AND dur_ns IS NOT NULL UNION ALL SELECT 'Torch-Compiled Region: ' || substr(f.name, 17), 'call', l.start_ns, l.dur_ns, l.thread, '', NULL, NULL, 0 "
     "FROM t_call l JOIN t_compile c ON c.id = l.compile_id JOIN t_frame f ON f.id = c.frame_id WHERE f.name LIKE 'compiled region %' "
     "ORDER BY thread, start_ns, dur_ns DESC, id";

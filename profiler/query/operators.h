@@ -9,9 +9,9 @@
 namespace fusebox::query {
 
 /// What an operator of torch cost in a recording of torch.profiler, all its calls together: a row of what PyTorch prints as
-/// `key_averages()`, with calls of the CUDA runtime as rows of their own, as there.
+/// `key_averages()`, with calls of the CUDA runtime and what the profiler itself took as rows of their own, as there.
 struct OperatorTotals {
-  std::string name = {}, kind = {};  ///< kind: cpu_op, user_annotation, cuda_runtime, cuda_driver
+  std::string name = {}, kind = {};  ///< kind: cpu_op, user_annotation, cuda_runtime, cuda_driver, overhead (what the profiler itself took), call
   int64_t calls = 0;
   int64_t totalNs = 0;   ///< on the CPU, with what it called; a call inside of a call of the same name counts twice
   int64_t selfNs = 0;    ///< without the operators, annotations and runtime calls inside of it

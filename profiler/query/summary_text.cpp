@@ -86,8 +86,10 @@ std::string toText(const Summary& s) {
                      s.limitsReached == 0 ? "" : fmt::format(", {} that reached the limit of entries", plural(s.limitsReached, "frame", "frames")));
   for (size_t i = 0; i < s.recompiles.size() && i < kListed; ++i) {
     const auto& r = s.recompiles[i];
-    out += fmt::format("    {}: {}: {}: expected {}, found {}{}\n", place(r.file, r.line), r.frame, r.guard, r.expected,
-                       r.found, r.outcome == "limit" ? " (recompile limit reached, runs in eager)" : "");
+    // A log says of some guards only that they failed.
+    const std::string values = r.expected.empty() && r.found.empty() ? std::string() : fmt::format(": expected {}, found {}", r.expected, r.found.empty() ? "otherwise" : r.found);
+    out += fmt::format("    {}: {}: {}{}{}\n", place(r.file, r.line), r.frame, r.guard, values,
+                       r.outcome == "limit" ? " (recompile limit reached, runs in eager)" : "");
   }
   more(out, s.recompiles.size());
   if (!s.hottest.empty()) out += "  hottest\n";

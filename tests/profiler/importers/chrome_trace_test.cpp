@@ -146,7 +146,7 @@ class ChromeTraceTest : public QObject {
       const nlohmann::json trace = nlohmann::json::parse(Imported::read(path));
       for (const auto& e : trace["traceEvents"]) {
         const std::string kind = e.value("cat", "");
-        if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver")) continue;
+        if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver" && kind != "overhead")) continue;
         const auto ns = [](const nlohmann::json& us) { return std::llround(us.get<long double>() * 1000); };
         events.push_back({e["name"], e["tid"].get<int64_t>(), ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
       }

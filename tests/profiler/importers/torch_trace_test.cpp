@@ -82,6 +82,11 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE recompile_id IS NOT NULL"),
              in_.number("SELECT count(*) FROM guard_failures"));
     QCOMPARE(in_.number("SELECT count(*) FROM guards WHERE compile_id = 1"), int64_t{12});
+    // The log says of this guard neither what it expected nor what it found.
+    const auto summary = query::summarize(in_.reader());
+    QVERIFY(summary);
+    const std::string text = query::toText(*summary);
+    QVERIFY2(text.find("/tmp/demo/recompile.py:14: f: GLOBAL_STATE changed: grad_mode\n") != text.npos && text.find("expected ,") == text.npos, text.c_str());
   }
 
   // What a comparison of two logs has to explain a difference of guards or kernels with.
