@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/compare/report.h"
@@ -37,7 +38,7 @@ int report(const CompareOptions& options) {
   if (options.json) {
     fmt::print("{}\n", compare::toJson(*comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", compare::toText(*comparison));
+    fmt::print("{}", printable(compare::toText(*comparison)));
   }
   return options.exitCode && comparison->cause.effects > 0 ? kDifferent : kOk;
 }

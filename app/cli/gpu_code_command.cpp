@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/child_output.h"
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/query/disassembler.h"
@@ -67,8 +68,8 @@ int showGpuCode(const GpuOptions& options) {
     return kOk;
   }
   const bool isGpu = kernel->device.rfind("cuda", 0) == 0;
-  fmt::print("== {}: loop IR\n{}\n== {}\n{}\n== SASS\n{}\n", kernel->name, kernel->loopIr, isGpu ? "PTX" : "Assembly", assembly,
-             sass ? *sass : sass.error().text());
+  fmt::print("{}", printable(fmt::format("== {}: loop IR\n{}\n== {}\n{}\n== SASS\n{}\n", kernel->name, kernel->loopIr, isGpu ? "PTX" : "Assembly",
+                                         assembly, sass ? *sass : sass.error().text())));
   return kOk;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/cupti/kernel_counters.h"
@@ -36,14 +37,20 @@ json deviceJson(const query::GpuIdle& d) {
   return {{"device", d.device}, {"span_ns", d.spanNs}, {"busy_ns", d.busyNs}, {"gaps", d.gaps}, {"idle_ns_by_cause", causes}, {"longest_gaps", gaps}};
 }
 
+/// Names of kernels, and much else, are what a file says: nothing of it may reach the terminal as a command.
+template <typename... Args>
+void put(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{}", printable(fmt::format(format, std::forward<Args>(args)...)));
+}
+
 void printDevice(const query::GpuIdle& d, size_t shown) {
   const auto ns = [](int64_t value) { return formatDuration(static_cast<double>(value)); };
-  fmt::print("GPU {}: busy {} of {} ({}), {} gaps\n", d.device, ns(d.busyNs), ns(d.spanNs),
+  put("GPU {}: busy {} of {} ({}), {} gaps\n", d.device, ns(d.busyNs), ns(d.spanNs),
              views::formatShare(static_cast<double>(d.busyNs), static_cast<double>(d.spanNs)), d.gaps);
-  for (const auto& [cause, idle] : d.idle) fmt::print("  {:<16} {:>10}  {}\n", query::gapCauseName(cause), ns(idle), query::gapCauseAdvice(cause));
+  for (const auto& [cause, idle] : d.idle) put("  {:<16} {:>10}  {}\n", query::gapCauseName(cause), ns(idle), query::gapCauseAdvice(cause));
   for (size_t i = 0; i < d.longest.size() && i < shown; ++i) {
     const auto& g = d.longest[i];
-    fmt::print("  {:>10} {:<16} before {}{}{}\n", ns(g.endNs - g.startNs), query::gapCauseName(g.cause), g.after,
+    put("  {:>10} {:<16} before {}{}{}\n", ns(g.endNs - g.startNs), query::gapCauseName(g.cause), g.after,
                g.file.empty() ? "" : ", " + views::shortPlace(g.file, g.line), g.detail.empty() ? "" : ": " + g.detail);
   }
 }
@@ -71,11 +78,11 @@ Result<json> kernelRows(const session::Reader& reader) {
 }
 
 void printKernels(const json& rows, size_t shown) {
-  fmt::print("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}\n", "total", "launches", "mean", "rate", "roof", "regs", "occupancy", "kernel");
+  put("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}\n", "total", "launches", "mean", "rate", "roof", "regs", "occupancy", "kernel");
   for (size_t i = 0; i < rows.size() && i < shown; ++i) {
     const json& k = rows[i];
     const double total = k["total_ns"], launches = k["launches"], share = k["share_of_roof"], bytes = k["bytes"];
-    fmt::print("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}{}\n", formatDuration(total), k["launches"].get<int64_t>(),
+    put("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}{}\n", formatDuration(total), k["launches"].get<int64_t>(),
                formatDuration(total / launches), bytes > 0 ? views::formatBandwidth(bytes, total) : "",
                share > 0 ? views::formatShare(share, 1) : "", k["registers"].get<int64_t>(), views::formatShare(k["occupancy"], 1),
                k["name"].get<std::string>(), k["op"].get<std::string>().empty() ? "" : " (" + k["op"].get<std::string>() + ")");
@@ -114,11 +121,11 @@ json samplesJson(const std::vector<query::SampledMetric>& metrics) {
 
 /// A line a metric: of the whole session.
 void printSamples(const std::vector<query::SampledMetric>& metrics, const std::string& about) {
-  if (metrics.empty() && !about.empty()) fmt::print("No samples of counters: {}\n", about);
+  if (metrics.empty() && !about.empty()) put("No samples of counters: {}\n", about);
   if (metrics.empty()) return;
-  fmt::print("Sampled every {}: mean, most\n", formatDuration(static_cast<double>(metrics.front().intervalNs)));
+  put("Sampled every {}: mean, most\n", formatDuration(static_cast<double>(metrics.front().intervalNs)));
   for (const auto& m : metrics)
-    fmt::print("{:>10} {:>10}  {} (GPU {})\n", query::counterText(m.unit, m.mean), query::counterText(m.unit, m.most), m.title, m.device);
+    put("{:>10} {:>10}  {} (GPU {})\n", query::counterText(m.unit, m.mean), query::counterText(m.unit, m.most), m.title, m.device);
 }
 
 /// Counters that some kernel has under `key`, as name and title, in the order in which they were asked for.
@@ -141,14 +148,14 @@ std::vector<std::pair<std::string, std::string>> namesOf(const json& rows, const
 void printCounters(const json& rows, const char* key, const char* heading) {
   const auto metrics = namesOf(rows, key);
   if (metrics.empty()) return;
-  fmt::print("{}\n", heading);
-  for (const auto& [name, title] : metrics) fmt::print("{:>{}} ", title, std::max<size_t>(title.size(), 10));
-  fmt::print(" kernel\n");
+  put("{}\n", heading);
+  for (const auto& [name, title] : metrics) put("{:>{}} ", title, std::max<size_t>(title.size(), 10));
+  put(" kernel\n");
   for (const json& row : rows) {
     if (!row.contains(key)) continue;
     for (const auto& [name, title] : metrics)
-      fmt::print("{:>{}} ", row[key].contains(name) ? row[key][name]["text"].get<std::string>() : "", std::max<size_t>(title.size(), 10));
-    fmt::print(" {}\n", row["name"].get<std::string>());
+      put("{:>{}} ", row[key].contains(name) ? row[key][name]["text"].get<std::string>() : "", std::max<size_t>(title.size(), 10));
+    put(" {}\n", row["name"].get<std::string>());
   }
 }
 
@@ -156,20 +163,20 @@ void printAllCounters(const json& rows, const std::string& about, bool isSampled
   printCounters(rows, "counters", "Counters, a launch on average");
   printCounters(rows, "sampled", "Sampled of the whole device while launches of several intervals ran");
   if (namesOf(rows, "counters").empty() && namesOf(rows, "sampled").empty() && !isSampled)
-    fmt::print("No counters: {}\n", about.empty() ? "fusebox run --gpu-counters reads them, --gpu-sampling samples them" : about);
+    put("No counters: {}\n", about.empty() ? "fusebox run --gpu-counters reads them, --gpu-sampling samples them" : about);
 }
 
 void printGraphs(const std::vector<query::CudaGraphEvent>& events) {
-  fmt::print("CUDA graphs\n{:>8} {:>10} {:>10} {:>6} {:>6}  {}\n", "replays", "on device", "call", "nodes", "pieces", "function");
+  put("CUDA graphs\n{:>8} {:>10} {:>10} {:>6} {:>6}  {}\n", "replays", "on device", "call", "nodes", "pieces", "function");
   const auto mean = [](int64_t total, int64_t count) { return count > 0 ? formatDuration(static_cast<double>(total) / static_cast<double>(count)) : std::string("-"); };
   for (const auto& e : events) {
     const std::string what = fmt::format("{}{}, {}{}{}", e.function, e.direction == "backward" ? " (backward)" : "", views::cudaGraphEventName(e),
                                          e.reason.empty() ? "" : ": ", e.reason);
     if (!e.isRecording()) {
-      fmt::print("{:>44}  {}\n", "", what);
+      put("{:>44}  {}\n", "", what);
       continue;
     }
-    fmt::print("{:>8} {:>10} {:>10} {:>6} {:>6}  {}{}\n", e.replays, mean(e.deviceNs, e.timedReplays), mean(e.hostNs, e.replays), e.nodes, e.pieces, what,
+    put("{:>8} {:>10} {:>10} {:>6} {:>6}  {}{}\n", e.replays, mean(e.deviceNs, e.timedReplays), mean(e.hostNs, e.replays), e.nodes, e.pieces, what,
                e.plainReason.empty() ? "" : "; runs plainly: " + e.plainReason);
   }
 }
@@ -203,7 +210,7 @@ int showGpu(const GpuOptions& options) {
     fmt::print("{}\n", json{{"gpu_times", times}, {"gpu_counters", about}, {"gpu_sampling", sampling}, {"sampled", samplesJson(*samples)}, {"devices", list}, {"kernels", *rows}, {"cuda_graphs", recordings}}.dump(2, ' ', false, json::error_handler_t::replace));
     return kOk;
   }
-  if (devices->empty()) fmt::print("{}\n", times.empty() || times == "on" ? "No GPU did anything in this session." : "GPU times are " + times);
+  if (devices->empty()) put("{}\n", times.empty() || times == "on" ? "No GPU did anything in this session." : "GPU times are " + times);
   for (const auto& device : *devices) printDevice(device, 10);
   if (!rows->empty()) printKernels(*rows, 20);
   printSamples(*samples, sampling);

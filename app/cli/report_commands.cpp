@@ -98,7 +98,8 @@ int runQuery(const QueryOptions& options) {
   const std::string text = format == "json"  ? exporting::toJson(*table)
                            : format == "csv" ? exporting::toCsv(*table)
                                              : exporting::toAlignedText(*table);
-  std::cout << text << std::flush;
+  // A table for a program has each byte; a terminal takes no commands from it.
+  std::cout << (isatty(STDOUT_FILENO) != 0 ? printable(text) : text) << std::flush;
   return kOk;
 }
 

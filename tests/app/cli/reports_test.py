@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import sqlite3
@@ -263,7 +264,9 @@ class Reports(unittest.TestCase):
         self.assertEqual(text.returncode, 0, text.stderr)
         self.assertIn(self.session, text.stdout)
         with open(page) as file:
-            self.assertIn("Two sessions compared", file.read())
+            text_of_page = file.read()
+        self.assertIn("Two sessions compared", text_of_page)
+        self.assertRegex(text_of_page, "Content-Security-Policy[^>]*default-src 'none'")
         same = json.loads(fusebox("compare", "--json", self.session, self.session).stdout)
         self.assertEqual((same["differences"], same["cause"]["found"]), (0, False))
         self.assertEqual(same["a"]["path"], self.session)
@@ -275,6 +278,37 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("compare", self.session).returncode, 2)
         self.assertEqual(fusebox("compare", self.session, "/nonexistent").returncode, 3)
         self.assertEqual(fusebox("compare", "--engines", "fusebox,nonsense", "--run", "x.py").returncode, 2)
+
+    def test_names_are_no_commands_for_a_terminal(self):
+        name = "relu\x1b]0;title\x07\x1b[2J"
+        events = [{"ph": "X", "cat": "kernel", "name": name + str(i), "pid": 0, "tid": 7, "ts": 100 * (i + 1), "dur": 10 + 40 * i,
+                   "args": {"device": 0, "stream": 7, "correlation": i}} for i in range(3)]
+        events += [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 50, "dur": 400, "args": {}}]
+        files = [self.path("terminal.json"), self.path("terminal2.json")]
+        for file, kept in zip(files, (events, events[1:])):
+            with open(file, "w") as out:
+                json.dump({"traceEvents": kept, "schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}]}, out)
+        env = {**os.environ, "XDG_CACHE_HOME": self.path("cache-terminal")}
+        for command in (["gpu", files[0]], ["gpu", "--counters", files[0]], ["compare", *files]):
+            result = fusebox(*command, env=env)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("relu ", result.stdout, command)
+            self.assertNotRegex(result.stdout, "[\x1b\x07]", command)
+        query = ["query", "--format", "csv", files[0], "SELECT name FROM cpu_events"]
+        self.assertIn(name, fusebox(*query, env=env).stdout)  # a program gets each byte
+        terminal, end = pty.openpty()
+        try:
+            subprocess.run([FUSEBOX, *query], env=env, stdout=end, timeout=60, check=True)
+            shown = os.read(terminal, 4096)
+        finally:
+            os.close(terminal)
+            os.close(end)
+        self.assertIn(b"relu ", shown)
+        self.assertNotIn(b"\x1b", shown)
+
+    def test_texts_are_no_formulas(self):
+        rows = fusebox("query", "--format", "csv", self.session, "SELECT '=HYPERLINK(1)' AS a, '+1' AS b, 'plain' AS c").stdout
+        self.assertEqual(rows.splitlines(), ["a,b,c", "'=HYPERLINK(1),'+1,plain"])
 
     def test_foreign_files(self):
         env = {**os.environ, "XDG_CACHE_HOME": self.path("cache")}
