@@ -65,6 +65,24 @@ Device deviceOf(const Json& value) {
   return {static_cast<DeviceKind>(integerIn(value[0], 0, 3)), static_cast<int8_t>(integerIn(value[1], -1, 127))};
 }
 
+/// Why a graph that came in a file may not have an operator run; empty: it may. Most operators compute on tensors that they are given.
+/// These reach further, and no schema says so: a file's name is a text like any other, an offset a number.
+std::string_view whyRefused(std::string_view op) {
+  constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+      {"aten::from_file", "opens the file that its argument names, and writes to it"},
+      {"aten::save", "writes the file that its argument names"},
+      {"debugprims::", "reads the file that its argument names"},
+      {"inductor::_alloc_from_pool", "reaches memory at an offset that nothing checks"},
+      {"inductor::_reinterpret_tensor", "reaches memory at an offset that nothing checks"},
+      {"symm_mem::", "reaches the memory of other processes"},
+  };
+  for (const auto& [refused, why] : kRefused) {
+    const bool isNamespace = refused.ends_with("::");
+    if (isNamespace ? op.starts_with(refused) : op.substr(0, op.find('.')) == refused) return why;
+  }
+  return {};
+}
+
 class GraphReader {
  public:
   SavedGraph read(const Json& root) {
@@ -325,6 +343,9 @@ Result<SavedGraph> readSavedGraph(std::string_view text) {
                               version, kSavedGraphVersion));
     SavedGraph saved = GraphReader().read(root);
     if (auto verified = saved.graph.verify(); !verified) return corrupt(verified.error().message);
+    for (const Node& node : saved.graph.nodes())
+      if (const auto why = whyRefused(node.op); !why.empty())
+        return fail(ErrorCode::Unsupported, fmt::format("{} is not run from a saved graph: {} {}", node.name, node.op, why));
     return saved;
   } catch (const Damage& damage) {
     return corrupt(damage.what);

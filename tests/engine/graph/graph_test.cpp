@@ -178,6 +178,20 @@ class GraphTest : public QObject {
     for (size_t cut = 0; cut < text.size(); cut += 7) QVERIFY(!readSavedGraph(text.substr(0, cut)));
     QVERIFY(!readSavedGraph(std::string(100000, '[')));
   }
+  void savedGraphsReachNoFiles() {
+    for (const auto& [op, isRead] : {std::pair{"aten::from_file", false}, {"aten::from_file.out", false}, {"symm_mem::one_shot_all_reduce", false},
+                                     {"inductor::_reinterpret_tensor", false}, {"aten::from_file_like", true}, {"aten::relu", true}}) {
+      Graph g;
+      const NodeId x = g.addPlaceholder("x", tensor({4}));
+      const NodeId call = g.addCall(op, {ValueRef{x, 0}}, {tensor({4})});
+      g.setOutputs({ValueRef{call, 0}});
+      const auto read = readSavedGraph(writeSavedGraph(g, {}, {}));
+      QCOMPARE(read.has_value(), isRead);
+      if (isRead) continue;
+      QCOMPARE(read.error().code, fusebox::ErrorCode::Unsupported);
+      QVERIFY2(read.error().message.find(op) != std::string::npos, read.error().message.c_str());
+    }
+  }
   void base64() {
     for (size_t length = 0; length < 9; ++length) {
       std::string bytes;
