@@ -131,8 +131,9 @@ Result<ChildOutput> runChild(const std::vector<std::string>& command, const std:
   const int64_t deadline = nowNs() + int64_t{limitMs} * 1'000'000;
   ChildOutput result;
   int status = 0;
-  if (!exchange(in, out, err, input, deadline, result)) kill(-child, SIGKILL);
-  const bool inTime = reap(child, deadline, status) && nowNs() < deadline;
+  const bool ended = exchange(in, out, err, input, deadline, result);
+  if (!ended) kill(-child, SIGKILL);  // which may be done a moment before the deadline
+  const bool inTime = reap(child, deadline, status) && ended && nowNs() < deadline;
   if (!inTime) return fail(ErrorCode::Io, fmt::format("it did not finish within {} s", limitMs / 1000), program);
   result.exitCode = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result;

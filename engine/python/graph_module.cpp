@@ -11,7 +11,6 @@
 #include "engine/graph/serialize.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/compile/program_facts.h"
-#include "engine/runtime/argument_binding.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/clock.h"
@@ -62,19 +61,6 @@ std::vector<int64_t> valuesOf(const std::vector<graph::Symbol>& symbols, const s
   return values;
 }
 
-/// A saved graph comes from a file, which may name any operator: those that are told a file to open are not carried out.
-void refuseFiles(const graph::Graph& graph) {
-  const auto opensFile = [](const graph::Node& node) {
-    const auto op = runtime::findOperator(node.op);
-    if (!op) return false;  // whoever carries it out says so
-    const auto& arguments = op->schema().arguments();
-    return node.op.starts_with("debugprims::") || std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& a) { return a.name() == "filename"; });
-  };
-  for (const graph::Node& node : graph.nodes())
-    if (node.kind == graph::NodeKind::Call && opensFile(node))
-      throw py::value_error("the graph opens a file (" + node.op + "), for which a saved graph is not run: run the program that it is of");
-}
-
 /// A saved graph, and what the active recording knows it as.
 struct GraphHandle {
   graph::SavedGraph saved;
@@ -85,7 +71,6 @@ struct GraphHandle {
   static GraphHandle read(const std::string& text) {
     auto saved = graph::readSavedGraph(text);
     if (!saved) raise(saved.error());
-    refuseFiles(saved->graph);
     for (const auto& [symbol, value] : saved->hints) graph::setHint(symbol, value);
     auto symbols = symbolsOf(saved->graph);
     return {std::move(*saved), {}, 0, std::move(symbols)};

@@ -122,7 +122,8 @@ Steps repeatedSteps(const std::vector<Event>& events, const Text& how) {
   std::vector<int64_t> labels;
   for (const Event& e : events) labels.push_back(e.label);
   const Repeat repeat = findRepeat(labels);
-  if (repeat.period == 0) return {};
+  // Steps are what most of a program is: some operators in a row that were called in a row again are none.
+  if (repeat.period == 0 || 3 * repeat.count < events.size()) return {};
   Steps out{.steps = {}, .how = say(how, repeat.period)};
   const size_t begin = repeat.first + placeOfBegin(events, repeat);
   for (size_t i = begin; i + repeat.period < repeat.first + repeat.count; i += repeat.period) out.steps.push_back({events[i].startNs, events[i + repeat.period].startNs});

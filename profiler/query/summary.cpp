@@ -11,7 +11,6 @@
 #include "profiler/query/holdings.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/query/recompiles.h"
-#include "profiler/query/recompiles.h"
 
 namespace fusebox::query {
 namespace {
