@@ -478,8 +478,8 @@ def check_module(break_every):
 def run_twice(arguments):
     """The larger exit status of two processes that are given `arguments`, and one new cache."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder}
-        return max(subprocess.run([sys.executable, __file__, "--keep", *arguments], env=environment).returncode for _ in range(2))
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "0"}
+        return max(subprocess.run([sys.executable, __file__, "--captures", way, *arguments], env=environment).returncode for way in ("keep", "take"))
 
 
 def main():
@@ -488,11 +488,11 @@ def main():
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th program from the i-th on")
     parser.add_argument("--warm", action="store_true", help="twice, in processes that share a cache: the second is given the captures of the first")
-    parser.add_argument("--keep", action="store_true", help="keep captures of any length")
+    parser.add_argument("--captures", choices=["keep", "take"], help="keep captures of any length; there must be some to take")
     options = parser.parse_args()
     if options.warm:
         sys.exit(run_twice([a for a in sys.argv[1:] if a != "--warm"]))
-    if options.keep:
+    if options.captures:
         fusebox.config.cache_captures_from = 0
     passed = failed = 0
     first, shards = map(int, options.shard.split("/"))
@@ -511,8 +511,10 @@ def main():
                 failed += 1
                 text = str(error).replace("\n", " ")[:300]
                 print(f"FAIL {name} (break every {k}): {type(error).__name__}: {text}", flush=True)
-    if options.keep:
-        print(f"{fusebox.counters()['captures_recalled']} captures were taken from the cache")
+    if options.captures == "take":
+        taken = fusebox.counters()["captures_recalled"]
+        print(f"{taken} captures were taken from the cache")
+        failed += taken < passed
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
