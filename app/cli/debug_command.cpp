@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "app/cli/commands.h"
 #include "app/cli/debug_console.h"
 #include "app/cli/run_preparation.h"
@@ -33,7 +35,8 @@ int debugAtConsole(const DebugOptions& options) {
   const bool isScript = !words.empty() && !words.front().starts_with('-');
   DebugConsole console(client, process, options.run.json, isScript ? words.front() : std::string());
   const ScriptEnd end = console.run();
-  if (!run->session.empty()) fmt::print(stderr, "fusebox: recorded {}\n", run->session);
+  if (std::error_code error; std::filesystem::exists(run->session, error)) fmt::print(stderr, "fusebox: recorded {}\n", run->session);
+  else if (replaced.isThere()) fmt::print(stderr, "fusebox: {} is still the session of an earlier run.\n", run->session);
   return end.exitCode;
 }
 

@@ -51,7 +51,7 @@ void printDevice(const query::GpuIdle& d, size_t shown) {
   for (size_t i = 0; i < d.longest.size() && i < shown; ++i) {
     const auto& g = d.longest[i];
     put("  {:>10} {:<16} before {}{}{}\n", ns(g.endNs - g.startNs), query::gapCauseName(g.cause), g.after,
-               g.file.empty() ? "" : ", " + views::shortPlace(g.file, g.line), g.detail.empty() ? "" : ": " + g.detail);
+        g.file.empty() ? "" : ", " + views::shortPlace(g.file, g.line), g.detail.empty() ? "" : ": " + g.detail);
   }
 }
 
@@ -83,9 +83,9 @@ void printKernels(const json& rows, size_t shown) {
     const json& k = rows[i];
     const double total = k["total_ns"], launches = k["launches"], share = k["share_of_roof"], bytes = k["bytes"];
     put("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}{}\n", formatDuration(total), k["launches"].get<int64_t>(),
-               formatDuration(total / launches), bytes > 0 ? views::formatBandwidth(bytes, total) : "",
-               share > 0 ? views::formatShare(share, 1) : "", k["registers"].get<int64_t>(), views::formatShare(k["occupancy"], 1),
-               k["name"].get<std::string>(), k["op"].get<std::string>().empty() ? "" : " (" + k["op"].get<std::string>() + ")");
+        formatDuration(total / launches), bytes > 0 ? views::formatBandwidth(bytes, total) : "",
+        share > 0 ? views::formatShare(share, 1) : "", k["registers"].get<int64_t>(), views::formatShare(k["occupancy"], 1),
+        k["name"].get<std::string>(), k["op"].get<std::string>().empty() ? "" : " (" + k["op"].get<std::string>() + ")");
   }
 }
 
@@ -177,7 +177,7 @@ void printGraphs(const std::vector<query::CudaGraphEvent>& events) {
       continue;
     }
     put("{:>8} {:>10} {:>10} {:>6} {:>6}  {}{}\n", e.replays, mean(e.deviceNs, e.timedReplays), mean(e.hostNs, e.replays), e.nodes, e.pieces, what,
-               e.plainReason.empty() ? "" : "; runs plainly: " + e.plainReason);
+        e.plainReason.empty() ? "" : "; runs plainly: " + e.plainReason);
   }
 }
 

@@ -134,7 +134,7 @@ int runScript(const RunOptions& options) {
   trace.attachTo(run->session);
   const std::vector<std::string> ranks = options.noRecord ? std::vector<std::string>() : sessionsOfRanks(run->session, began);
   if (!ranks.empty()) {
-    replaced.isReplaced();
+    replaced.dropOld();
     reportRanks(options, ranks, *end);
     if (std::error_code error; fs::exists(run->session, error)) {
       session::noteRecorded(run->session);

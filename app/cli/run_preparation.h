@@ -29,7 +29,7 @@ class ReplacedSession {
   ReplacedSession(const ReplacedSession&) = delete;
   ReplacedSession& operator=(const ReplacedSession&) = delete;
   /// The script left sessions elsewhere in its place (of ranks): the old one goes although there is no file of its name.
-  void isReplaced() { isReplaced_ = true; }
+  void dropOld() { isReplaced_ = true; }
   /// There is an old one.
   bool isThere() const { return !aside_.empty(); }
 

@@ -51,8 +51,8 @@ PyRef keysInOrder(PyObject* dict) {
 
 PyRef contentsOf(PyObject* o) {
   if (PyAnySet_Check(o)) {
-    PyRef set = PyRef::steal(PySet_New(nullptr));
-    if (!set || !takeLayout(set.get(), o)) throw std::bad_alloc();
+    PyRef set = setOfSameLayout(o);
+    if (!set) throw std::bad_alloc();
     return set;
   }
   if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));

@@ -283,7 +283,7 @@ class Replay(unittest.TestCase):
         node = next(n for n in saved["nodes"] if n.get("op", "").startswith("aten::"))
         _engine.SavedGraph(json.dumps(saved))
         node["op"] = "aten::from_file"
-        with self.assertRaisesRegex(Exception, "not run from a saved graph: aten::from_file"):
+        with self.assertRaisesRegex(RuntimeError, "not run from a saved graph: aten::from_file"):
             _engine.SavedGraph(json.dumps(saved))
 
     def test_exported_and_scripted_programs(self):
