@@ -162,15 +162,20 @@ bool liftLiteral(const OperatorFacts& facts, TraceContext& context, Stack* stack
   return true;
 }
 
+/// A kernel composed of operators writes to a tensor that it made: it cannot be recorded part by part.
+struct WritesInside {};
+thread_local bool isInsideComposed = false;
+
 void refuseWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
   auto& schema = op.schema().arguments();
   for (size_t i = 0; i < args.size(); ++i) {
     auto* alias = schema[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
     forEachTensor(args[i], [&](const at::Tensor& t) {
-      if (asTrace(t))
-        raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor and has no functional form",
-                   "return a new tensor instead, or call it outside compiled code");
+      if (!asTrace(t)) return;
+      if (isInsideComposed) throw WritesInside();
+      raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor and has no functional form",
+                 "return a new tensor instead, or call it outside compiled code");
     });
   }
 }
@@ -263,6 +268,28 @@ bool castsInside(const OperatorFacts& facts, c10::Device device) {
   const bool isComposed = facts.shape().route == OperatorFacts::Route::Composite && !facts.foreign && !facts.writes && !facts.view && !facts.factory;
   if (!isComposed || hasGeneratedCode(facts.name)) return false;
   return !c10::impl::tls_local_dispatch_key_set().excluded_.has(device.is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU);
+}
+
+/// Records what the operator's kernel is composed of. False, with the arguments back on the stack, where that is only known as a whole.
+bool recordParts(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<IValue> args, Stack* stack) {
+  const bool outer = std::exchange(isInsideComposed, true);
+  struct Restore {
+    bool to;
+    ~Restore() { isInsideComposed = to; }
+  } restore{outer};
+  const size_t below = stack->size() - args.size();
+  const Stack kept(args.begin(), args.end());
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  try {
+    facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
+    return true;
+  } catch (const WritesInside&) {
+    stack->resize(below);
+    stack->insert(stack->end(), kept.begin(), kept.end());
+    return false;
+  }
 }
 
 std::mutex refusedMutex;
@@ -392,11 +419,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
       raiseBreak(BreakKind::UnsupportedOp, facts.name + " of a view whose sizes change", "copy the view first (contiguous())");
     return scatterIntoCopy(op, facts, stack);
   }
-  if (castsInside(facts, resultDevice(facts, args, call))) {
-    state.neutral(c10::DispatchKeySet(kTraceKey));
-    state.include(c10::DispatchKeySet(kTraceKey));
-    return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
-  }
+  if (castsInside(facts, resultDevice(facts, args, call)) && recordParts(op, facts, args, stack)) return;
   recordCall(op, facts, call, *context, stack);
 }
 

@@ -282,6 +282,19 @@ class WritesUnderGraphs(Writes):
     def compile(self, f):
         return fusebox.compile(f, mode="reduce-overhead")
 
+    def test_under_autocast_nothing_breaks(self):
+        """Kernels composed of operators that write to what they make: autocast has a say in what they are composed of."""
+        def f(x):
+            mask = x.new_zeros(8, 8)
+            mask[0:3, 1:5] = 2
+            return mask, torch.diag(x[0]), torch.block_diag(x, x), mask.index_fill(0, I([1]), 7.0), mask.rot90()
+
+        fusebox.reset()
+        x = R(2, 3)
+        with torch.autocast("cpu", torch.bfloat16):
+            for got, want in zip(fusebox.compile(f, fullgraph=True)(x), f(x), strict=True):
+                torch.testing.assert_close(got, want)
+
     def test_written_inputs_that_move(self):
         def f(cache, position, value):
             cache.index_copy_(0, position, value)
