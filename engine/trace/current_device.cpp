@@ -6,9 +6,13 @@
 
 namespace fusebox::trace {
 
-c10::DeviceIndex currentCudaDevice() {
+bool usesCuda() {
   static auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(c10::kCUDA));
-  if (!allocator || !allocator->initialized() || torch::utils::is_device_in_bad_fork(c10::kCUDA)) return 0;
+  return allocator && allocator->initialized() && !torch::utils::is_device_in_bad_fork(c10::kCUDA);
+}
+
+c10::DeviceIndex currentCudaDevice() {
+  if (!usesCuda()) return 0;
   return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index();
 }
 

@@ -8,4 +8,7 @@ namespace fusebox::trace {
 /// process has not used CUDA, or was forked off one that had and cannot; asking does not initialise it.
 c10::DeviceIndex currentCudaDevice();
 
+/// Whether this process has initialised CUDA, and may use it.
+bool usesCuda();
+
 }  // namespace fusebox::trace

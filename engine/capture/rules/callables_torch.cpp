@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/current_device.h"
 #include "engine/trace/transform_levels.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -542,13 +543,19 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callReal(callable, a);
 }
 
-/// What a device is; without an argument, of the current one, which is asked for at every check: in C, since a check runs no Python.
-PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef fact = rulePure(e, callable, a);  // CUDA is initialised from here on
-  if (!fact || (a.total() > 0 && a.args[0] != Py_None)) return fact;
+/// What the current device is, which is asked for at every check: in C, since a check runs no Python.
+PyRef ruleCurrentDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef fact = rulePure(e, callable, a);  // CUDA is initialised from here on, where there is a device
+  if (!fact || !trace::usesCuda()) return fact;
   PyObject* current = torchObject("torch._C._cuda_getDevice");
   if (!current) e.breakHere("state query", "the current CUDA device is asked for, of which this PyTorch knows nothing");
   return guardAnswer(e, current, {}, "the current CUDA device") ? std::move(fact) : PyRef();
+}
+
+/// What a device is; without an argument, the current one.
+PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool isNamed = a.total() > 0 && a.args[0] != Py_None;
+  return isNamed ? rulePure(e, callable, a) : ruleCurrentDeviceFact(e, callable, a);
 }
 
 /// Higher-order operators, and functions on them that need a transform, are followed in the form that _higher_order.py gives them.
@@ -742,6 +749,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.cuda.get_device_properties", ruleDeviceFact},
     {"torch.cuda.get_device_capability", ruleDeviceFact},
     {"torch.cuda.get_device_name", ruleDeviceFact},
+    {"torch.cuda.is_bf16_supported", ruleCurrentDeviceFact},
+    {"torch.cuda.is_tf32_supported", ruleCurrentDeviceFact},
     {"torch.xpu.is_available", rulePure},
     {"torch.backends.mps.is_available", rulePure},
     {"torch._C._set_grad_enabled", ruleMode},

@@ -80,7 +80,8 @@ constexpr Query kQueries[] = {
     {"get_autocast_ipu_dtype", Answer::Asked}, {"_is_key_in_tls", Answer::Asked}, {"_is_opaque_type_registered", Answer::Asked},
     {"_get_dtensor_allow_implicit_replication", Answer::Asked}, {"_profiler_enabled", Answer::Asked},
     {"_resolve_process_group", Answer::Asked}, {"size", Answer::OfGroup}, {"rank", Answer::OfGroup},
-    {"_cuda_isInBadFork", Answer::Asked}, {"_cuda_get_cudnn_benchmark_limit", Answer::Asked}, {"_cuda_isCurrentStreamCapturing", Answer::Asked},
+    {"_cuda_isInBadFork", Answer::Asked}, {"_cuda_getDevice", Answer::Asked}, {"_cuda_getDeviceCount", Answer::Process},
+    {"_cuda_get_cudnn_benchmark_limit", Answer::Asked}, {"_cuda_isCurrentStreamCapturing", Answer::Asked},
 };
 
 const Query* queryOf(PyObject* callable) {
