@@ -236,6 +236,14 @@ Mapping mapRows(Plan& plan, const GpuTarget& target, bool aligned, const LaunchS
   return map;
 }
 
+/// Whether columns are scanned sooner by a block each, whose threads meet in every round, than by a thread each.
+bool areScannedByBlocks(const Kernel& k, double elements, const GpuTarget& target) {
+  constexpr double kNanosecondsOfThread = 47, kNanosecondsOfRound = 2000, kThreads = 1024;  // an element by one thread, a round of a block; H100
+  if (!scans(k)) return false;
+  const double waves = std::ceil(pointsOf(k.outer) / (2.0 * target.multiprocessors));
+  return waves * std::ceil(elements / kThreads) * kNanosecondsOfRound < elements * kNanosecondsOfThread;
+}
+
 }  // namespace
 
 int64_t keptRow(const Kernel& k, const GpuTarget& target) {
@@ -255,7 +263,7 @@ Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned, const Launch
     inside += bestInner(k, s).second;
   }
   const auto [outer, outside] = bestOuter(k);
-  const bool columns = outer >= 0 && outside > inside * 1.001 && !accumulates(k);
+  const bool columns = outer >= 0 && outside > inside * 1.001 && !accumulates(k) && !areScannedByBlocks(k, elements, target);
   const Mapping map = columns ? mapColumns(plan, outer, elements, target, aligned, shape) : mapRows(plan, target, aligned, shape);
   chooseChunks(plan, map, target, shape);
   chooseUnroll(plan, map, shape);

@@ -77,6 +77,27 @@ void convolution(Rewriter& r) {
   r.output(0, plain + r.view(bias, std::move(sizes)));
 }
 
+/// (grad_output, input, weight, bias_sizes, …, output_mask). On a GPU, ATen sums the bias's gradient with a kernel of its own, which reads all of
+/// grad_output once more; here the sum joins what makes that.
+void convolutionBackward(Rewriter& r) {
+  constexpr size_t kMask = 10;
+  const T grad = r.in(0);
+  if (grad.meta().device.kind != graph::DeviceKind::Cuda || !r.wanted(kMask, 2)) throw NotLowered("the bias's gradient belongs to the convolution's");
+  const bool ofInput = r.wanted(kMask, 0), ofWeight = r.wanted(kMask, 1);
+  if (ofInput || ofWeight) {
+    graph::ArgumentList args = r.mappedArgs();
+    args[kMask] = graph::ArgumentList{ofInput, ofWeight, false};
+    std::vector<OutputMeta> outputs = r.node().outputs;
+    outputs[2] = {OutputMeta::Kind::None, {}, {}};
+    const std::vector<T> made = r.callMany("aten::convolution_backward", std::move(args), std::move(outputs));
+    for (size_t i : {0, 1})
+      if (r.wanted(kMask, i)) r.output(i, made[i]);
+  }
+  Dims dims = allDims(grad);
+  dims.erase(dims.begin() + 1);
+  r.output(2, r.sum(r.upcast(grad), dims, false));
+}
+
 /// (grad_output, input_sizes, dim, start, end, step)
 void sliceBackward(Rewriter& r) {
   NodeArgs args = r.args();
@@ -129,6 +150,7 @@ void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::glu", glu});
   table.push_back({"aten::glu_backward", gluBackward});
   table.push_back({"aten::convolution", convolution});
+  table.push_back({"aten::convolution_backward", convolutionBackward});
   table.push_back({"aten::slice_backward", sliceBackward});
   table.push_back({"aten::select_backward", selectBackward});
   table.push_back({"aten::count_nonzero", countNonzero});

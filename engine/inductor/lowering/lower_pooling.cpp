@@ -199,6 +199,36 @@ Values upsampleNearest(Lowering& lowering, const Node& node) {
   }, {x}, 1)};
 }
 
+/// (grad_output, output_size, input_size, scales…): the sum of the gradients of an element's copies.
+Values upsampleNearestBackward(Lowering& lowering, const Node& node) {
+  constexpr int64_t kMostCopies = 16;
+  NodeArgs args(node);
+  const LazyTensor gradient = lowering.tensor(args, 0);
+  const graph::TensorMeta& meta = node.outputs[0].tensor;
+  leaveToCpu(meta);
+  std::vector<int64_t> ratios;
+  int64_t copies = 1;
+  for (size_t d = 0; d + 2 < gradient.rank(); d++) {
+    auto ratio = nearestRatio(meta.sizes[2 + d], gradient.sizes[2 + d], args.numberOr(3 + d, 0));
+    if (!ratio) throw NotLowered("upsampling by a ratio that is not whole");
+    ratios.push_back(*ratio);
+    copies *= *ratio;
+  }
+  if (copies > kMostCopies) throw NotLowered("many copies of each element");
+  const DType type = computeType(meta.dtype);
+  return {lowering.formula(meta, [gradient, ratios, copies, type](BodyBuilder& b, const IndexList& index) {
+    ValueId sum = -1;
+    for (int64_t k = 0; k < copies; ++k) {
+      IndexList at = index;
+      int64_t rest = k;
+      for (size_t d = ratios.size(); d-- > 0; rest /= ratios[d]) at[2 + d] = index[2 + d] * ratios[d] + rest % ratios[d];
+      const ValueId copy = gradient.load(b, at);
+      sum = sum < 0 ? copy : b.emit(Op::Add, type, {sum, copy});
+    }
+    return sum;
+  }, {gradient}, static_cast<int>(2 * copies), /*heavy=*/true)};
+}
+
 }  // namespace
 
 void addPoolingLowerings(LowerTable& table) {
@@ -209,6 +239,8 @@ void addPoolingLowerings(LowerTable& table) {
   table.emplace("aten::upsample_nearest1d", upsampleNearest);
   table.emplace("aten::upsample_nearest2d", upsampleNearest);
   table.emplace("aten::upsample_nearest3d", upsampleNearest);
+  for (const char* name : {"aten::upsample_nearest1d_backward", "aten::upsample_nearest2d_backward", "aten::upsample_nearest3d_backward"})
+    table.emplace(name, upsampleNearestBackward);
 }
 
 }  // namespace fusebox::inductor

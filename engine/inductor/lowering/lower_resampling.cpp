@@ -97,6 +97,32 @@ Values interpolated(Lowering& lowering, const Node& node) {
   return {lowering.formula(meta, compute, {x}, 12 * static_cast<int>(stretches.size()), true)};
 }
 
+/// (theta, size, align_corners): points of a grid from -1 to 1, or to the middles of the outermost pixels, each turned by its image's theta. Eager
+/// makes the grid in memory and multiplies it by matrices.
+Values affineGrid(Lowering& lowering, const Node& node) {
+  const NodeArgs args(node);
+  const LazyTensor theta = realOperand(lowering, lowering.tensor(args, 0));
+  const TensorMeta& meta = node.outputs[0].tensor;  // (image, extents from the outermost, coordinates from the innermost)
+  const size_t space = meta.sizes.size() - 2;
+  const bool corners = args.boolean(2);
+  for (size_t d = 1; d <= space; ++d)
+    if (meta.sizes[d].bounds().first < 2) throw NotLowered("a grid of what may be a single point");
+  const DType type = computeType(meta.dtype);
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    const auto entry = [&](size_t column) { return Val{&b, b.cast(theta.load(b, {index[0], index[space + 1], SymExpr(static_cast<int64_t>(column))}), type)}; };
+    const auto real = [&](const SymExpr& number) { return Val{&b, b.cast(b.index(number), type)}; };
+    Val sum = entry(space);
+    for (size_t column = 0; column < space; ++column) {
+      const size_t d = space - column;
+      const SymExpr& size = meta.sizes[d];
+      Val at = real(index[d] * 2 - (size - 1)) / real(corners ? size - 1 : size);  // odd and exact, whatever the size
+      sum = sum + at * entry(column);
+    }
+    return sum.id;
+  };
+  return {lowering.formula(meta, compute, {theta}, 4 * static_cast<int>(space), false)};
+}
+
 /// Reflected or repeated borders: where an output position reads.
 SymExpr borderPosition(const SymExpr& position, int64_t before, const SymExpr& size, bool reflects) {
   const SymExpr at = position - before;
@@ -211,6 +237,7 @@ void addResamplingLowerings(LowerTable& table) {
   for (const char* name : {"aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d"})
     table.emplace(name, [](Lowering& lowering, const Node& node) { return padded(lowering, node, false); });
   for (const char* name : {"aten::reflection_pad1d_backward", "aten::reflection_pad2d_backward"}) table.emplace(name, reflectionBackward);
+  table.emplace("aten::affine_grid_generator", affineGrid);
   table.emplace("aten::pixel_shuffle", [](Lowering& lowering, const Node& node) { return shuffledPixels(lowering, node, false); });
   table.emplace("aten::pixel_unshuffle", [](Lowering& lowering, const Node& node) { return shuffledPixels(lowering, node, true); });
 }

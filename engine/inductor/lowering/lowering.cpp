@@ -164,7 +164,7 @@ bool Lowering::isReadTwice() const {
 LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
                              int opCount, bool heavy) {
   for (const LazyTensor& t : reading)
-    if (!t.storage->isReal() && realise_policy::isRepeated(*t.storage, meta)) realise(t);
+    if (!t.storage->isReal() && realise_policy::isRepeated(*t.storage, meta)) keepInMemory(t);
   auto storage = std::make_shared<Storage>();
   storage->meta = meta;
   storage->meta.storageOffset = 0;
@@ -330,14 +330,53 @@ void Lowering::realise(const LazyTensor& t) {
   s.heavy = false;
 }
 
+/// The type of which `v` is only a wider form; Undefined if it is none.
+static DType narrowTypeOf(BodyBuilder& b, ValueId v, DType type) {
+  const Value& value = b.value(v);
+  if (value.op != Op::Cast) return DType::Undefined;
+  const DType from = b.type(value.args[0]);
+  return graph::elementSize(from) < graph::elementSize(type) ? from : DType::Undefined;
+}
+
+void Lowering::keepInMemory(const LazyTensor& t) {
+  Storage& s = *t.storage;
+  if (s.isReal()) return;
+  DType narrow = DType::Undefined;
+  if (!s.inAttention && !(graph::product(s.meta.sizes) == SymExpr(0))) {
+    BodyBuilder trial;
+    const BodyBuilder::Formula within(trial, s.node());
+    narrow = narrowTypeOf(trial, s.compute(trial, freshIndex(s.meta.sizes, "i")), s.meta.dtype);
+  }
+  if (narrow == DType::Undefined) return realise(t);
+  LazyTensor inner{std::make_shared<Storage>(s), s.meta.sizes, nullptr, {}};
+  const DType wide = s.meta.dtype;
+  inner.storage->meta.dtype = narrow;
+  inner.storage->compute = [compute = s.compute, narrow, wide](BodyBuilder& b, const IndexList& i) {
+    const ValueId v = compute(b, i);
+    return b.cast(narrowTypeOf(b, v, wide) == narrow ? b.value(v).args[0] : v, computeType(narrow));
+  };
+  realise(inner);
+  s.compute = [inner, wide](BodyBuilder& b, const IndexList& i) { return b.cast(inner.load(b, i), computeType(wide)); };
+  s.reads = inner.storage->reads;
+  s.opCount = 1;
+  s.heavy = s.gathers = s.copyOnly = false;
+}
+
 bool Lowering::worthRealising(const Storage& s, size_t users) const { return !s.inAttention && realise_policy::shouldRealise(s, users); }
+
+bool Lowering::isOnlyNarrowed(const Node& node) const {
+  const auto& users = users_[static_cast<size_t>(node.id)];
+  if (users.size() != 1) return false;
+  const Node& user = graph_.node(users.front());
+  return user.kind == graph::NodeKind::Call && user.op == "aten::_to_copy" && graph::elementSize(user.outputs[0].tensor.dtype) < graph::elementSize(node.outputs[0].tensor.dtype);
+}
 
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
   size_t users = users_[static_cast<size_t>(node.id)].size();
   for (LazyTensor& v : values) {
     if (!v.storage) continue;
     if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && worthRealising(*v.storage, users)) realise(v);
+    if (!v.storage->isReal() && !isOnlyNarrowed(node) && worthRealising(*v.storage, users)) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);

@@ -73,6 +73,8 @@ class Lowering {
                      bool heavy = false);
   /// Makes the tensor's storage real, by an operation that computes it if need be.
   void realise(const LazyTensor& tensor);
+  /// What it is computed from lies in memory afterwards, as nearly as is worth it: a formula that only widens narrower values is one of those still.
+  void keepInMemory(const LazyTensor& tensor);
   /// Whether the tensor is, or is a view of, an input or a constant of the graph.
   bool isFromOutside(const LazyTensor& tensor) const;
   /// A real tensor that reads the buffer behind `base` with strides of its own; offset in elements of the buffer.
@@ -132,6 +134,8 @@ class Lowering {
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
+  /// Whether its value is read by nothing but a cast to a smaller type, which had better be what lies in memory.
+  bool isOnlyNarrowed(const graph::Node& node) const;
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
   Operation& newOperation(Operation::Kind kind);
   void finishLoops(Operation& op, std::vector<BufferId> writes);

@@ -38,10 +38,14 @@ std::vector<T> Rewriter::callMany(const char* op, graph::ArgumentList args, std:
   for (TensorMeta& m : metas) {
     OutputMeta o;
     o.tensor = std::move(m);
-    o.tensor.requiresGrad = false;
     outputs.push_back(std::move(o));
   }
-  size_t count = outputs.size();
+  return callMany(op, std::move(args), std::move(outputs));
+}
+
+std::vector<T> Rewriter::callMany(const char* op, graph::ArgumentList args, std::vector<OutputMeta> outputs) {
+  for (OutputMeta& o : outputs) o.tensor.requiresGrad = false;
+  const size_t count = outputs.size();
   graph::NodeId id = copy_.to().addCall(op, std::move(args), std::move(outputs), node_.origin);
   copy_.to().node(id).isBackward = node_.isBackward;
   copy_.to().node(id).noGrad = node_.noGrad;

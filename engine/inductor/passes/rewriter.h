@@ -58,6 +58,7 @@ class Rewriter {
   /// Appends any operator with one result.
   T call(const char* op, graph::ArgumentList args, TensorMeta meta);
   std::vector<T> callMany(const char* op, graph::ArgumentList args, std::vector<TensorMeta> metas);
+  std::vector<T> callMany(const char* op, graph::ArgumentList args, std::vector<OutputMeta> outputs);
   /// Appends a pointwise operator; its result has the broadcast shape and the type that the operands promote to, or `type`.
   T pointwise(const char* op, graph::ArgumentList args, DType type = DType::Undefined);
   T to(T x, DType type);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <utility>
 
@@ -35,7 +36,8 @@ class StepOrder {
     if (given_.size() <= kMostSteps) {
       countUsers();
       if (const int64_t peak = peakOf(order); peak >= kWorthReordering) {
-        std::vector<int32_t> other = walkByMemory();
+        std::vector<int32_t> late = walkLate(order), greedy = walkByMemory();
+        std::vector<int32_t>& other = peakOf(greedy) < peakOf(late) ? greedy : late;
         if (static_cast<double>(peakOf(other)) < kWorthTaking * static_cast<double>(peak)) order = std::move(other);
       }
     }
@@ -150,6 +152,25 @@ class StepOrder {
       take(step, left);
     }
     return peak;
+  }
+
+  /// `order`, but for steps that leave more behind than they end: those wait for the first that reads what they make.
+  std::vector<int32_t> walkLate(const std::vector<int32_t>& order) const {
+    std::vector<int32_t> left = users_;
+    std::vector<char> grows(given_.size(), 0);
+    for (int32_t step : order) {
+      grows[at(step)] = changeOf(step, left).afterwards > 0;
+      take(step, left);
+    }
+    const auto apart = static_cast<int64_t>(order.size()) + 1;  // so many may wait for one
+    std::vector<int64_t> rank(given_.size(), 0);
+    for (size_t p = order.size(); p-- > 0;) {
+      const auto& readers = after_[at(order[p])];
+      int64_t first = std::numeric_limits<int64_t>::max();
+      for (int32_t next : readers) first = std::min(first, rank[at(next)]);
+      rank[at(order[p])] = grows[at(order[p])] && !readers.empty() ? first - 1 : static_cast<int64_t>(p + 1) * apart;
+    }
+    return walk([&](int32_t step) { return rank[at(step)]; });
   }
 
   /// Always the step that leaves least behind; of equal ones the first.
