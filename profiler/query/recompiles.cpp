@@ -21,7 +21,7 @@ constexpr const char* kFrames =
     "reason "
     "FROM frames ORDER BY frame_id";
 constexpr const char* kEntries =
-    "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.dur_ns, coalesce(c.failure_id, "
+    "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.log_id, c.dur_ns, coalesce(c.failure_id, "
     "0) AS failure_id "
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' "
     "AND NOT (c.status = 'failed' AND coalesce(c.error, '') LIKE '%recompile limit exceeded%') ORDER BY c.compile_id";
@@ -67,6 +67,7 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
     e.status = s.string("status");
     e.error = s.string("error");
     e.cache = s.string("cache");
+    e.logId = s.string("log_id");
     e.compileNs = boundedAmount(s.integer("dur_ns"));
     e.cause = s.integer("failure_id");
     if (counted) {

@@ -19,6 +19,7 @@ json toJson(const ChainEntry& e) {
           {"status", e.status},
           {"error", e.error},
           {"cache", e.cache},
+          {"log_id", e.logId},
           {"compile_ns", e.compileNs},
           {"hits", numberOrNull(e.hits)},
           {"runs", numberOrNull(e.runs)},
@@ -154,8 +155,8 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
     if (c.status == "limit") out += fmt::format("  {}\n", c.reason);
     int number = 0;
     for (const ChainEntry& e : c.entries) {
-      out += fmt::format("  #{:<4} {:>10}  {:>8} hits  {:>5} guards", number++, time(e.compileNs), count(e.hits),
-                         e.guards);
+      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, time(e.compileNs), count(e.hits),
+                         e.guards, e.cache.empty() ? "" : "  cache " + e.cache);
       const GuardMiss* cause = causeOf(c, e);
       out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
       if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
