@@ -806,6 +806,9 @@ class SessionViewsTest : public QObject, private test::ShownView {
       deepest = span && span->depth >= kDeep - 2;
     }
     QVERIFY(deepest);
+    bar->setValue(0);
+    QTest::keyClicks(view->findChild<QLineEdit*>("timeline.search"), "op39");  // the deepest: what a search finds is scrolled to
+    QTRY_VERIFY(bar->value() > 0);
     const int open = canvas->laneHeight(lane);
     bar->setValue(0);
     QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(20, 60));  // its label
