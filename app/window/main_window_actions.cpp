@@ -19,6 +19,7 @@
 #include "app/window/manual_window.h"
 #include "app/window/palette_sources.h"
 #include "app/window/run_dialog.h"
+#include "app/window/settings_thread.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/data_table.h"
 #include "views/widgets/theme.h"
@@ -205,7 +206,7 @@ void MainWindow::chooseSession() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
                                                     tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (path.isEmpty()) return;
-  QSettings().setValue(QStringLiteral("lastFolder"), QFileInfo(path).absolutePath());
+  changeSettings([folder = QFileInfo(path).absolutePath()](QSettings& settings) { settings.setValue(QStringLiteral("lastFolder"), folder); });
   openSession(path);
 }
 
@@ -336,7 +337,7 @@ void MainWindow::showKeys() {
 }
 
 void MainWindow::setTheme(int mode) {
-  QSettings().setValue(QStringLiteral("theme"), mode);
+  changeSettings([mode](QSettings& settings) { settings.setValue(QStringLiteral("theme"), mode); });
   Theme::instance().apply(static_cast<Theme::Mode>(mode));
 }
 

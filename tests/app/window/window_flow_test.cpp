@@ -15,6 +15,7 @@
 #include <QProcess>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QSemaphore>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -31,6 +32,7 @@
 #include <chrono>
 #include <thread>
 
+#include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "profiler/session/writer.h"
@@ -95,6 +97,7 @@ class WindowFlowTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
+    settingsThread().waitForDone();
     QSettings().clear();
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
@@ -105,7 +108,7 @@ class WindowFlowTest : public QObject {
 
   void startPageWithoutSessions() {
     QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
-    QVERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
+    QTRY_VERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
     QVERIFY(window_->findChild<QAbstractButton*>("start.run")->isEnabled());
   }
 
@@ -347,7 +350,7 @@ class WindowFlowTest : public QObject {
     MainWindow window(QStringLiteral("/nonexistent/fusebox"));
     window.show();
     auto* recent = window.findChild<QListWidget*>("start.recent");
-    QCOMPARE(recent->count(), 1);
+    QTRY_COMPARE(recent->count(), 1);
     QVERIFY(recent->item(0)->text().contains("run.fusebox"));
     auto* menu = window.findChild<QMenu*>("menu.recent");
     emit menu->aboutToShow();
@@ -364,11 +367,40 @@ class WindowFlowTest : public QObject {
     window_->findChild<QAction*>("file.close")->trigger();
     QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
     auto* recent = window_->findChild<QListWidget*>("start.recent");
-    QCOMPARE(recent->count(), 1);
+    QTRY_COMPARE(recent->count(), 1);
     recent->setCurrentRow(0);
     recent->setFocus();
     QTest::keyClick(recent, Qt::Key_Return);
     QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+
+  /// TORCH_TRACE is a folder, and one that is there is not gone.
+  void aFolderOfTracesIsListedAsOne() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString traces = QStringLiteral(IMPORTER_DATA "/ranks");
+    open(traces);
+    auto* recent = window_->findChild<QListWidget*>("start.recent");
+    QTRY_VERIFY(recent->count() == 1 && recent->item(0)->text().contains("a folder"));
+    auto* menu = window_->findChild<QMenu*>("menu.recent");
+    emit menu->aboutToShow();
+    QCOMPARE(menu->actions().front()->text(), traces);
+  }
+
+  /// Neither settings that are not on the disk yet nor files on one that sleeps hold the window up.
+  void aDiskThatSleepsHoldsNothingUp() {
+    open(session_);
+    QSemaphore awake;
+    settingsThread().start([&awake] { awake.acquire(); });
+    const auto wake = qScopeGuard([&awake] { awake.release(); });
+    auto* recent = window_->findChild<QListWidget*>("start.recent");
+    const int known = recent->count();
+    window_->findChild<QAction*>("layout.compile")->trigger();
+    open(session_);
+    window_->findChild<QAction*>("file.close")->trigger();
+    QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
+    QCOMPARE(recent->count(), known);
+    window_->close();
+    QVERIFY(!window_->isVisible());
   }
 
   void aStockTraceOpensInTheSameViews() {
