@@ -23,9 +23,19 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/runtime/error_text.h"
+#include "engine/support/file_owner.h"
 
 namespace fusebox::capture {
 namespace {
+
+/// The program's line behind what `assumed` took for granted: that which led into a library, or the call's where the whole function is a library's.
+/// Empty where nothing says.
+record::Place programsOwn(const Place& assumed, const std::vector<record::Place>& call) {
+  if (assumed.file.empty() || isProgramFile(assumed.file)) return toRecord(assumed);
+  for (const auto& stack : {stackOf(assumed), call})
+    if (const record::Place* place = programPlace(stack); place && isProgramFile(place->file)) return *place;
+  return toRecord(assumed);
+}
 
 using record::Recorder;
 
@@ -190,9 +200,9 @@ void EntryMaker::explainMisses(const char* outcome) {
     e.what = failure.guard;
     e.detail = failure.expected;
     e.hint = failure.found;
-    if (!failure.place.file.empty()) {
-      e.file = failure.place.file;
-      e.line = failure.place.line;
+    if (const record::Place own = programsOwn(failure.place, stack); !own.file.empty()) {
+      e.file = own.file;
+      e.line = own.line;
     }
     const record::Place place{e.file, e.line, e.function};
     addEvent(std::move(e));
