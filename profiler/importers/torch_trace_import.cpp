@@ -224,6 +224,7 @@ void TorchTraceImport::finish() {
   std::string limits;  // guard failures after which nothing was compiled any more
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
+    putMisses(compile);
     if (compile.failure != 0 && compile.status == "failed" && compile.error.find(kLimit) != std::string::npos)
       limits += (limits.empty() ? "" : ",") + std::to_string(std::exchange(compile.failure, 0));
     writeShapes(compile);

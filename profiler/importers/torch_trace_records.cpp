@@ -132,7 +132,11 @@ int64_t TorchTraceImport::onString(const TraceRecord& r, Compile*) {
 int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
   const json* stack = member(r.about(), "stack");
   if (!c || !stack || !stack->is_array() || stack->empty() || !stack->back().is_object()) return 0;
-  stackOf(r, *stack);
+  c->callStack = stackOf(r, *stack);
+  for (const json& frame : *stack) {
+    if (!frame.is_object()) continue;
+    if (std::string file = fileName(r, frame); isProgramFile(file)) c->callerFile = std::move(file), c->callerLine = integerOf(frame, "line");
+  }
   const json& own = stack->back();
   if (Frame* frame = frameOf(*c)) {
     frame->name = stringOf(own, "name");
@@ -140,7 +144,20 @@ int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
     frame->line = integerOf(own, "line");
     if (fileRank_) frame->qualname = fmt::format("{} [rank {}]", frame->name, *fileRank_);
   }
+  putMisses(*c);
   return 0;
+}
+
+/// What a library's line assumed (PyTorch leaves "…/torch/" out of its own) is listed at the program's line that called it.
+void TorchTraceImport::putMisses(Compile& c) {
+  for (rows::GuardFailure& miss : c.misses) {
+    const auto* file = std::get_if<std::string>(&miss.file);
+    const bool isProgram = file && isProgramFile(*file) && (file->starts_with('/') || isProgramFile("/torch/" + *file));
+    if (!isProgram && !c.callerFile.empty()) miss.file = c.callerFile, miss.line = c.callerLine;
+    miss.stack = text(c.callStack);
+    session_.put(std::move(miss));
+  }
+  c.misses.clear();
 }
 
 /// When a compile began and ended, as its metrics say it.
@@ -414,11 +431,8 @@ int64_t TorchTraceImport::onRecompile(const TraceRecord& r, Compile* c) {
     if (reason.guard.file.empty()) {
       if (const Frame* frame = frameOf(*c)) reason.guard.file = frame->file, reason.guard.line = frame->line;
     }
-    std::string file = wholeName(reason.guard.file);
-    // What a library's line assumed (PyTorch leaves "…/torch/" out of its own) is listed at the program's function.
-    if (const Frame* frame = frameOf(*c); frame && !frame->file.empty() && (!isProgramFile(file) || (file[0] != '/' && !isProgramFile("/torch/" + file))))
-      file = frame->file, reason.guard.line = frame->line;
-    session_.put(rows::GuardFailure{.id = id, .frame_id = c->frame, .compile_id = idOrNull(entry), .guard_id = idOrNull(guard),
+    const std::string file = wholeName(reason.guard.file);
+    c->misses.push_back(rows::GuardFailure{.id = id, .frame_id = c->frame, .compile_id = idOrNull(entry), .guard_id = idOrNull(guard),
         .guard = text(reason.guard.code), .expected = text(reason.expected), .found = text(reason.found), .outcome = std::string("recompile"),
         .file = text(file), .line = reason.guard.line > 0 ? Cell{reason.guard.line} : Cell{}, .time_ns = at});
   }

@@ -170,7 +170,9 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
       if (said.find("\n" + key + "\n") != std::string::npos) continue;
       said += "\n" + key + "\n";
       out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", sentence(m));
-      if (m.line > 0) out += fmt::format("    assumed at {}:{}\n", m.file, m.line);
+      const bool isInside = !m.assumption.empty() && m.assumption.back().file != m.file;
+      const std::string inside = isInside ? fmt::format(" (in {}:{})", m.assumption.back().file, m.assumption.back().line) : std::string();
+      if (m.line > 0) out += fmt::format("    assumed at {}:{}{}\n", m.file, m.line, inside);
       if (const StackPlace* caller = callerOf(m))
         out += fmt::format("    called from {}:{} in {}\n", caller->file, caller->line, caller->function);
       out += toText(adviseMiss(reader, c, m), 4);

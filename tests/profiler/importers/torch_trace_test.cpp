@@ -89,12 +89,17 @@ class TorchTraceTest : public QObject {
     QVERIFY2(text.find("/tmp/demo/recompile.py:14: f: GLOBAL_STATE changed: grad_mode\n") != text.npos && text.find("expected ,") == text.npos, text.c_str());
   }
 
-  // A guard of torch.nn's own line, which PyTorch shortens to "nn/modules/…", is told at the function of the program.
+  // A guard of torch.nn's own line, which PyTorch shortens to "nn/modules/…", or of a library's function is told at the program's line.
   void recompilesAreThePrograms() {
     QVERIFY(in_.open(Imported::data("ranks")));
-    const auto failures = in_.number("SELECT count(*) FROM guard_failures");
-    QVERIFY(failures > 0);
-    QCOMPARE(in_.number("SELECT count(*) FROM guard_failures x JOIN frames f USING(frame_id) WHERE x.file = f.file OR x.file LIKE '%ranks.py'"), failures);
+    COMPARE_ROWS(in_, "SELECT DISTINCT file, line FROM guard_failures ORDER BY line", "/tmp/demo/ranks.py,15;/tmp/demo/ranks.py,24");
+    const auto chains = query::recompileChains(in_.reader());
+    QVERIFY(chains);
+    const std::string text = query::toText(in_.reader(), *chains);
+    QVERIFY2(text.find("assumed at /tmp/demo/ranks.py:15 (in nn/modules/linear.py:134)") != text.npos, text.c_str());
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT DISTINCT file, line FROM guard_failures", "/tmp/demo/train_step.py,30");
+    QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE stack LIKE '%\"line\":30,\"function\":\"update\"%'"), in_.number("SELECT count(*) FROM guard_failures"));
   }
 
   // As tlparse names them; a backward pass that is compiled when it runs has the number of its forward one.
