@@ -93,8 +93,8 @@ Result<void> readMisses(const Reader& reader, const ByFrame& frames) {
     m.recompile = s.integer("recompile");
     m.guard = s.integer("guard_id");
     m.kind = s.string("kind");
-    m.source = s.string("source");
-    m.text = s.string("guard");
+    m.source = sourceWords(s.text("source"));
+    m.text = sourceWords(s.text("guard"));
     m.expected = s.string("expected");
     m.found = s.string("found");
     m.outcome = s.string("outcome");

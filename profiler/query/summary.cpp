@@ -66,7 +66,7 @@ Result<void> readRecompiles(const Reader& reader, Summary& out) {
       "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures WHERE failure_id IN (" + std::string(kDecisiveFailures) + ") ORDER BY failure_id", {},
       [&](const Statement& row) {
         ++(row.text("outcome") == "limit" ? out.limitsReached : out.compiledAgain);
-        out.recompiles.push_back({row.string("frame"), row.string("guard"), row.string("expected"), row.string("found"), row.string("file"), row.string("outcome"),
+        out.recompiles.push_back({row.string("frame"), sourceWords(row.text("guard")), row.string("expected"), row.string("found"), row.string("file"), row.string("outcome"),
                                   row.integer("line")});
       });
 }

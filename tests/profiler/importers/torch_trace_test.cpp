@@ -102,6 +102,15 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE stack LIKE '%\"line\":30,\"function\":\"update\"%'"), in_.number("SELECT count(*) FROM guard_failures"));
   }
 
+  // How much a kernel of symbolic sizes moves the log does not tell: it is not what the sizes that are known add up to.
+  void trafficOfSymbolicSizesIsUnknown() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    const std::string ofSymbols = "SELECT count(*) FROM fusion_groups g WHERE EXISTS(SELECT 1 FROM fusion_members m JOIN nodes n USING(node_id) WHERE m.group_id = g.group_id AND n.shape GLOB '*s[0-9]*')";
+    QCOMPARE(in_.number(ofSymbols), int64_t{10});
+    QCOMPARE(in_.number(ofSymbols + " AND g.read_bytes IS NOT NULL"), int64_t{0});
+    QVERIFY(in_.number("SELECT count(*) FROM fusion_groups WHERE read_bytes > 0") > 0);
+  }
+
   // As tlparse names them; a backward pass that is compiled when it runs has the number of its forward one.
   void compilesHaveTheNamesOfTheLogs() {
     QVERIFY(in_.open(Imported::data("recompile.log.gz")));
