@@ -29,12 +29,11 @@ namespace fusebox::capture {
 namespace {
 
 /// The program's line behind what `assumed` took for granted: that which led into a library, or the call's where the whole function is a library's.
-/// Empty where nothing says.
-record::Place programsOwn(const Place& assumed, const std::vector<record::Place>& call) {
-  if (assumed.file.empty() || isProgramFile(assumed.file)) return toRecord(assumed);
-  for (const auto& stack : {stackOf(assumed), call})
-    if (const record::Place* place = programPlace(stack); place && isProgramFile(place->file)) return *place;
-  return toRecord(assumed);
+record::Place programsOwn(const record::Place& assumed, const std::vector<record::Place>& callers, const std::vector<record::Place>& call) {
+  if (isProgramFile(assumed.file)) return assumed;
+  for (const auto* stack : {&callers, &call})
+    if (const record::Place* place = programPlace(*stack); place && isProgramFile(place->file)) return *place;
+  return assumed;
 }
 
 using record::Recorder;
@@ -200,11 +199,10 @@ void EntryMaker::explainMisses(const char* outcome) {
     e.what = failure.guard;
     e.detail = failure.expected;
     e.hint = failure.found;
-    if (const record::Place own = programsOwn(failure.place, stack); !own.file.empty()) {
-      e.file = own.file;
-      e.line = own.line;
-    }
-    const record::Place place{e.file, e.line, e.function};
+    // What no line assumed, as the state of grad mode, the function itself did.
+    const record::Place place = programsOwn(failure.place.file.empty() ? record::Place{e.file, e.line, e.function} : toRecord(failure.place), stackOf(failure.place), stack);
+    e.file = place.file;
+    e.line = place.line;
     addEvent(std::move(e));
     if (debug::armed(debug::Kind::GuardFailure)) stopAtGuardFailure(state_, failure, other->number, outcome);
     if (!recorder_) continue;
