@@ -344,8 +344,8 @@ void MainWindow::sayState() {
   if (!session_ || session_->isImporting()) return;
   // Until the recorder has said who it is, its file looks like one that nobody writes.
   statePart_->setText(session_->isLive() || (holdsLiveProgram() && session_->isAbandoned()) ? tr("● recording")
-                      : session_->path() == failedRun_ && !session_->isAbandoned()           ? tr("finished: the program failed")
                       : session_->isAbandoned() ? tr("ended early")
+                      : session_->hasFailed() || session_->path() == failedRun_ ? tr("finished: the program failed")
                       : session_->isElsewhere() ? tr("of another machine")
                                                 : tr("finished"));
 }

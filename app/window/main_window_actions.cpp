@@ -48,8 +48,9 @@ void MainWindow::buildActions() {
                                                            QSettings().value(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
-  add("file.export", file, tr("E&xport session…"), QKeySequence(Qt::CTRL | Qt::Key_E), "export", [this] { exportSession(); });
-  // Not Ctrl+D: that deletes in a line that is edited, and a filter has the focus often.
+  // Not Ctrl+E: that goes to the end of a line that is edited, and a filter has the focus often.
+  add("file.export", file, tr("E&xport session…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), "export", [this] { exportSession(); });
+  // Nor Ctrl+D, which deletes there.
   add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), "", [this] { chooseComparison(); });
   add("file.compareFolder", file, tr("Compare with a fol&der…"), {}, "", [this] { chooseComparisonFolder(); });
   add("file.example", file, tr("Open the &example"), {}, "live", [this] { openExample(); });
