@@ -86,20 +86,21 @@ int explainTime(const WhyOptions& options) {
 int runQuery(const QueryOptions& options) {
   auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
-  auto table = (*reader)->query(options.sql, options.limit);
-  if (!table) {
-    const bool sql = table.error().code == ErrorCode::InvalidArgument;
-    const int code = complain(sql ? Error{table.error().code, table.error().message, {}} : table.error());
+  // A table for a program has each byte; a terminal takes no commands from it.
+  const bool isTerminal = isatty(STDOUT_FILENO) != 0;
+  const auto writer = exporting::TableWriter::of(options.json ? "json" : options.format, [&](std::string text) { std::cout << (isTerminal ? printable(text) : text); });
+  const auto truncated = (*reader)->query(options.sql, options.limit, [&](const std::vector<std::string>& names) { writer->columns(names); },
+                                          [&](std::vector<session::Cell> cells) { writer->row(std::move(cells)); });
+  if (!truncated) {
+    std::cout.flush();
+    const bool sql = truncated.error().code == ErrorCode::InvalidArgument;
+    const int code = complain(sql ? Error{truncated.error().code, truncated.error().message, {}} : truncated.error());
     if (sql) fmt::print(stderr, "  the views and their columns: profiler/session/SCHEMA.md, or "
                                 "\"SELECT name, sql FROM sqlite_temp_schema\"\n");
     return code;
   }
-  const std::string format = options.json ? "json" : options.format;
-  const std::string text = format == "json"  ? exporting::toJson(*table)
-                           : format == "csv" ? exporting::toCsv(*table)
-                                             : exporting::toAlignedText(*table);
-  // A table for a program has each byte; a terminal takes no commands from it.
-  std::cout << (isatty(STDOUT_FILENO) != 0 ? printable(text) : text) << std::flush;
+  writer->end(*truncated);
+  std::cout.flush();
   return kOk;
 }
 

@@ -12,14 +12,13 @@
 
 #include "app/cli/python_choice.h"
 #include "app/cli/session_path.h"
+#include "profiler/session/session_files.h"
 
 namespace fusebox::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A session file and what SQLite keeps beside it while somebody writes.
-constexpr const char* kSessionParts[] = {"", "-wal", "-shm"};
 
 // A script's argument, whether "-m module" or "-mmodule".
 std::string shortFormValue(const std::vector<std::string>& script) {
@@ -126,20 +125,19 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
 
 ReplacedSession::ReplacedSession(const PreparedRun& run) {
   std::error_code error;
-  if (run.session.empty() || !fs::exists(run.session, error)) return;
+  if (run.session.empty()) return;
+  const std::string aside = session::replacedName(run.session);
+  if (fs::exists(run.session, error)) session::moveSession(run.session, aside);
+  else if (!fs::exists(aside, error)) return;  // there where the run before was killed and nothing recorded
   path_ = run.session;
-  aside_ = run.session + ".replaced";
-  for (const char* part : kSessionParts) fs::rename(path_ + part, aside_ + part, error);
+  aside_ = aside;
 }
 
 ReplacedSession::~ReplacedSession() {
+  if (aside_.empty()) return;
   std::error_code error;
-  const bool isReplaced = isReplaced_ || fs::exists(path_, error);
-  for (const char* part : kSessionParts) {
-    if (aside_.empty()) return;
-    if (isReplaced) fs::remove(aside_ + part, error);
-    else fs::rename(aside_ + part, path_ + part, error);
-  }
+  if (isReplaced_ || fs::exists(path_, error)) session::removeSession(aside_);
+  else session::moveSession(aside_, path_);
 }
 
 }  // namespace fusebox::cli

@@ -19,6 +19,7 @@
 
 #include "app/window/compare_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/settings_thread.h"
 #include "app/window/window_log.h"
 #include "views/registry/view_table.h"
 #include "views/widgets/theme.h"
@@ -215,9 +216,8 @@ void MainWindow::sessionOpened() {
   before_.clear();
   const QString path = session_->path();
   qCInfo(windowLog).noquote() << "opened" << path << (session_->isLive() ? "live" : session_->isAbandoned() ? "abandoned" : "finished");
-  RecentSessions::add(path);
+  RecentSessions::instance().add(path);
   crash_guard::noteOpen(this, path);
-  start_->reload();
   tabs_->select(path);
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
   pathPart_->setText(shownPath(path));
@@ -344,8 +344,8 @@ void MainWindow::sayState() {
   if (!session_ || session_->isImporting()) return;
   // Until the recorder has said who it is, its file looks like one that nobody writes.
   statePart_->setText(session_->isLive() || (holdsLiveProgram() && session_->isAbandoned()) ? tr("● recording")
-                      : session_->path() == failedRun_ && !session_->isAbandoned()           ? tr("finished: the program failed")
                       : session_->isAbandoned() ? tr("ended early")
+                      : session_->hasFailed() || session_->path() == failedRun_ ? tr("finished: the program failed")
                       : session_->isElsewhere() ? tr("of another machine")
                                                 : tr("finished"));
 }
@@ -426,9 +426,8 @@ void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   }
   if (sessions.isEmpty()) return;
   for (const QString& session : sessions) names << QFileInfo(session).fileName();
-  QSettings settings;
-  const QStringList before = settings.value(QStringLiteral("window/crashedWith")).toStringList();
-  settings.setValue(QStringLiteral("window/crashedWith"), sessions);
+  const QStringList before = QSettings().value(QStringLiteral("window/crashedWith")).toStringList();
+  changeSettings([sessions](QSettings& settings) { settings.setValue(QStringLiteral("window/crashedWith"), sessions); });
   sessions.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
   onMessageAction_ = [this, sessions] {
     for (const QString& session : sessions) openSession(session);

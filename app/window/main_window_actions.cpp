@@ -19,6 +19,7 @@
 #include "app/window/manual_window.h"
 #include "app/window/palette_sources.h"
 #include "app/window/run_dialog.h"
+#include "app/window/settings_thread.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/data_table.h"
 #include "views/widgets/theme.h"
@@ -47,8 +48,9 @@ void MainWindow::buildActions() {
                                                            QSettings().value(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
-  add("file.export", file, tr("E&xport session…"), QKeySequence(Qt::CTRL | Qt::Key_E), "export", [this] { exportSession(); });
-  // Not Ctrl+D: that deletes in a line that is edited, and a filter has the focus often.
+  // Not Ctrl+E: that goes to the end of a line that is edited, and a filter has the focus often.
+  add("file.export", file, tr("E&xport session…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), "export", [this] { exportSession(); });
+  // Nor Ctrl+D, which deletes there.
   add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), "", [this] { chooseComparison(); });
   add("file.compareFolder", file, tr("Compare with a fol&der…"), {}, "", [this] { chooseComparisonFolder(); });
   add("file.example", file, tr("Open the &example"), {}, "live", [this] { openExample(); });
@@ -205,7 +207,7 @@ void MainWindow::chooseSession() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
                                                     tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (path.isEmpty()) return;
-  QSettings().setValue(QStringLiteral("lastFolder"), QFileInfo(path).absolutePath());
+  changeSettings([folder = QFileInfo(path).absolutePath()](QSettings& settings) { settings.setValue(QStringLiteral("lastFolder"), folder); });
   openSession(path);
 }
 
@@ -336,7 +338,7 @@ void MainWindow::showKeys() {
 }
 
 void MainWindow::setTheme(int mode) {
-  QSettings().setValue(QStringLiteral("theme"), mode);
+  changeSettings([mode](QSettings& settings) { settings.setValue(QStringLiteral("theme"), mode); });
   Theme::instance().apply(static_cast<Theme::Mode>(mode));
 }
 

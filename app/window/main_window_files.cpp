@@ -12,7 +12,6 @@
 #include <QPlainTextEdit>
 #include <QProcess>
 #include <QPushButton>
-#include <QSettings>
 #include <QVBoxLayout>
 
 #include <memory>
@@ -20,6 +19,7 @@
 #include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
 #include "app/window/recent_sessions.h"
+#include "app/window/settings_thread.h"
 #include "app/window/window_log.h"
 
 namespace fusebox::window {
@@ -33,7 +33,7 @@ constexpr int kListed = 15;
 
 void MainWindow::fillRecentMenu(QMenu* menu) {
   menu->clear();
-  for (const auto& entry : RecentSessions::entries()) {
+  for (const auto& entry : RecentSessions::instance().entries().value_or(QList<RecentSessions::Entry>())) {
     if (menu->actions().size() == kListed) break;
     if (!entry.exists) continue;
     // A path may hold an ampersand, which would mark a key.
@@ -152,10 +152,11 @@ void MainWindow::closeEvent(QCloseEvent* event) {
       close();
     });
   }
-  QSettings settings;
-  settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
+  changeSettings([geometry = saveGeometry()](QSettings& settings) {
+    settings.setValue(QStringLiteral("window/geometry"), geometry);
+    settings.remove(QStringLiteral("window/crashedWith"));
+  });
   layouts_.keep();
-  settings.remove(QStringLiteral("window/crashedWith"));
   crash_guard::noteOpen(this, {});
   event->accept();
 }

@@ -10,6 +10,8 @@
 #include <QSettings>
 #include <QVBoxLayout>
 
+#include "app/window/settings_thread.h"
+
 namespace fusebox::window {
 namespace {
 
@@ -146,14 +148,13 @@ void RunDialog::check() {
 }
 
 void RunDialog::remember() const {
-  QSettings settings;
-  settings.setValue(QStringLiteral("run/isModule"), isModule());
-  settings.setValue(QStringLiteral("run/variables"), variables_->text());
-  settings.setValue(QStringLiteral("run/script"), script_->text());
-  settings.setValue(QStringLiteral("run/arguments"), arguments_->text());
-  settings.setValue(QStringLiteral("run/directory"), directory_->text());
-  settings.setValue(QStringLiteral("run/python"), python_->text());
-  if (purpose_ == Purpose::Run) settings.setValue(QStringLiteral("run/engine"), engine_->currentData());
+  QVariantMap values{{QStringLiteral("run/isModule"), isModule()},          {QStringLiteral("run/variables"), variables_->text()},
+                     {QStringLiteral("run/script"), script_->text()},       {QStringLiteral("run/arguments"), arguments_->text()},
+                     {QStringLiteral("run/directory"), directory_->text()}, {QStringLiteral("run/python"), python_->text()}};
+  if (purpose_ == Purpose::Run) values[QStringLiteral("run/engine")] = engine_->currentData();
+  changeSettings([values](QSettings& settings) {
+    for (auto value = values.begin(); value != values.end(); ++value) settings.setValue(value.key(), value.value());
+  });
 }
 
 RunRequest RunDialog::request() const {

@@ -80,37 +80,40 @@ StartPage::StartPage(QAction* open, QAction* run, QAction* example, QWidget* par
   forget->setShortcut(QKeySequence::Delete);
   forget->setShortcutContext(Qt::WidgetShortcut);
   connect(forget, &QAction::triggered, this, [this] {
-    if (const auto* item = list_->currentItem()) RecentSessions::remove(item->data(Qt::UserRole).toString());
-    reload();
+    if (const auto* item = list_->currentItem()) RecentSessions::instance().remove(item->data(Qt::UserRole).toString());
   });
   list_->addAction(forget);
   list_->setContextMenuPolicy(Qt::ActionsContextMenu);
   connect(filter_, &views::FilterBox::filterChanged, this, &StartPage::fill);
+  connect(&RecentSessions::instance(), &RecentSessions::changed, this, &StartPage::fill);
   connect(filter_, &views::FilterBox::leave, this, [this] {
     list_->setFocus();
     if (list_->currentRow() < 0) list_->setCurrentRow(0);
   });
+  fill();
   reload();
 }
 
-void StartPage::reload() { fill(filter_->text()); }
+void StartPage::reload() { RecentSessions::instance().reload(); }
 
-void StartPage::fill(const QString& filter) {
+void StartPage::fill() {
+  const QString current = list_->currentItem() ? list_->currentItem()->data(Qt::UserRole).toString() : QString();
   list_->clear();
-  const auto entries = RecentSessions::entries();
+  const bool isKnown = RecentSessions::instance().entries().has_value();
+  const auto entries = RecentSessions::instance().entries().value_or(QList<RecentSessions::Entry>());
   for (const auto& entry : entries) {
-    if (!views::filterMatches(filter.toStdString(), entry.path.toStdString())) continue;
-    const QString facts = entry.exists ? tr("%1, %2").arg(QLocale().toString(entry.modified, QLocale::ShortFormat),
-                                                          QString::fromStdString(views::formatBytes(static_cast<double>(entry.bytes))))
-                                       : tr("the file is gone");
+    if (!views::filterMatches(filter_->text().toStdString(), entry.path.toStdString())) continue;
+    const QString size = entry.isFolder ? tr("a folder") : QString::fromStdString(views::formatBytes(static_cast<double>(entry.bytes)));
+    const QString facts = entry.exists ? tr("%1, %2").arg(QLocale().toString(entry.modified, QLocale::ShortFormat), size) : tr("the file is gone");
     auto* item = new QListWidgetItem(QStringLiteral("%1\n%2").arg(entry.path, facts), list_);
     item->setData(Qt::UserRole, entry.path);
     item->setToolTip(entry.path);
     if (!entry.exists) item->setForeground(views::themed(views::Token::TextFaint));
+    if (entry.path == current) list_->setCurrentItem(item);
   }
   filter_->setHits(list_->count(), static_cast<int>(entries.size()));
   filter_->setVisible(entries.size() > 3);
-  none_->setVisible(entries.isEmpty());
+  none_->setVisible(isKnown && entries.isEmpty());
   list_->setVisible(!entries.isEmpty());
 }
 

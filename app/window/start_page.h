@@ -18,7 +18,7 @@ class StartPage : public QWidget {
   void sessionChosen(const QString& path);
 
  private:
-  void fill(const QString& filter);
+  void fill();
   QListWidget* list_;
   views::FilterBox* filter_;
   QLabel* none_;

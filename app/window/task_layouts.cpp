@@ -2,6 +2,8 @@
 
 #include <QSettings>
 
+#include "app/window/settings_thread.h"
+
 namespace fusebox::window {
 namespace {
 
@@ -23,21 +25,24 @@ void TaskLayouts::restore() {
 }
 
 void TaskLayouts::choose(DockHost::Layout layout) {
+  if (layout == current_) return;
+  const QByteArray arrangement = QSettings().value(keyOf(layout)).toByteArray();
   keep();
   current_ = layout;
   docks_->applyLayout(layout);
-  docks_->restoreArrangement(QSettings().value(keyOf(layout)).toByteArray());
+  docks_->restoreArrangement(arrangement);
 }
 
 void TaskLayouts::reset() {
-  QSettings().remove(keyOf(current_));
+  changeSettings([key = keyOf(current_)](QSettings& settings) { settings.remove(key); });
   docks_->applyLayout(current_);
 }
 
 void TaskLayouts::keep() const {
-  QSettings settings;
-  settings.setValue(keyOf(current_), docks_->arrangement());
-  settings.setValue(QStringLiteral("layouts/current"), QString::fromLatin1(kNames[static_cast<int>(current_)]));
+  changeSettings([layout = current_, arrangement = docks_->arrangement()](QSettings& settings) {
+    settings.setValue(keyOf(layout), arrangement);
+    settings.setValue(QStringLiteral("layouts/current"), QString::fromLatin1(kNames[static_cast<int>(layout)]));
+  });
 }
 
 }  // namespace fusebox::window

@@ -6,6 +6,7 @@
 #include "engine/record/graph_rows.h"
 #include "engine/record/recorder_impl.h"
 #include "engine/support/file_owner.h"
+#include "profiler/session/log_id.h"
 
 namespace fusebox::record {
 
@@ -67,7 +68,8 @@ Id Recorder::beginCompile(CompileRecord r) {
     impl_->tell(id, r);
     impl_->put(rows::Compile{.id = int64_t{id}, .frame_id = idCell(r.frame), .parent_id = idCell(r.parent), .attempt = int64_t{r.attempt},
         .kind = textCell(r.kind), .backend = textCell(r.backend), .mode = textCell(r.mode), .dynamic = int64_t{r.dynamic}, .start_ns = nowNs(),
-        .failure_id = idCell(r.cause), .thread = int64_t{thread_.id}, .file = textCell(r.place.file), .line = lineCell(r.place.line)});
+        .failure_id = idCell(r.cause), .thread = int64_t{thread_.id}, .file = textCell(r.place.file), .line = lineCell(r.place.line),
+        .log_id = r.frame ? textCell(session::logId({}, int64_t{r.frame} - 1, r.attempt)) : Cell{}});
     return id;
   });
 }
@@ -301,6 +303,8 @@ void Recorder::cacheEvent(CacheRecord r) {
     impl_->tell(id, r);
     impl_->put(rows::CacheEvent{.id = int64_t{id}, .compile_id = idCell(r.compile), .cache = textCell(r.cache), .outcome = textCell(r.outcome),
         .key = textCell(r.key), .reason = textCell(r.reason), .saved_ns = r.savedNs, .time_ns = nowNs()});
+    if (r.cache == "graph" && r.outcome != "store")
+      impl_->put(rows::CompileCache{.id = int64_t{r.compile}, .cache = textCell(r.outcome), .cache_key = textCell(r.key)});
   });
 }
 

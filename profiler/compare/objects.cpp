@@ -167,8 +167,10 @@ void compareStops(Outline& o, int32_t parent, Subject subject, const std::vector
 void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto side = [](const Recompile* x) {
     if (!x) return Side{};
-    return Side{.present = true, .text = x->count > 1 ? say(FUSEBOX_TEXT("Compare", "expected {}, found {} ({} times)"), x->expected, x->found, x->count)
-                                      : say(FUSEBOX_TEXT("Compare", "expected {}, found {}"), x->expected, x->found),
+    // A log says of some guards only that they failed, of others not what was found.
+    const std::string found = x->found.empty() ? say(FUSEBOX_TEXT("Compare", "otherwise")) : x->found;
+    return Side{.present = true, .text = x->count > 1 ? say(FUSEBOX_TEXT("Compare", "expected {}, found {} ({} times)"), x->expected, found, x->count)
+                                      : say(FUSEBOX_TEXT("Compare", "expected {}, found {}"), x->expected, found),
                 .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
   };
   const auto same = [&](const Recompile& x, const Recompile& y) { return o.sameEngine ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };

@@ -38,6 +38,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_compile", "cache", Keep},
     {"t_compile", "cache_key", Remove},
     {"t_compile", "file", Path},
+    {"t_compile", "log_id", Keep},
     {"t_stage", "phase", Keep},
     {"t_stage", "name", Operators},
     {"t_stage", "error", Remove},

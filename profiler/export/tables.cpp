@@ -9,7 +9,6 @@ namespace fusebox::exporting {
 namespace {
 
 using session::Cell;
-using session::Table;
 
 // Columns on a screen: UTF-8 continuation bytes take none. Wide characters count as one, which is good enough here.
 size_t displayWidth(std::string_view text) {
@@ -39,67 +38,125 @@ std::string csvField(std::string_view text) {
   return out + "\"";
 }
 
-}  // namespace
+using Columns = std::vector<std::string>;
+using Row = std::vector<Cell>;
 
-std::string toAlignedText(const Table& table) {
-  const size_t columns = table.columns.size();
-  std::vector<size_t> widths(columns);
-  std::vector<bool> numeric(columns, true);
-  std::vector<std::vector<std::string>> lines;
-  for (size_t c = 0; c < columns; ++c) widths[c] = displayWidth(table.columns[c]);
-  for (const auto& row : table.rows) {
-    auto& line = lines.emplace_back();
-    for (size_t c = 0; c < columns; ++c) {
-      line.push_back(oneLine(row[c]));
-      widths[c] = std::max(widths[c], displayWidth(line[c]));
-      if (std::holds_alternative<std::string>(row[c])) numeric[c] = false;
-    }
+/// Widths are those of the first rows; a wider cell further down moves what stands behind it.
+class AlignedText final : public TableWriter {
+ public:
+  using TableWriter::TableWriter;
+  void columns(const Columns& names) override { names_ = names; }
+  void row(Row cells) override {
+    ++rows_;
+    if (!widths_.empty()) return put(lineOf(cells));
+    first_.push_back(std::move(cells));
+    if (first_.size() == kMeasured) begin();
   }
-  const auto put = [&](std::string& out, const std::vector<std::string>& line) {
-    for (size_t c = 0; c < columns; ++c) {
-      const std::string pad(widths[c] - displayWidth(line[c]), ' ');
-      const bool last = c + 1 == columns;
-      out += numeric[c] ? pad + line[c] : line[c] + (last ? "" : pad);
-      out += last ? "\n" : "  ";
-    }
-  };
-  std::string out;
-  put(out, table.columns);
-  for (size_t c = 0; c < columns; ++c) out += std::string(widths[c], '-') + (c + 1 == columns ? "\n" : "  ");
-  for (const auto& line : lines) put(out, line);
-  return out + fmt::format("({} row{}{})\n", lines.size(), lines.size() == 1 ? "" : "s",
-                           table.truncated ? ", cut by --limit" : "");
-}
-
-std::string toCsv(const Table& table) {
-  std::string out;
-  for (size_t c = 0; c < table.columns.size(); ++c) out += (c ? "," : "") + csvField(table.columns[c]);
-  out += "\r\n";
-  for (const auto& row : table.rows) {
-    for (size_t c = 0; c < row.size(); ++c) {
-      const std::string text = session::cellText(row[c]);
-      const bool isHarmful = std::holds_alternative<std::string>(row[c]) && isFormula(text);
-      out += (c ? "," : "") + csvField((isHarmful ? "'" : "") + text);
-    }
-    out += "\r\n";
+  void end(bool truncated) override {
+    if (widths_.empty()) begin();
+    out(fmt::format("({} row{}{})\n", rows_, rows_ == 1 ? "" : "s", truncated ? ", cut by --limit" : ""));
   }
-  return out;
-}
 
-std::string toJson(const Table& table) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const auto& row : table.rows) {
-    auto& object = out.emplace_back(nlohmann::ordered_json::object());
-    for (size_t c = 0; c < row.size(); ++c) {
-      auto& value = object[table.columns[c]];
+ private:
+  static constexpr size_t kMeasured = 10'000;
+
+  static Columns lineOf(const Row& cells) {
+    Columns line;
+    for (const Cell& cell : cells) line.push_back(oneLine(cell));
+    return line;
+  }
+
+  void begin() {
+    widths_.resize(names_.size());
+    numeric_.assign(names_.size(), true);
+    for (size_t c = 0; c < names_.size(); ++c) widths_[c] = displayWidth(names_[c]);
+    std::vector<Columns> lines;
+    for (const Row& cells : first_) {
+      const Columns& line = lines.emplace_back(lineOf(cells));
+      for (size_t c = 0; c < line.size(); ++c) {
+        widths_[c] = std::max(widths_[c], displayWidth(line[c]));
+        if (std::holds_alternative<std::string>(cells[c])) numeric_[c] = false;
+      }
+    }
+    first_.clear();
+    put(names_);
+    Columns rule;
+    for (const size_t width : widths_) rule.emplace_back(width, '-');
+    put(rule);
+    for (const Columns& line : lines) put(line);
+  }
+
+  void put(const Columns& line) {
+    std::string text;
+    for (size_t c = 0; c < line.size(); ++c) {
+      const size_t width = displayWidth(line[c]);
+      const std::string pad(widths_[c] > width ? widths_[c] - width : 0, ' ');
+      const bool last = c + 1 == line.size();
+      text += numeric_[c] ? pad + line[c] : line[c] + (last ? "" : pad);
+      text += last ? "\n" : "  ";
+    }
+    out(std::move(text));
+  }
+
+  Columns names_;
+  std::vector<Row> first_;
+  std::vector<size_t> widths_;
+  std::vector<bool> numeric_;
+  int64_t rows_ = 0;
+};
+
+class Csv final : public TableWriter {
+ public:
+  using TableWriter::TableWriter;
+  void columns(const Columns& names) override {
+    std::string line;
+    for (size_t c = 0; c < names.size(); ++c) line += (c ? "," : "") + csvField(names[c]);
+    out(line + "\r\n");
+  }
+  void row(Row cells) override {
+    std::string line;
+    for (size_t c = 0; c < cells.size(); ++c) {
+      const std::string text = session::cellText(cells[c]);
+      const bool isHarmful = std::holds_alternative<std::string>(cells[c]) && isFormula(text);
+      line += (c ? "," : "") + csvField((isHarmful ? "'" : "") + text);
+    }
+    out(line + "\r\n");
+  }
+  void end(bool) override {}
+};
+
+class Json final : public TableWriter {
+ public:
+  using TableWriter::TableWriter;
+  void columns(const Columns& names) override { names_ = names; }
+  void row(Row cells) override {
+    auto object = nlohmann::ordered_json::object();
+    for (size_t c = 0; c < cells.size(); ++c) {
+      auto& value = object[names_[c]];
       std::visit(
           [&](const auto& v) {
             if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) value = v;
           },
-          row[c]);
+          cells[c]);
     }
+    std::string text = began_ ? ",\n  " : "[\n  ";
+    for (const char c : object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+    out(std::move(text));
+    began_ = true;
   }
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  void end(bool) override { out(began_ ? "\n]\n" : "[]\n"); }
+
+ private:
+  Columns names_;
+  bool began_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<TableWriter> TableWriter::of(std::string_view format, Output output) {
+  if (format == "json") return std::make_unique<Json>(std::move(output));
+  if (format == "csv") return std::make_unique<Csv>(std::move(output));
+  return std::make_unique<AlignedText>(std::move(output));
 }
 
 Result<int64_t> writeCsv(const session::Reader& reader, std::string_view sql, std::ostream& out) {

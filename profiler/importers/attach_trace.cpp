@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiler/importers/open.h"
+#include "profiler/session/event_blocks.h"
 #include "profiler/session/sqlite.h"
 
 namespace fusebox::importing {
@@ -222,7 +223,7 @@ Result<void> attachTrace(const std::string& session, const std::string& trace, I
   if (auto attached = db->execute("ATTACH " + quotedSql(*imported) + " AS other"); !attached) return attached;
   if (auto begun = db->execute("BEGIN IMMEDIATE"); !begun) return begun;
   using Part = Result<void> (*)(Database&);
-  for (const Part part : {copyTables, copyFacts, copySources, tieLaunches}) {
+  for (const Part part : {copyTables, copyFacts, copySources, tieLaunches, session::writeEventBlocks}) {
     if (auto done = part(*db); !done) {
       (void)db->execute("ROLLBACK");
       return done;

@@ -169,7 +169,9 @@ int64_t ChromeImport::regionCompile(std::string_view region) {
   if (regions_.size() >= kMostNames) return 0;
   const int64_t frame = session_.newId(RowKind::Frame), compile = session_.newId(RowKind::Compile);
   session_.put(rows::Frame{.id = frame, .name = fmt::format("compiled region {}", region), .status = std::string("compiled")});
-  session_.put(rows::Compile{.id = compile, .frame_id = frame, .kind = std::string("frame"), .status = std::string("ok")});
+  const bool isId = region.find_first_not_of("0123456789/_!-") == std::string_view::npos;
+  session_.put(rows::Compile{.id = compile, .frame_id = frame, .kind = std::string("frame"), .status = std::string("ok"),
+      .log_id = isId ? Cell{fmt::format("[{}]", region)} : Cell{}});
   regions_.emplace(region, compile);
   return compile;
 }

@@ -85,6 +85,7 @@ class FusionRows {
   void put(const OutputCode::Call& call, const std::vector<size_t>& members, const std::string& how);
   struct Traffic {
     int64_t read = 0, written = 0;
+    bool isKnown = true;
     std::set<size_t> results;
   };
   Traffic traffic(const std::vector<size_t>& members) const;
@@ -192,8 +193,12 @@ FusionRows::Traffic FusionRows::traffic(const std::vector<size_t>& members) cons
       out.results.insert(member);
     }
   }
-  for (const size_t input : inputs) out.read += std::max<int64_t>(0, fused_.graph.nodes[input].bytes);
-  for (const size_t result : out.results) out.written += std::max<int64_t>(0, fused_.graph.nodes[result].bytes);
+  const auto add = [&](int64_t& sum, const FxNode& node) {
+    sum += std::max<int64_t>(0, node.bytes);
+    out.isKnown &= node.bytes >= 0 || node.shape.empty();  // a number is none; a tensor of symbolic sizes may have any
+  };
+  for (const size_t input : inputs) add(out.read, fused_.graph.nodes[input]);
+  for (const size_t result : out.results) add(out.written, fused_.graph.nodes[result]);
   return out;
 }
 
@@ -202,7 +207,7 @@ void FusionRows::put(const OutputCode::Call& call, const std::vector<size_t>& me
   const Traffic bytes = traffic(members);
   const std::string inputs = inputsOf(call), library = "Inductor calls a library for it";
   const auto joined = [](const std::string& a, const std::string& b) { return a.empty() || b.empty() ? a + b : a + "; " + b; };
-  const auto known = [&](int64_t count) { return members.empty() ? Cell{} : Cell{count}; };
+  const auto known = [&](int64_t count) { return members.empty() || !bytes.isKnown ? Cell{} : Cell{count}; };
   int64_t kernel = call.kernel >= 0 ? kernelIds_[static_cast<size_t>(call.kernel)] : 0;
   if (kernel == 0) {
     kernel = session_.newId(RowKind::Kernel);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profiler/session/log_id.h"
+
 namespace fusebox::importing {
 namespace {
 
@@ -83,6 +85,7 @@ TorchTraceImport::Compile* TorchTraceImport::compileOf(const TraceRecord& record
     }
   }
   compile.attempt = std::max(compile.attempt, record.integer("attempt").value_or(0));
+  compile.logId = session::logId(autograd, frameId, compileId, compile.attempt);
   return &compile;
 }
 
@@ -221,6 +224,7 @@ void TorchTraceImport::finish() {
   std::string limits;  // guard failures after which nothing was compiled any more
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
+    putMisses(compile);
     if (compile.failure != 0 && compile.status == "failed" && compile.error.find(kLimit) != std::string::npos)
       limits += (limits.empty() ? "" : ",") + std::to_string(std::exchange(compile.failure, 0));
     writeShapes(compile);
@@ -231,8 +235,8 @@ void TorchTraceImport::finish() {
     session_.put(rows::Compile{.id = compile.id, .frame_id = compile.frame, .attempt = compile.attempt,
         .kind = std::string(resumed.contains(compile.frame) ? "resume" : "frame"), .backend = text(compile.inductor ? "inductor" : ""),
         .start_ns = compile.startNs, .end_ns = compile.ended ? Cell{compile.endNs} : Cell{}, .status = text(compile.status),
-        .error = text(compile.error.empty() || compile.userCode.empty() ? compile.error : compile.error + "\n\nfrom user code:\n" + compile.userCode), .cache = text(compile.cache), .cache_key = text(compile.cacheKey), .failure_id = idOrNull(compile.failure),
-        .thread = compile.thread});
+        .error = text(compile.error.empty() || compile.userCode.empty() ? compile.error : compile.error + "\n\nfrom user code:\n" + compile.userCode), .cache = compile.cache.outcome, .cache_key = compile.cache.key, .failure_id = idOrNull(compile.failure),
+        .thread = compile.thread, .log_id = compile.logId});
     if (compile.backward > 0)  // the log ends before its metrics
       session_.put(rows::Compile{.id = compile.backward, .frame_id = compile.frame, .parent_id = compile.id, .kind = std::string("backward"), .thread = compile.thread});
   }

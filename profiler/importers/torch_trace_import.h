@@ -54,11 +54,18 @@ class TorchTraceImport {
     TraceShapes::Changes changed;  ///< numbers that entries were compiled again for
     bool asked = false;            ///< something was symbolic in the first entry already
   };
+  struct CacheAnswer {
+    session::Cell outcome, key;
+  };
   struct Compile {
-    std::string frameKey;
+    std::string frameKey, logId;
     int64_t id = 0, frame = 0, thread = 0, attempt = 0, startNs = 0, endNs = 0, failure = 0;
     int64_t backward = 0;  ///< the compile of its backward pass, later and under the same number, of which stages are known and no metrics yet
-    std::string status, error, cache, cacheKey;
+    std::string status, error;
+    std::string callStack, callerFile;  ///< of the call that it was made for, and the innermost line of the program in it
+    int64_t callerLine = 0;
+    std::vector<rows::GuardFailure> misses;  ///< that led to it; not written yet: the record behind them says which call it was
+    CacheAnswer cache, backwardCache;
     std::string userCode;   ///< of an error: the lines of the program that led there, as PyTorch prints them
     std::vector<std::tuple<std::string, int64_t, std::string>> userLines;  ///< the same: file, line, code
     bool ended = false, inductor = false;  ///< inductor: a record of that backend was seen
@@ -90,6 +97,8 @@ class TorchTraceImport {
                       int64_t* line = nullptr);
   int64_t timeOf(const TraceRecord& record) { return session_.time(record.localNs + shiftNs_); }
   void artifact(const TraceRecord& record, Compile* compile, int64_t graph);
+  void putMisses(Compile& compile);
+  void putCacheEvent(Compile* compile, rows::CacheEvent event);
   std::string wholeName(const std::string& cut) const;
   void writeFusion(Compile& compile);
   void writeShapes(Compile& compile);

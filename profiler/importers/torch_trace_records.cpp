@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiler/importers/graph_break_text.h"
+#include "engine/support/file_owner.h"
 #include "profiler/importers/text_lines.h"
 #include "profiler/importers/torch_trace_import.h"
 #include "profiler/importers/trace_json.h"
@@ -131,7 +132,11 @@ int64_t TorchTraceImport::onString(const TraceRecord& r, Compile*) {
 int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
   const json* stack = member(r.about(), "stack");
   if (!c || !stack || !stack->is_array() || stack->empty() || !stack->back().is_object()) return 0;
-  stackOf(r, *stack);
+  c->callStack = stackOf(r, *stack);
+  for (const json& frame : *stack) {
+    if (!frame.is_object()) continue;
+    if (std::string file = fileName(r, frame); isProgramFile(file)) c->callerFile = std::move(file), c->callerLine = integerOf(frame, "line");
+  }
   const json& own = stack->back();
   if (Frame* frame = frameOf(*c)) {
     frame->name = stringOf(own, "name");
@@ -139,7 +144,20 @@ int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
     frame->line = integerOf(own, "line");
     if (fileRank_) frame->qualname = fmt::format("{} [rank {}]", frame->name, *fileRank_);
   }
+  putMisses(*c);
   return 0;
+}
+
+/// What a library's line assumed (PyTorch leaves "…/torch/" out of its own) is listed at the program's line that called it.
+void TorchTraceImport::putMisses(Compile& c) {
+  for (rows::GuardFailure& miss : c.misses) {
+    const auto* file = std::get_if<std::string>(&miss.file);
+    const bool isProgram = file && isProgramFile(*file) && (file->starts_with('/') || isProgramFile("/torch/" + *file));
+    if (!isProgram && !c.callerFile.empty()) miss.file = c.callerFile, miss.line = c.callerLine;
+    miss.stack = text(c.callStack);
+    session_.put(std::move(miss));
+  }
+  c.misses.clear();
 }
 
 /// When a compile began and ended, as its metrics say it.
@@ -187,7 +205,8 @@ int64_t TorchTraceImport::onBackwardMetrics(const TraceRecord& r, Compile* c) {
   const int64_t known = std::exchange(c->backward, 0);
   session_.put(rows::Compile{.id = known > 0 ? known : session_.newId(RowKind::Compile), .frame_id = c->frame, .parent_id = c->id, .attempt = integerOf(m, "attempt"),
       .kind = std::string("backward"), .backend = text(c->inductor ? "inductor" : ""), .start_ns = start,
-      .end_ns = end, .status = std::string(failure.empty() ? "ok" : "failed"), .error = text(failure), .thread = threadOf(r)});
+      .end_ns = end, .status = std::string(failure.empty() ? "ok" : "failed"), .error = text(failure), .cache = c->backwardCache.outcome,
+      .cache_key = c->backwardCache.key, .thread = threadOf(r)});
   return 0;
 }
 
@@ -413,7 +432,7 @@ int64_t TorchTraceImport::onRecompile(const TraceRecord& r, Compile* c) {
       if (const Frame* frame = frameOf(*c)) reason.guard.file = frame->file, reason.guard.line = frame->line;
     }
     const std::string file = wholeName(reason.guard.file);
-    session_.put(rows::GuardFailure{.id = id, .frame_id = c->frame, .compile_id = idOrNull(entry), .guard_id = idOrNull(guard),
+    c->misses.push_back(rows::GuardFailure{.id = id, .frame_id = c->frame, .compile_id = idOrNull(entry), .guard_id = idOrNull(guard),
         .guard = text(reason.guard.code), .expected = text(reason.expected), .found = text(reason.found), .outcome = std::string("recompile"),
         .file = text(file), .line = reason.guard.line > 0 ? Cell{reason.guard.line} : Cell{}, .time_ns = at});
   }
@@ -433,10 +452,20 @@ int64_t TorchTraceImport::onCache(const TraceRecord& r, Compile* c) {
     reason = stringOf(about, "cache_bypass_reason");
     saved = integerOf(about, "time_saved_ns");
   }
-  if (c && (cache == "fx_graph" || c->cache.empty())) c->cache = outcome, c->cacheKey = key;
-  session_.put(rows::CacheEvent{.id = session_.newId(RowKind::CacheEvent), .compile_id = idOrNull(c ? c->id : 0), .cache = cache,
-      .outcome = outcome, .key = text(key), .reason = text(reason), .saved_ns = saved > 0 ? Cell{saved} : Cell{}, .time_ns = timeOf(r)});
+  putCacheEvent(c, {.cache = cache, .outcome = outcome, .key = text(key), .reason = text(reason), .saved_ns = saved > 0 ? Cell{saved} : Cell{}, .time_ns = timeOf(r)});
   return 0;
+}
+
+/// What a compile says of its cache is what that of its graph had, and of the whole where that was not asked.
+void TorchTraceImport::putCacheEvent(Compile* c, rows::CacheEvent event) {
+  const bool isBackward = c && c->backward > 0 && !c->stages.empty() && c->stages.back().compile == c->backward;
+  event.id = session_.newId(RowKind::CacheEvent);
+  event.compile_id = idOrNull(!c ? 0 : isBackward ? c->backward : c->id);
+  if (c) {
+    CacheAnswer& answer = isBackward ? c->backwardCache : c->cache;
+    if (event.cache == Cell{std::string("fx_graph")} || answer.outcome == Cell{}) answer = {event.outcome, event.key};
+  }
+  session_.put(std::move(event));
 }
 
 int64_t TorchTraceImport::onMappings(const TraceRecord& r, Compile* c) {

@@ -139,6 +139,8 @@ int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
                      found->depth, detail, {}, 0, found->compile);
     open.erase(std::next(found).base());
   } else {
+    // PyTorch writes no record of a cache that it does not ask, only this.
+    if (name == "fx_graph_cache_disabled") putCacheEvent(c, {.cache = std::string("fx_graph"), .outcome = std::string("disabled"), .time_ns = at});
     session_.cpuSpan("instant", name, at, 0, threadOf(r), 0, detail, {}, 0, c ? c->id : 0);
   }
   return 0;

@@ -53,6 +53,7 @@ std::string Sources::line(const std::string& path, int number) {
 }
 
 std::string Sources::diff(const std::string& path, std::vector<LineEdit> edits) {
+  if (!isProgramFile(path)) return {};  // nobody edits an installed library
   const std::string out = unifiedDiff(path, text(path), std::move(edits), partial_ ? 0 : 3);
   return out.empty() || !partial_ ? out : "# lines as the trace quotes them, without their indentation\n" + out;
 }

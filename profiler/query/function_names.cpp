@@ -4,6 +4,8 @@
 
 #include <cctype>
 
+#include "engine/support/text.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -46,6 +48,19 @@ std::string breakReason(std::string_view reason) {
     const size_t end = at == std::string::npos ? at : at + call.op.size();
     if (at == std::string::npos || (end < out.size() && (std::isalnum(static_cast<unsigned char>(out[end])) || out[end] == '_'))) continue;
     out.replace(at, call.op.size(), call.written);
+  }
+  return out;
+}
+
+std::string sourceWords(std::string_view source) {
+  constexpr std::string_view kAhead = "upcoming(S[";
+  std::string out(source);
+  for (size_t at = out.find(kAhead); at != std::string::npos; at = out.find(kAhead, at)) {
+    const size_t end = out.find("])", at);
+    if (end == std::string::npos) break;
+    const std::string words = say(FUSEBOX_TEXT("Guards", "what is left of the loop"));
+    out.replace(at, end + 2 - at, words);
+    at += words.size();
   }
   return out;
 }

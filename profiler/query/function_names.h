@@ -15,4 +15,7 @@ std::string breakReason(std::string_view reason);
 /// Kind and reason as one phrase.
 std::string breakWords(std::string_view kind, std::string_view reason);
 
+/// The source of a guard with words for what no program has a name for: `upcoming(S[0])`, what a loop that goes on behind a break has still to give.
+std::string sourceWords(std::string_view source);
+
 }  // namespace fusebox::query

@@ -1,11 +1,13 @@
 #include "profiler/query/gpu_gaps.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "engine/support/text.h"
 #include "profiler/cupti/activity.h"
 #include "profiler/query/bounded.h"
+#include "profiler/session/event_blocks.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -80,10 +82,12 @@ Result<std::vector<GapPart>> hostParts(const Reader& reader, int64_t thread, int
   const auto add = [&](GapCause cause, const std::string& name, int64_t ns) {
     if (ns > 0) sums[{cause, name}] += ns;
   };
-  auto read = reader.each("SELECT kind, name, start_ns, end_ns FROM cpu_events WHERE thread = ?1 AND start_ns < ?3 AND end_ns > ?2 "
-                          "AND kind <> 'call' AND (kind <> 'stage' OR depth = 0)",
+  const auto events = session::eventsBetween(reader, session::EventTable::Cpu, "?2", "?3");
+  if (!events) return tl::unexpected(events.error());
+  auto read = reader.each("SELECT e.kind, e.name, e.start_ns, e.start_ns + e.dur_ns AS ended_ns FROM " + *events + " WHERE e.thread = ?1 AND e.start_ns < ?3 AND e.start_ns + e.dur_ns > ?2 "
+                          "UNION ALL SELECT 'stage', name, start_ns, end_ns FROM t_stage WHERE thread = ?1 AND start_ns < ?3 AND end_ns > ?2 AND depth = 0",
                           {thread, from, to}, [&](const Statement& s) {
-                            add(causeOfSpan(s.text("kind"), s.text("name")), s.string("name"), overlap(boundedTime(s.integer("start_ns")), boundedTime(s.integer("end_ns")), from, to));
+                            add(causeOfSpan(s.text("kind"), s.text("name")), s.string("name"), overlap(boundedTime(s.integer("start_ns")), boundedTime(s.integer("ended_ns")), from, to));
                           });
   if (!read) return tl::unexpected(read.error());
   const std::string launches = say(FUSEBOX_TEXT("GPU gaps", "launches"));
@@ -116,8 +120,11 @@ Result<std::string> recompilation(const Reader& reader, int64_t thread, int64_t 
 /// Other work of the device that ran in the gap of one stream.
 Result<std::string> runningElsewhere(const Reader& reader, const GpuGap& gap) {
   std::string text;
-  auto read = reader.each("SELECT e.name AS e_name, t.name AS t_name, e.lane FROM gpu_events e LEFT JOIN threads t ON t.thread = e.lane WHERE e.device IS ?1 "
-                          "AND e.lane IS NOT ?2 AND e.end_ns > ?3 AND e.end_ns <= ?4 ORDER BY e.end_ns DESC LIMIT 1",
+  const auto events = session::eventsBetween(reader, session::EventTable::Gpu, "?3", "?4");
+  if (!events) return tl::unexpected(events.error());
+  auto read = reader.each("SELECT g.name AS e_name, t.name AS t_name FROM (SELECT e.id, e.lane, e.start_ns + e.dur_ns AS ended_ns FROM " + *events + " WHERE e.device IS ?1 "
+                          "AND e.lane IS NOT ?2 AND e.start_ns + e.dur_ns > ?3 AND e.start_ns + e.dur_ns <= ?4 ORDER BY ended_ns DESC LIMIT 1) n "
+                          "JOIN gpu_events g ON g.event_id = n.id LEFT JOIN threads t ON t.thread = n.lane",
                           {gap.device, gap.lane, gap.startNs, gap.endNs + kLatencyNs},
                           [&](const Statement& s) { text = say(FUSEBOX_TEXT("GPU gaps", "{} on {} ended just before"), s.string("e_name"), s.string("t_name")); });
   if (!read) return tl::unexpected(read.error());
@@ -163,8 +170,10 @@ Result<GpuGap> explain(const Reader& reader, const Event& before, const Event& a
   // A wait that ended when the device fell idle lies before the gap; what follows it is its consequence.
   if (gap.cause == GapCause::Host || gap.cause == GapCause::LaunchBound) {
     std::string wait;
-    auto read = reader.each("SELECT name FROM cpu_events WHERE thread = ?1 AND kind IN ('cuda_runtime', 'cuda_driver') AND start_ns < ?2 "
-                            "AND end_ns >= ?2 AND end_ns < ?3 AND end_ns >= ?4 AND (name LIKE '%ynchronize' OR name LIKE '%emcpy%') LIMIT 1",
+    const auto events = session::eventsBetween(reader, session::EventTable::Cpu, "?2", "?2");
+    if (!events) return tl::unexpected(events.error());
+    auto read = reader.each("SELECT e.name FROM " + *events + " WHERE e.thread = ?1 AND e.kind IN ('cuda_runtime', 'cuda_driver') AND e.start_ns < ?2 "
+                            "AND e.start_ns + e.dur_ns >= ?2 AND e.start_ns + e.dur_ns < ?3 AND e.start_ns + e.dur_ns >= ?4 AND (e.name LIKE '%ynchronize' OR e.name LIKE '%emcpy%') LIMIT 1",
                             {after.thread, gap.startNs, asked, asked - kAfterWaitNs}, [&](const Statement& s) { wait = s.string("name"); });
     if (!read) return tl::unexpected(read.error());
     if (!wait.empty()) {
@@ -187,6 +196,24 @@ Result<Event> oneEvent(const Reader& reader, const std::string& where, std::vect
   return event;
 }
 
+/// The event of a lane that ended last of those that began until `timeNs`, or the first one that began later: looked for further and further away.
+Result<Event> nearest(const Reader& reader, int64_t lane, int64_t timeNs, bool isBefore) {
+  constexpr int64_t kFirstReach = 1 << 20, kLastReach = int64_t{1} << 60;
+  for (int64_t reach = kFirstReach;; reach *= 32) {
+    const auto events = session::eventsBetween(reader, session::EventTable::Gpu, "?2", "?3");
+    if (!events) return tl::unexpected(events.error());
+    const bool isLast = reach >= kLastReach;
+    const int64_t from = !isBefore ? timeNs : isLast ? std::numeric_limits<int64_t>::min() : timeNs - reach;
+    const int64_t to = isBefore ? timeNs : isLast ? std::numeric_limits<int64_t>::max() : timeNs + reach;
+    int64_t id = 0;
+    auto read = reader.each("SELECT e.id FROM " + *events + (isBefore ? " WHERE e.lane = ?1 AND e.start_ns <= ?3 AND e.start_ns + e.dur_ns >= ?2 ORDER BY e.start_ns + e.dur_ns DESC LIMIT 1"
+                                                                      : " WHERE e.lane = ?1 AND e.start_ns > ?2 AND e.start_ns <= ?3 ORDER BY e.start_ns LIMIT 1"),
+                            {lane, from, to}, [&](const Statement& s) { id = s.integer("id"); });
+    if (!read) return tl::unexpected(read.error());
+    if (id != 0 || isLast) return oneEvent(reader, "WHERE event_id = ?", {id});
+  }
+}
+
 }  // namespace
 
 const char* gapCauseName(GapCause cause) { return textOf(cause).name.text; }
@@ -194,9 +221,10 @@ std::string gapCauseTitle(GapCause cause) { return say(textOf(cause).name); }
 std::string gapCauseAdvice(GapCause cause) { return say(textOf(cause).advice); }
 
 Result<GpuGap> gpuGapAt(const Reader& reader, int64_t lane, int64_t timeNs) {
-  auto before = oneEvent(reader, "WHERE lane = ? AND start_ns <= ? ORDER BY end_ns DESC LIMIT 1", {lane, timeNs});
+  timeNs = boundedTime(timeNs);
+  auto before = nearest(reader, lane, timeNs, true);
   if (!before) return tl::unexpected(before.error());
-  auto after = oneEvent(reader, "WHERE lane = ? AND start_ns > ? ORDER BY start_ns LIMIT 1", {lane, timeNs});
+  auto after = nearest(reader, lane, timeNs, false);
   if (!after) return tl::unexpected(after.error());
   if (before->id == 0 || after->id == 0) return fail(ErrorCode::NotFound, "nothing ran there before, or after", reader.path());
   if (before->endNs > timeNs) return fail(ErrorCode::NotFound, "the stream is busy there", reader.path());

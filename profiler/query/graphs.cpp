@@ -15,12 +15,12 @@ using session::Reader;
 using session::Statement;
 
 constexpr const char* kGraphColumns =
-    "SELECT g.graph_id, g.compile_id, g.parent_graph_id, g.node_count, g.stage, g.direction, g.name, f.name AS frame, g.file, g.line "
+    "SELECT g.graph_id, g.compile_id, g.parent_graph_id, g.node_count, g.stage, g.direction, g.name, f.name AS frame, g.file, g.line, g.log_id "
     "FROM graphs g LEFT JOIN frames f ON f.frame_id = g.frame_id ";
 
 GraphRow graphOf(const Statement& row) {
   return {row.integer("graph_id"), row.integer("compile_id"), row.integer("parent_graph_id"), row.integer("node_count"), row.string("stage"), row.string("direction"),
-          row.string("name"), row.string("frame"), row.string("file"), row.integer("line")};
+          row.string("name"), row.string("frame"), row.string("file"), row.integer("line"), row.string("log_id")};
 }
 
 Result<void> readNodes(const Reader& reader, GraphData& data) {

@@ -14,6 +14,7 @@ struct GraphRow {
   int64_t id = 0, compile = 0, parent = 0, nodes = 0;
   std::string stage, direction, name, frame, file;
   int64_t line = 0;
+  std::string logId;  ///< of its compilation, as PyTorch's logs name it: [0/1]
 };
 Result<std::vector<GraphRow>> graphs(const session::Reader& reader);
 

@@ -21,7 +21,7 @@ constexpr const char* kFrames =
     "reason "
     "FROM frames ORDER BY frame_id";
 constexpr const char* kEntries =
-    "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.dur_ns, coalesce(c.failure_id, "
+    "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.log_id, c.dur_ns, coalesce(c.failure_id, "
     "0) AS failure_id "
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' "
     "AND NOT (c.status = 'failed' AND coalesce(c.error, '') LIKE '%recompile limit exceeded%') ORDER BY c.compile_id";
@@ -30,7 +30,7 @@ constexpr const char* kGuardCounts = "SELECT compile_id, count(*) AS count FROM 
 constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";
 const std::string kMisses =
     std::string("SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0) AS recompile, f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
-    "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack) AS assumption, f.stack AS call FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
+    "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack) AS assumption, f.stack AS call, g.file AS guard_file, g.line AS guard_line FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
     "LEFT JOIN t_guard g ON g.id = f.guard_id WHERE f.id IN (") + kDecisiveFailures + ") ORDER BY f.id";
 
 using ByFrame = std::unordered_map<int64_t, RecompileChain*>;
@@ -67,6 +67,7 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
     e.status = s.string("status");
     e.error = s.string("error");
     e.cache = s.string("cache");
+    e.logId = s.string("log_id");
     e.compileNs = boundedAmount(s.integer("dur_ns"));
     e.cause = s.integer("failure_id");
     if (counted) {
@@ -92,14 +93,17 @@ Result<void> readMisses(const Reader& reader, const ByFrame& frames) {
     m.recompile = s.integer("recompile");
     m.guard = s.integer("guard_id");
     m.kind = s.string("kind");
-    m.source = s.string("source");
-    m.text = s.string("guard");
+    m.source = sourceWords(s.text("source"));
+    m.text = sourceWords(s.text("guard"));
     m.expected = s.string("expected");
     m.found = s.string("found");
     m.outcome = s.string("outcome");
     m.file = s.string("file");
     m.line = s.integer("line");
     m.assumption = parseStack(s.text("assumption"));
+    // A library's line, where the failure is told at the program's that called it.
+    if (m.assumption.empty() && !s.text("guard_file").empty() && s.text("guard_file") != m.file)
+      m.assumption = {{m.file, {}, static_cast<int>(m.line)}, {s.string("guard_file"), {}, static_cast<int>(s.integer("guard_line"))}};
     m.call = parseStack(s.text("call"));
     // A guard of no row still says its kind in its text: "READABLE L['x']".
     if (m.kind.empty() && !m.text.starts_with("tensor '")) {

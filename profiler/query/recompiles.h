@@ -14,6 +14,7 @@ namespace fusebox::query {
 struct ChainEntry {
   int64_t compile = 0, attempt = 0;
   std::string kind, status, error, cache;
+  std::string logId;  ///< as PyTorch's logs name it: [0/1]
   int64_t compileNs = 0;
   int64_t hits = -1;  ///< calls that its guards let in; -1: not recorded
   int64_t runs = -1, runNs = 0;

@@ -19,6 +19,7 @@ json toJson(const ChainEntry& e) {
           {"status", e.status},
           {"error", e.error},
           {"cache", e.cache},
+          {"log_id", e.logId},
           {"compile_ns", e.compileNs},
           {"hits", numberOrNull(e.hits)},
           {"runs", numberOrNull(e.runs)},
@@ -154,8 +155,8 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
     if (c.status == "limit") out += fmt::format("  {}\n", c.reason);
     int number = 0;
     for (const ChainEntry& e : c.entries) {
-      out += fmt::format("  #{:<4} {:>10}  {:>8} hits  {:>5} guards", number++, time(e.compileNs), count(e.hits),
-                         e.guards);
+      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, time(e.compileNs), count(e.hits),
+                         e.guards, e.cache.empty() ? "" : "  cache " + e.cache);
       const GuardMiss* cause = causeOf(c, e);
       out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
       if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
@@ -169,7 +170,9 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
       if (said.find("\n" + key + "\n") != std::string::npos) continue;
       said += "\n" + key + "\n";
       out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", sentence(m));
-      if (m.line > 0) out += fmt::format("    assumed at {}:{}\n", m.file, m.line);
+      const bool isInside = !m.assumption.empty() && m.assumption.back().file != m.file;
+      const std::string inside = isInside ? fmt::format(" (in {}:{})", m.assumption.back().file, m.assumption.back().line) : std::string();
+      if (m.line > 0) out += fmt::format("    assumed at {}:{}{}\n", m.file, m.line, inside);
       if (const StackPlace* caller = callerOf(m))
         out += fmt::format("    called from {}:{} in {}\n", caller->file, caller->line, caller->function);
       out += toText(adviseMiss(reader, c, m), 4);

@@ -16,13 +16,13 @@ using session::Statement;
 // ?1 is a pattern. Names of kernels and functions are few: their ids are looked for first. What ran on the device of a profiler's trace is a
 // launch on the device's row too, which is one slice.
 constexpr const char* kNamed =
-    "WITH slices AS (SELECT start_ns, dur_ns, name FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
-    "UNION ALL SELECT start_ns, end_ns - start_ns, name FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
-    "UNION ALL SELECT start_ns, dur_ns, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id) FROM t_launch "
+    "WITH slices AS (SELECT start_ns, dur_ns, name, 0 AS kind, thread FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
+    "UNION ALL SELECT start_ns, end_ns - start_ns, name, 0, thread FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
+    "UNION ALL SELECT start_ns, dur_ns, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id), 1, thread FROM t_launch "
     "WHERE kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\') "
-    "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id) FROM t_call l "
+    "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id), 2, thread FROM t_call l "
     "WHERE compile_id IN (SELECT compile_id FROM compiles WHERE frame LIKE ?1 ESCAPE '\\') "
-    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)) FROM t_gpu_event e "
+    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)), 3, lane FROM t_gpu_event e "
     "WHERE (name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) "
     "AND NOT EXISTS (SELECT 1 FROM t_launch l WHERE l.id = e.launch_id AND l.start_ns = e.start_ns AND l.dur_ns = e.dur_ns)) ";
 
@@ -80,8 +80,9 @@ Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_
   if (!read) return tl::unexpected(read.error());
   if (out.count == 0) return out;
   // Of several that start together the longest: the others lie in it.
-  read = reader.each(std::string(kNamed) + "SELECT start_ns, dur_ns, name FROM slices WHERE start_ns = ?2 ORDER BY dur_ns DESC LIMIT 1", {pattern, target},
-                     [&](const Statement& s) { out.slice = {boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.string("name")}; });
+  read = reader.each(std::string(kNamed) + "SELECT start_ns, dur_ns, name, kind, thread FROM slices WHERE start_ns = ?2 ORDER BY dur_ns DESC LIMIT 1", {pattern, target},
+                     [&](const Statement& s) { out.slice = {boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.string("name"),
+                                                                static_cast<Slice::Kind>(s.integer("kind")), s.integer("thread")}; });
   if (!read) return tl::unexpected(read.error());
   return out;
 }

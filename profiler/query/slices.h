@@ -11,8 +11,11 @@ namespace fusebox::query {
 
 /// Anything on the timeline that has a name, a begin and an end: spans of threads, stages, calls, launches, work of devices.
 struct Slice {
+  enum class Kind : uint8_t { Span, Launch, Call, Device };
   int64_t startNs = 0, endNs = 0;
   std::string name = {};
+  Kind kind = Kind::Span;
+  int64_t thread = 0;  ///< its row of `threads`: where it ran, of a device's work the device's lane
 };
 
 /// One of the slices whose name holds a text.

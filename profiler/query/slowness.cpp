@@ -230,7 +230,7 @@ Result<Step> wholeRecording(const Reader& reader) {
   Step out;
   bool any = false;
   auto read = reader.each(
-      "SELECT min(a) AS first_ns, max(b) AS last_ns FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
+      "SELECT min(a) AS first_ns, max(b) AS last_ns FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block WHERE track < 3 UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event WHERE dur_ns > 0)",
       {}, [&](const Statement& s) {
         any = !s.isNull("first_ns") && !s.isNull("last_ns");

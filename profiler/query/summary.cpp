@@ -66,7 +66,7 @@ Result<void> readRecompiles(const Reader& reader, Summary& out) {
       "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures WHERE failure_id IN (" + std::string(kDecisiveFailures) + ") ORDER BY failure_id", {},
       [&](const Statement& row) {
         ++(row.text("outcome") == "limit" ? out.limitsReached : out.compiledAgain);
-        out.recompiles.push_back({row.string("frame"), row.string("guard"), row.string("expected"), row.string("found"), row.string("file"), row.string("outcome"),
+        out.recompiles.push_back({row.string("frame"), sourceWords(row.text("guard")), row.string("expected"), row.string("found"), row.string("file"), row.string("outcome"),
                                   row.integer("line")});
       });
 }
@@ -126,9 +126,10 @@ Result<void> readCache(const Reader& reader, Summary& out) {
     if (outcome == "hit") out.cacheHits += row.integer("count");
     if (outcome == "miss") out.cacheMisses += row.integer("count");
     if (outcome == "bypass") out.cacheBypasses += row.integer("count");
+    if (outcome == "disabled") out.cacheDisabled += row.integer("count");
   };
   auto events = reader.each("SELECT outcome, count(*) AS count FROM cache_events GROUP BY outcome", {}, count);
-  if (!events || out.cacheHits + out.cacheMisses + out.cacheBypasses > 0) return events;
+  if (!events || out.cacheHits + out.cacheMisses + out.cacheBypasses + out.cacheDisabled > 0) return events;
   return reader.each("SELECT cache AS outcome, count(*) AS count FROM compiles WHERE cache IS NOT NULL GROUP BY cache", {}, count);
 }
 
@@ -154,6 +155,9 @@ Result<Summary> summarizeCounts(const Reader& reader) {
   const Holdings holdings = holdingsOf(reader);
   out.hasRunTimes = holdings.has(Holding::RunTimes);
   out.hasLaunches = holdings.has(Holding::Launches);
+  out.hasBreaks = holdings.has(Holding::Breaks);
+  out.hasRecompiles = holdings.has(Holding::Recompiles);
+  out.hasCompileTimes = holdings.has(Holding::CompileTimes);
   if (auto done = readCounts(reader, out); !done) return tl::unexpected(done.error());
   return out;
 }
@@ -217,7 +221,7 @@ nlohmann::json toJson(const Summary& s) {
             {"codegen", s.codegenMs},
             {"total", s.totalCompileMs}}},
           {"run_ms", s.runMs},
-          {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}}},
+          {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}, {"disabled", s.cacheDisabled}}},
           {"hottest", hottest},
           {"losses", losses}};
   if (!s.importedFormat.empty()) out["imported_format"] = s.importedFormat;

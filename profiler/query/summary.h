@@ -20,6 +20,7 @@ struct Summary {
   /// `kernels` and `externCalls` were made, or met by a profiler; these of them ran, as far as launches are recorded (`hasLaunches`).
   int64_t kernelsRun = 0, externCallsRun = 0, eagerRun = 0;  ///< eagerRun: kernels of operators outside compiled code
   bool hasRunTimes = true, hasLaunches = true;               ///< whether a session of this source can tell (Holding)
+  bool hasBreaks = true, hasRecompiles = true, hasCompileTimes = true;
   struct Break {
     std::string kind, reason, hint, file;
     int64_t line = 0, count = 1;
@@ -39,6 +40,7 @@ struct Summary {
   double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels (`runIsKernels`)
   bool runIsKernels = false;
   int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;
+  int64_t cacheDisabled = 0;  ///< lookups that PyTorch's settings left out, as its logs say
   struct Loss {
     std::string what, detail;
     int64_t count = 0;

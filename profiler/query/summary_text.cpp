@@ -68,12 +68,15 @@ std::string toText(const Summary& s) {
   const auto& uncompiled = s.coverage.uncompiled;
   for (size_t i = 0; i < uncompiled.size() && i < kListed; ++i) out += uncompiledLine(uncompiled[i]);
   more(out, uncompiled.size());
-  out += fmt::format("  compile   {} (capture {}, aot {}, inductor {}, codegen {})\n", ms(s.totalCompileMs),
-                     ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs));
+  constexpr const char* kUnknown = "not recorded";
+  out += fmt::format("  compile   {}\n", s.hasCompileTimes || s.totalCompileMs > 0 ? fmt::format("{} (capture {}, aot {}, inductor {}, codegen {})", ms(s.totalCompileMs), ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs))
+                                                                                   : kUnknown);
   out += fmt::format("  run       {}\n", runSentence(s));
-  out += fmt::format("  cache     {}, {}, {}\n", plural(s.cacheHits, "hit", "hits"),
-                     plural(s.cacheMisses, "miss", "misses"), plural(s.cacheBypasses, "bypass", "bypasses"));
-  out += fmt::format("  breaks    {}\n", s.graphBreaks.empty() ? "none" : std::to_string(s.graphBreaks.size()));
+  const std::string disabled = s.cacheDisabled > 0 ? fmt::format(", not asked for {}: it is disabled", plural(s.cacheDisabled, "graph", "graphs")) : std::string();
+  const bool knowsCache = s.hasCompileTimes || s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled > 0;
+  out += fmt::format("  cache     {}\n", knowsCache ? fmt::format("{}, {}, {}{}", plural(s.cacheHits, "hit", "hits"), plural(s.cacheMisses, "miss", "misses"), plural(s.cacheBypasses, "bypass", "bypasses"), disabled)
+                                                     : kUnknown);
+  out += fmt::format("  breaks    {}\n", !s.graphBreaks.empty() ? std::to_string(s.graphBreaks.size()) : s.hasBreaks ? "none" : kUnknown);
   for (size_t i = 0; i < s.graphBreaks.size() && i < kListed; ++i) {
     const auto& b = s.graphBreaks[i];
     const std::string inside = b.inside.file.empty() ? std::string() : fmt::format(" (in {})", place(b.inside.file, b.inside.line));
@@ -82,7 +85,7 @@ std::string toText(const Summary& s) {
     if (!b.hint.empty()) out += fmt::format("      hint: {}\n", b.hint);
   }
   more(out, s.graphBreaks.size());
-  out += fmt::format("  recompiles {}{}\n", s.compiledAgain == 0 ? "none" : std::to_string(s.compiledAgain),
+  out += fmt::format("  recompiles {}{}\n", s.compiledAgain > 0 ? std::to_string(s.compiledAgain) : s.hasRecompiles ? "none" : kUnknown,
                      s.limitsReached == 0 ? "" : fmt::format(", {} that reached the limit of entries", plural(s.limitsReached, "frame", "frames")));
   for (size_t i = 0; i < s.recompiles.size() && i < kListed; ++i) {
     const auto& r = s.recompiles[i];

@@ -78,15 +78,18 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
 
 Result<TimeRange> timeRange(const Reader& reader) {
   TimeRange range;
-  bool hasDeviceBlocks = false;
-  auto read = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2) AS is_there", {}, [&](const Statement& row) { hasDeviceBlocks = row.integer("is_there") != 0; });
+  bool hasCpuBlocks = false, hasDeviceBlocks = false;
+  auto read = reader.each("SELECT DISTINCT track FROM t_block", {}, [&](const Statement& row) {
+    hasCpuBlocks |= row.integer("track") == 3;
+    hasDeviceBlocks |= row.integer("track") == 2 || row.integer("track") == 4;
+  });
   if (!read) return tl::unexpected(read.error());
   read = reader.each(
       std::string("SELECT min(a) AS first_ns, max(b) AS last_ns FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
       "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
-      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
       "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats ") +
-          // Blocks hold a recording's events of GPUs, and the launches of an imported trace; what lies in neither is of others.
+          // Blocks hold a recording's launches and events of GPUs, and all events of a whole import.
+          (hasCpuBlocks ? "" : "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event ") +
           (hasDeviceBlocks ? ")" : "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event)"),
       {}, [&](const Statement& row) { range = {row.integer("first_ns"), row.integer("last_ns")}; });
   if (!read) return tl::unexpected(read.error());

@@ -64,6 +64,7 @@ constexpr Migration kMigrations[] = {
         "CREATE TEMP VIEW t_specialisation AS SELECT NULL AS id, NULL AS compile_id, NULL AS position, NULL AS guard_id,"
         "  NULL AS kind, NULL AS expression, NULL AS symbols, NULL AS source, NULL AS value, NULL AS operator, NULL AS reason,"
         "  NULL AS file, NULL AS line, NULL AS stack, NULL AS time_ns WHERE 0"},
+    {7, "CREATE TEMP VIEW t_compile AS SELECT *, NULL AS log_id FROM main.t_compile"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

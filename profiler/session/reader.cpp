@@ -210,6 +210,16 @@ bool hasSecondStatement(sqlite3* db, std::string_view sql) {
 }  // namespace
 
 Result<Table> Reader::query(std::string_view sql, int64_t limit) const {
+  Table table;
+  auto truncated = query(sql, limit, [&](const std::vector<std::string>& columns) { table.columns = columns; },
+                         [&](std::vector<Cell> row) { table.rows.push_back(std::move(row)); });
+  if (!truncated) return tl::unexpected(truncated.error());
+  table.truncated = *truncated;
+  return table;
+}
+
+Result<bool> Reader::query(std::string_view sql, int64_t limit, const std::function<void(const std::vector<std::string>&)>& columns,
+                           const std::function<void(std::vector<Cell>)>& row) const {
   sqlite3* db = database_.handle();
   // Until the end: a statement is prepared again in the middle where the schema changed.
   struct ReadingOnly {
@@ -222,18 +232,18 @@ Result<Table> Reader::query(std::string_view sql, int64_t limit) const {
   const bool several = statement && hasSecondStatement(db, sql);
   if (!statement) return tl::unexpected(statement.error());
   if (several) return fail(ErrorCode::InvalidArgument, "one SELECT at a time", std::string(sql));
-  Table table;
-  for (int c = 0; c < statement->columns(); ++c) table.columns.push_back(statement->columnName(c));
-  while (true) {
+  std::vector<std::string> names;
+  for (int c = 0; c < statement->columns(); ++c) names.push_back(statement->columnName(c));
+  columns(names);
+  for (int64_t rows = 0;; ++rows) {
+    if (interrupted_) return fail(ErrorCode::Cancelled, "reading was stopped", path());
     auto more = statement->step();
     if (!more) return tl::unexpected(more.error());
-    if (!*more) return table;
-    if (limit >= 0 && static_cast<int64_t>(table.rows.size()) == limit) {
-      table.truncated = true;
-      return table;
-    }
-    auto& row = table.rows.emplace_back();
-    for (int c = 0; c < statement->columns(); ++c) row.push_back(cellOf(*statement, c));
+    if (!*more) return false;
+    if (limit >= 0 && rows == limit) return true;
+    std::vector<Cell> cells;
+    for (int c = 0; c < statement->columns(); ++c) cells.push_back(cellOf(*statement, c));
+    row(std::move(cells));
   }
 }
 

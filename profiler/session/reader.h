@@ -40,6 +40,9 @@ class Reader {
   /// One SELECT of the user's, over the public views, at most `limit` rows (negative: all). Anything that would write, attach
   /// or change settings is refused.
   Result<Table> query(std::string_view sql, int64_t limit = -1) const;
+  /// The same, a row at a time: `columns` before the first of them. Whether `limit` left some out.
+  Result<bool> query(std::string_view sql, int64_t limit, const std::function<void(const std::vector<std::string>&)>& columns,
+                     const std::function<void(std::vector<Cell>)>& row) const;
 
   /// All of session_info as text.
   const std::map<std::string, std::string>& info() const { return info_; }

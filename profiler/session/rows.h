@@ -24,7 +24,8 @@ FUSEBOX_ROW(Thread, id, os_tid, name)
 FUSEBOX_ROW(Frame, id, parent_id, name, qualname, file, line, resume_offset, status, reason, first_seen_ns)
 FUSEBOX_ROW(FrameStatus, id, status, reason)
 FUSEBOX_ROW(Compile, id, frame_id, parent_id, attempt, kind, backend, mode, dynamic, start_ns, end_ns, status, error, cache, cache_key,
-            failure_id, thread, file, line)
+            failure_id, thread, file, line, log_id)
+FUSEBOX_ROW(CompileCache, id, cache, cache_key)
 FUSEBOX_ROW(CompileEnd, id, end_ns, status, error, cache, cache_key)
 FUSEBOX_ROW(Stage, id, compile_id, parent_id, depth, phase, name, start_ns, end_ns, thread, changed, nodes_before, nodes_after, error,
             detail)

@@ -10,7 +10,7 @@
 namespace fusebox::session {
 
 /// PRAGMA user_version of a session written by this build.
-inline constexpr int kSchemaVersion = 7;
+inline constexpr int kSchemaVersion = 8;
 /// PRAGMA application_id: "FUSB".
 inline constexpr int32_t kApplicationId = 0x46555342;
 

@@ -4,7 +4,8 @@ namespace fusebox::session {
 
 // Rows that the engine adds once and may complete later carry their final columns as NULL until then (end_ns, status).
 // `file, line` are the user's program; NULL where there is none. Launches and calls have no secondary index on purpose:
-// they are written in time order per thread, and t_block lets a reader find a range of time by id. t_node.stack is the id of a
+// they are written in time order per thread, and t_block lets a reader find a range of time by id
+// (track 0 launches, 1 calls, 2 GPU events of a lane; of imports 3 CPU events and 4 GPU events, of all threads and lanes). t_node.stack is the id of a
 // stack, which many nodes share, or (format 1) its text. A column v0 … of t_gpu_sample is the metric of that position, times its scale;
 // t_gpu_sample_sum has the same in buckets of time, sum: of value times length.
 std::string_view tableSql() {
@@ -15,7 +16,7 @@ CREATE TABLE t_frame(id INTEGER PRIMARY KEY, parent_id INTEGER, name TEXT, qualn
   resume_offset INTEGER, status TEXT, reason TEXT, first_seen_ns INTEGER);
 CREATE TABLE t_compile(id INTEGER PRIMARY KEY, frame_id INTEGER, parent_id INTEGER, attempt INTEGER, kind TEXT,
   backend TEXT, mode TEXT, dynamic INTEGER, start_ns INTEGER, end_ns INTEGER, status TEXT, error TEXT, cache TEXT,
-  cache_key TEXT, failure_id INTEGER, thread INTEGER, file TEXT, line INTEGER);
+  cache_key TEXT, failure_id INTEGER, thread INTEGER, file TEXT, line INTEGER, log_id TEXT);
 CREATE INDEX t_compile_by_frame ON t_compile(frame_id);
 CREATE INDEX t_compile_by_failure ON t_compile(failure_id);
 CREATE TABLE t_stage(id INTEGER PRIMARY KEY, compile_id INTEGER, parent_id INTEGER, depth INTEGER, phase TEXT, name TEXT,

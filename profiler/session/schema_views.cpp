@@ -19,7 +19,7 @@ constexpr std::array kViews{
     ViewDefinition{"compiles", R"(SELECT c.id AS compile_id, c.frame_id, c.parent_id AS parent_compile_id, c.attempt, c.kind,
   )" FUSEBOX_FUNCTION_OF("coalesce(f.name, pf.name)") R"(, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
   c.cache, c.cache_key, c.failure_id, c.thread, coalesce(c.file, f.file, pf.file) AS file,
-  coalesce(c.line, f.line, pf.line) AS line
+  coalesce(c.line, f.line, pf.line) AS line, coalesce(c.log_id, p.log_id) AS log_id
   FROM t_compile c LEFT JOIN t_frame f ON f.id = c.frame_id
   LEFT JOIN t_compile p ON p.id = c.parent_id LEFT JOIN t_frame pf ON pf.id = p.frame_id)"},
     ViewDefinition{"stages", R"(SELECT s.id AS stage_id, s.compile_id, s.parent_id AS parent_stage_id, s.depth, s.phase, s.name,
@@ -40,7 +40,7 @@ constexpr std::array kViews{
     ViewDefinition{"graphs", R"(SELECT g.id AS graph_id, g.compile_id, coalesce(c.frame_id, (SELECT p.frame_id
   FROM t_compile p WHERE p.id = c.parent_compile_id)) AS frame_id, g.stage, g.direction, g.name,
   g.parent_id AS parent_graph_id, g.node_count, g.edge_count, g.input_count, g.output_count, g.text, g.time_ns, c.file,
-  c.line FROM t_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id)"},
+  c.line, c.log_id FROM t_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id)"},
     ViewDefinition{"nodes", R"(SELECT id AS node_id, graph_id, position, name, kind, op, args, dtype, shape, stride, device,
   outputs, bytes, is_backward, module_path, file, line, function,
   CASE typeof(stack) WHEN 'integer' THEN (SELECT s.text FROM t_stack s WHERE s.id = n.stack) ELSE stack END AS stack FROM t_node n)"},

@@ -16,6 +16,7 @@
 #include "profiler/session/migrations.h"
 #include "profiler/session/recording_host.h"
 #include "profiler/session/schema.h"
+#include "profiler/session/session_files.h"
 
 namespace fusebox::session {
 namespace {
@@ -91,6 +92,7 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOp
   for (auto& [key, value] : recordingHostFacts()) writer->post(rows::Info{.key = key, .value = value});
   writer->post(rows::Info{.key = std::string("state"), .value = std::string("recording")});
   if (!writer->flush()) return fail(ErrorCode::Io, "the session file cannot be written", path);
+  removeSession(replacedName(path));
   return writer;
 }
 

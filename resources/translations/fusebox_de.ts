@@ -1232,6 +1232,10 @@
         <source>{}, {} ({})</source>
         <translation>{}, {} ({})</translation>
     </message>
+    <message>
+        <source>otherwise</source>
+        <translation>anderes</translation>
+    </message>
 </context>
 <context>
     <name>Coverage</name>
@@ -1675,6 +1679,10 @@
     <message>
         <source>requires_grad {}, now {}</source>
         <translation>requires_grad {}, jetzt {}</translation>
+    </message>
+    <message>
+        <source>what is left of the loop</source>
+        <translation>was von der Schleife noch kommt</translation>
     </message>
 </context>
 <context>
@@ -4338,6 +4346,10 @@ gefunden {}</translation>
         <source>The program ran no function that torch.compile was given.</source>
         <translation>Das Programm führte keine Funktion aus, die torch.compile übergeben wurde.</translation>
     </message>
+    <message>
+        <source>in logs</source>
+        <translation>in Protokollen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::GuardsView</name>
@@ -5936,6 +5948,34 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time</source>
         <translation>Funktion des Programms, die ihn aufrief, wo der Profiler Stacks aufgezeichnet hat; von mehreren die mit dem größten Teil seiner Zeit</translation>
     </message>
+    <message>
+        <source>compile failed</source>
+        <translation>Kompilierung misslungen</translation>
+    </message>
+    <message>
+        <source>compiles failed</source>
+        <translation>Kompilierungen misslungen</translation>
+    </message>
+    <message>
+        <source>bypass</source>
+        <translation>Umgehung</translation>
+    </message>
+    <message>
+        <source>bypasses</source>
+        <translation>Umgehungen</translation>
+    </message>
+    <message>
+        <source>disabled for %1</source>
+        <translation>abgeschaltet für %1</translation>
+    </message>
+    <message>
+        <source>graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>graphs</source>
+        <translation>Graphen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::QueryView</name>
@@ -6269,6 +6309,22 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Recompiles</source>
         <translation>Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>In logs</source>
+        <translation>In Protokollen</translation>
+    </message>
+    <message>
+        <source>As PyTorch&apos;s logs and tlparse name this compilation: [function/entry], _attempt behind it from the second on</source>
+        <translation>So nennen PyTorchs Protokolle und tlparse diese Kompilierung: [Funktion/Eintrag], ab dem zweiten mit dem Versuch dahinter: _1</translation>
+    </message>
+    <message>
+        <source>Cache</source>
+        <translation>Cache</translation>
+    </message>
+    <message>
+        <source>What the cache of compiled graphs had: hit, miss, bypass, or disabled by settings; nothing where it was not asked</source>
+        <translation>Was der Cache für kompilierte Graphen hatte: hit (gefunden), miss (nicht gefunden), bypass (umgangen) oder disabled (durch Einstellungen abgeschaltet); nichts, wo er nicht gefragt wurde</translation>
     </message>
 </context>
 <context>
@@ -8718,6 +8774,10 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>the file is gone</source>
         <translation>die Datei ist fort</translation>
+    </message>
+    <message>
+        <source>a folder</source>
+        <translation>ein Ordner</translation>
     </message>
 </context>
 <context>

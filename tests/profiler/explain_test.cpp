@@ -10,6 +10,7 @@
 #include "engine/support/clock.h"
 #include "profiler/query/advice.h"
 #include "profiler/query/breaks.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/python_line.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/session/reader.h"
@@ -199,6 +200,11 @@ class ExplainTest : public QObject {
   }
 
  private slots:
+  void whatIsLeftOfALoopHasWords() {
+    QCOMPARE(query::sourceWords("L['x'].size()[0]"), std::string("L['x'].size()[0]"));
+    QCOMPARE(query::sourceWords("SEQUENCE_LENGTH upcoming(S[0])"), std::string("SEQUENCE_LENGTH what is left of the loop"));
+    QCOMPARE(query::sourceWords("upcoming(S[12])[0].n1"), std::string("what is left of the loop[0].n1"));
+  }
   void initTestCase() {
     script_ = folder_.filePath("script.py");
     write(script_, kScript);

@@ -65,6 +65,8 @@ class RoundTripTest : public QObject {
     QCOMPARE(text(reader, "SELECT reason || '@' || line FROM graph_breaks"), "print of a traced tensor@19");
     QCOMPARE(text(reader, "SELECT found FROM guard_failures"), "float32[16, 64]");
     QCOMPARE(one(reader, "SELECT recompile_id FROM guard_failures"), int64_t{2});
+    // The second entry of the first function, and what the cache had for each.
+    QCOMPARE(text(reader, "SELECT group_concat(log_id || ' ' || cache, ', ') FROM compiles"), "[0/0] miss, [0/1] miss");
     QCOMPARE(one(reader, "SELECT failures FROM guards WHERE guard_id = 1"), int64_t{1});
     QCOMPARE(one(reader, "SELECT tier FROM kernels WHERE kind = 'generated' LIMIT 1"), int64_t{1});
     QCOMPARE(one(reader, "SELECT compile_ns FROM kernels WHERE kind = 'generated' LIMIT 1"), int64_t{3'000'000});

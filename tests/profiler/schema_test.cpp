@@ -179,6 +179,20 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("4 0 0 0 "));
   }
 
+  void sessionsOfTheSeventhFormatHaveNoLogIds() {
+    QTemporaryDir folder;
+    const std::string path = folder.filePath("old.fusebox").toStdString();
+    writeOlder(path, "ALTER TABLE t_compile DROP COLUMN log_id; INSERT INTO t_compile(id, cache) VALUES(4, 'hit');"
+                     "INSERT INTO t_graph(id, compile_id) VALUES(9, 4); PRAGMA user_version = 7");
+    auto reader = Reader::open(path);
+    QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
+    std::string found;
+    QVERIFY((*reader)->each("SELECT g.graph_id, c.cache, c.log_id IS NULL, g.log_id IS NULL FROM graphs g JOIN compiles c USING(compile_id)", {}, [&](const Statement& row) {
+      for (int i = 0; i < 4; ++i) found += std::string(row.textAt(i)) + " ";
+    }));
+    QCOMPARE(found, std::string("9 hit 1 1 "));
+  }
+
   /// A click costs what it shows, not what the session holds.
   void clicksNeedNoScan() {
     Database database = freshSchema();

@@ -150,6 +150,20 @@ class SessionViewsTest : public QObject, private test::ShownView {
   }
 
   /// Where there is little room the page scrolls: cards keep what they say, the list below can be read.
+  /// No break stands in the way of what was not compiled at all, and a profile tells nothing of breaks.
+  void cardsSayWhatStandsInTheWay() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    auto failing = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/failing.log.gz"));
+    QTRY_COMPARE(failing->findChild<QLabel*>("overview.note.breaks")->text(), QStringLiteral("4 compiles failed"));
+    failing.reset();
+    auto profile = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_compiled.json.gz"));
+    auto* functions = profile->findChild<QTableView*>("overview.functions");
+    QTRY_COMPARE(functions->model()->rowCount(), 1);
+    QStringList row;
+    for (int c = 0; c < functions->model()->columnCount(); ++c) row << functions->model()->index(0, c).data().toString();
+    QCOMPARE(row.count(QStringLiteral("–")), 2);  // breaks, recompiles
+  }
+
   void overviewKeepsItsCardsInASmallPane() {
     auto view = show<OverviewView>(small_);
     auto* value = view->findChild<QLabel*>("overview.number.launches");
@@ -792,6 +806,9 @@ class SessionViewsTest : public QObject, private test::ShownView {
       deepest = span && span->depth >= kDeep - 2;
     }
     QVERIFY(deepest);
+    bar->setValue(0);
+    QTest::keyClicks(view->findChild<QLineEdit*>("timeline.search"), "op39");  // the deepest: what a search finds is scrolled to
+    QTRY_VERIFY(bar->value() > 0);
     const int open = canvas->laneHeight(lane);
     bar->setValue(0);
     QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(20, 60));  // its label

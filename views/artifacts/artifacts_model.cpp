@@ -7,6 +7,7 @@
 
 #include "engine/support/bounded_json.h"
 #include "profiler/query/filter_words.h"
+#include "profiler/session/log_id.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -41,8 +42,7 @@ constexpr const char* kOne =
   coalesce(a.graph_id, 0) AS graph_id, a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
   LEFT JOIN graphs g ON g.graph_id = a.graph_id WHERE a.artifact_id = ?)";
 
-/// A compilation as PyTorch's own logs and reports name it: [frame/compile], the autograd engine's number before it and, from the
-/// second attempt on, the attempt behind it. Empty where the record does not say.
+/// What compiled a record, as PyTorch's logs name it; empty where the record does not say.
 std::string compileId(std::string_view detail) {
   if (detail.find("frame_id") == std::string_view::npos && detail.find("compiled_autograd_id") == std::string_view::npos) return {};
   const auto fields = parseBounded(std::string(detail));
@@ -51,11 +51,7 @@ std::string compileId(std::string_view detail) {
     const auto found = fields.find(key);
     return found != fields.end() && found->is_number_integer() ? std::optional(found->get<int64_t>()) : std::nullopt;
   };
-  const auto text = [](const std::optional<int64_t>& id) { return id ? std::to_string(*id) : std::string("-"); };
-  const auto autograd = number("compiled_autograd_id"), frame = number("frame_id"), compile = number("frame_compile_id");
-  if (!autograd && !frame) return {};
-  const int64_t attempt = number("attempt").value_or(0);
-  return fmt::format("[{}{}/{}{}]", autograd ? fmt::format("!{}/", *autograd) : "", text(frame), text(compile), attempt > 0 ? fmt::format("_{}", attempt) : "");
+  return session::logId(number("compiled_autograd_id"), number("frame_id"), number("frame_compile_id"), number("attempt").value_or(0));
 }
 
 std::string compileName(const Statement& s) {

@@ -21,7 +21,7 @@
 namespace fusebox::views {
 
 GraphView::GraphView(const ViewContext& context)
-    : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)) {
+    : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)), searchJob_(new BackgroundJob(this)) {
   buildToolbars();
   details_ = new DetailsPanel(QStringLiteral("graph.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("graph"));
@@ -79,6 +79,7 @@ void GraphView::follow(const Location& location) {
 
 void GraphView::clear() {
   layoutJob_->cancel();
+  searchJob_->cancel();
   busy_->setVisible(false);
   choices_.clear();
   data_ = std::make_shared<query::GraphData>();
@@ -231,20 +232,22 @@ void GraphView::toggleGroup(int group) {
 }
 
 void GraphView::search(const QString& text) {
-  if (!picture_) return;
-  std::vector<char> hits;
-  int count = 0;
-  const std::string words = text.toStdString();
-  if (!words.empty()) {
-    hits.resize(picture_->drawn.size());
-    for (size_t n = 0; n < hits.size(); ++n) {
-      const auto& node = picture_->node(static_cast<int>(n));
-      hits[n] = filterMatches(words, node.name + " " + node.op + " " + node.dtype + node.shape + " " + node.modulePath + " " + node.file);
-      count += hits[n];
-    }
-  }
-  search_->setHits(count, static_cast<int>(picture_->drawn.size()));
-  canvas_->setHits(std::move(hits));
+  if (!picture_) return searchJob_->cancel();
+  using Hits = std::vector<char>;
+  searchJob_->start<Hits>(
+      [picture = picture_, words = text.toStdString()](const std::atomic<bool>& cancel) {
+        Hits hits(words.empty() ? 0 : picture->drawn.size());
+        for (size_t n = 0; n < hits.size() && !cancel; ++n) {
+          const auto& node = picture->node(static_cast<int>(n));
+          hits[n] = filterMatches(words, node.name + " " + node.op + " " + node.dtype + node.shape + " " + node.modulePath + " " + node.file);
+        }
+        return hits;
+      },
+      [this, picture = picture_](Hits& hits) {
+        if (picture != picture_) return;  // another is drawn, and searched when it is
+        search_->setHits(static_cast<int>(std::count(hits.begin(), hits.end(), 1)), static_cast<int>(picture->drawn.size()));
+        canvas_->setHits(std::move(hits));
+      });
 }
 
 /// The nodes that a line of the program made, marked as hits of a search are.
@@ -406,6 +409,7 @@ void GraphView::showGraphSummary() {
                       nodes = data_->nodes.size()](DetailsPanel& page) {
     page.heading(stageText(row), tr("graph"));
     page.pair(tr("frame"), str(row.frame));
+    page.pair(tr("in logs"), str(row.logId));
     page.pair(tr("line"), str(shortPlace(row.file, row.line)), Location::sourceLine(row.file, static_cast<int>(row.line)));
     page.pair(tr("direction"), str(row.direction));
     page.pair(tr("nodes"), QString::number(nodes));

@@ -75,6 +75,7 @@ class GraphView : public View {
   EmptyState* empty_;
   DetailsPanel* details_;
   BackgroundJob* layoutJob_;
+  BackgroundJob* searchJob_;
 
   std::vector<GraphChoice> choices_;
   std::shared_ptr<const query::GraphData> data_ = std::make_shared<query::GraphData>();

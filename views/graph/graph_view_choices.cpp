@@ -172,7 +172,7 @@ void GraphView::fillCompiles() {
     names.insert(text);
     auto* item = new QStandardItem(text);
     item->setData(static_cast<qlonglong>(choice.row.compile), Qt::UserRole);
-    item->setToolTip(str(choice.row.file));
+    item->setToolTip(QStringLiteral("%1 %2").arg(str(choice.row.file), str(choice.row.logId)).trimmed());
     items->appendRow(item);
   }
   constexpr int kManyNames = 500;  // a box as wide as the widest of them would have to measure all

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "profiler/query/function_names.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -27,7 +28,7 @@ Result<TableRows> loadGuards(const session::Reader& reader, int64_t compile) {
   const auto outcome = reader.each(kGuards, {compile}, [&](const Statement& s) {
     TableRow row;
     row.location = {ObjectKind::Guard, s.integer("guard_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
-    row.cells = {countCell(s.integer("position")), textCell(s.string("kind")), textCell(s.string("source")), textCell(s.string("expected")),
+    row.cells = {countCell(s.integer("position")), textCell(s.string("kind")), textCell(query::sourceWords(s.text("source"))), textCell(s.string("expected")),
                  countCell(s.integer("failures")), textCell(shortPlace(s.string("file"), s.integer("line")))};
     if (s.integer("failures") == 0) row.cells[4].text.clear();
     row.tone = s.integer("failures") > 0 ? 2 : 0;
@@ -44,7 +45,7 @@ Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame) {
   const auto outcome = reader.each(kFailures, {frame}, [&](const Statement& s) {
     TableRow row;
     row.location = {ObjectKind::Failure, s.integer("failure_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
-    row.cells = {textCell(s.string("frame")), textCell(s.string("guard")), textCell(s.string("expected")), textCell(s.string("found")),
+    row.cells = {textCell(s.string("frame")), textCell(query::sourceWords(s.text("guard"))), textCell(s.string("expected")), textCell(s.string("found")),
                  textCell(s.string("outcome")), textCell(shortPlace(s.string("file"), s.integer("line")))};
     row.tone = s.text("outcome") == "limit" ? 3 : 0;
     rows.push_back(std::move(row));

@@ -261,7 +261,7 @@ void GuardsView::fillEntries(QTreeWidgetItem* top, const query::RecompileChain& 
   QList<QTreeWidgetItem*> items;
   for (const auto& entry : frame.entries) {
     auto* item = new QTreeWidgetItem;
-    item->setText(0, tr("entry %1").arg(items.size()));
+    item->setText(0, tr("entry %1").arg(items.size()) + (entry.logId.empty() ? QString() : QStringLiteral("  ") + str(entry.logId)));
     item->setText(1, str(formatCount(entry.guards)));
     item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
     item->setText(3, entry.compileNs > 0 ? str(formatDuration(static_cast<double>(entry.compileNs))) : QString());

@@ -96,7 +96,7 @@ Location placeOf(const query::Uncompiled& what) {
   return what.compile > 0 || !what.file.empty() ? at : Location::ofView("breaks");
 }
 
-TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& coverage) {
+TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& coverage, const query::Holdings& holdings) {
   using Verdict = query::FunctionCoverage::Verdict;
   TableRow row;
   std::string remedy = f.breakId > 0 ? say(FUSEBOX_TEXT("Coverage", "see the graph break")) : std::string();
@@ -106,7 +106,8 @@ TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& co
     remedy = firstAdvice(u);
     row.location = placeOf(u);
   }
-  row.cells = {textCell(f.name), textCell(f.ofLibrary ? say(FUSEBOX_TEXT("Coverage", "library")) : std::string()), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
+  row.cells = {textCell(f.name), textCell(f.ofLibrary ? say(FUSEBOX_TEXT("Coverage", "library")) : std::string()), textCell(query::verdictTitle(f.verdict)), countCell(f.entries),
+               f.breaks > 0 || holdings.has(query::Holding::Breaks) ? countCell(f.breaks) : textCell("–"), f.recompiles > 0 || holdings.has(query::Holding::Recompiles) ? countCell(f.recompiles) : textCell("–"),
                textCell(f.why), textCell(remedy), textCell(shortPlace(f.file, f.line))};
   row.tone = f.verdict == Verdict::Not ? 3 : f.verdict == Verdict::Partly ? 2 : 0;
   row.tooltip = f.why.empty() ? f.name : f.name + "\n\n" + f.why;
@@ -167,7 +168,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   OverviewModel model = std::move(*begun);
   Collector collect(reader);
   collect.rows(hottestKernels().c_str(), model.kernels, kernelRow);
-  for (const auto& f : model.summary.coverage.functions) model.functions.push_back(functionRow(f, model.summary.coverage));
+  for (const auto& f : model.summary.coverage.functions) model.functions.push_back(functionRow(f, model.summary.coverage, model.holdings));
   for (const auto& u : model.summary.coverage.uncompiled) model.failures.push_back(failureRow(u));
   model.breaks = breakRows(model.summary.graphBreaks);
   model.stages = stageRows(model.summary.stages);

@@ -348,7 +348,10 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
-  setCount(breaksNumber_, Holding::Breaks, static_cast<int64_t>(s.graphBreaks.size()), number(breaks, tr("compile stopped"), tr("compiles stopped")));
+  // Where nothing was compiled at all no break stands in the way: the card says what does.
+  const auto failed = static_cast<int64_t>(s.coverage.uncompiled.size());
+  setCount(breaksNumber_, Holding::Breaks, static_cast<int64_t>(s.graphBreaks.size()),
+           breaks > 0 ? number(breaks, tr("compile stopped"), tr("compiles stopped")) : failed > 0 ? number(failed, tr("compile failed"), tr("compiles failed")) : QString());
   setCount(recompilesNumber_, Holding::Recompiles, s.compiledAgain, s.limitsReached > 0 ? number(s.limitsReached, tr("limit reached"), tr("limits reached")) : QString());
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
@@ -359,8 +362,11 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
   if (s.runMs <= 0 && !s.importedFormat.empty()) runTime_.value->setText(QStringLiteral("–"));  // nothing compiled is in it
-  set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),
-      number(s.cacheMisses, tr("miss"), tr("misses")));
+  QStringList unhit{number(s.cacheMisses, tr("miss"), tr("misses"))};
+  if (s.cacheBypasses > 0) unhit << number(s.cacheBypasses, tr("bypass"), tr("bypasses"));
+  if (s.cacheDisabled > 0) unhit << tr("disabled for %1").arg(number(s.cacheDisabled, tr("graph"), tr("graphs")));
+  if (s.cacheDisabled > 0 && s.cacheMisses == 0) unhit.removeFirst();
+  set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled), count(s.cacheHits), unhit.join(QStringLiteral(", ")));
 }
 
 }  // namespace fusebox::views

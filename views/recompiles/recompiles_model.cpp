@@ -52,11 +52,12 @@ TableRows entryRows(const RecompileChain& chain) {
     const GuardMiss* cause = causeOf(chain, e.cause);
     TableRow row;
     row.location = {ObjectKind::Compile, e.compile, {}, chain.file, static_cast<int>(chain.line)};
-    row.cells = {countCell(number++), durationCell(static_cast<double>(e.compileNs)), knownCount(e.hits),
+    row.cells = {countCell(number++), textCell(e.logId), durationCell(static_cast<double>(e.compileNs)), textCell(e.cache), knownCount(e.hits),
                  countCell(e.guards), textCell(cause ? missSentence(*cause) : e.error)};
-    row.tooltip = row.cells[4].text;
+    std::string& because = row.cells.back().text;
+    row.tooltip = because;
     for (const auto& sentence : e.shapes) {
-      row.cells[4].text += (row.cells[4].text.empty() ? "" : "; ") + sentence;
+      because += (because.empty() ? "" : "; ") + sentence;
       row.tooltip += (row.tooltip.empty() ? "" : "\n") + sentence;
     }
     if (!e.error.empty()) row.tone = 3;
@@ -67,7 +68,7 @@ TableRows entryRows(const RecompileChain& chain) {
     if (m.outcome != "limit") continue;
     TableRow row;
     row.location = {ObjectKind::Failure, m.failure, {}, m.file, static_cast<int>(m.line)};
-    row.cells = {textCell(say(FUSEBOX_TEXT("Recompiles", "limit"))), textCell(""), textCell(""), textCell(""), textCell(missSentence(m))};
+    row.cells = {textCell(say(FUSEBOX_TEXT("Recompiles", "limit"))), textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell(missSentence(m))};
     row.tooltip = chain.reason;
     row.tone = 3;
     rows.push_back(std::move(row));

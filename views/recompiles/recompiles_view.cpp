@@ -15,7 +15,7 @@
 namespace fusebox::views {
 namespace {
 
-enum EntryColumn { kEntryNumber, kEntryCompile, kEntryHits, kEntryGuards, kEntryCause };
+enum EntryColumn { kEntryNumber, kEntryLogId, kEntryCompile, kEntryCache, kEntryHits, kEntryGuards, kEntryCause };
 
 }  // namespace
 
@@ -32,7 +32,9 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
   entryTable_ = new DataTable(
       QStringLiteral("recompiles.entries"), tr("Filter entries"),
       {{tr("#"), tr("Order of compiling"), true},
+       {tr("In logs"), tr("As PyTorch's logs and tlparse name this compilation: [function/entry], _attempt behind it from the second on")},
        {tr("Compile"), tr("What this entry cost to make"), true},
+       {tr("Cache"), tr("What the cache of compiled graphs had: hit, miss, bypass, or disabled by settings; nothing where it was not asked")},
        {tr("Hits"), tr("Calls that its guards let in; – where not recorded"), true},
        {tr("Guards"), tr("Assumptions checked before it runs"), true},
        {tr("Because"), tr("The guard of the entry used last that failed: what it expected, what it found")}});

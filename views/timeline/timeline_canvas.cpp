@@ -328,11 +328,24 @@ void TimelineCanvas::zoomBy(double factor) {
   zoomAt(x, factor);
 }
 
-void TimelineCanvas::showSlice(int64_t start, int64_t end) {
-  markStart_ = start;
-  markEnd_ = std::max(end, start + 1);
+void TimelineCanvas::showSlice(const query::Slice& slice) {
+  markStart_ = slice.startNs;
+  markEnd_ = std::max(slice.endNs, slice.startNs + 1);
   const int64_t window = to_ - from_;
-  if (start < from_ || end > to_) setWindow(start - window / 2, start - window / 2 + window);
+  if (slice.startNs < from_ || slice.endNs > to_) setWindow(slice.startNs - window / 2, slice.startNs - window / 2 + window);
+  using Kind = TimelineLane::Kind;
+  constexpr Kind kLanes[] = {Kind::Stages, Kind::Launches, Kind::Calls, Kind::Gpu};
+  for (const Place& place : places_) {
+    if (place.lane < 0 || place.isPinned) continue;
+    const TimelineLane& lane = outline_.lanes[static_cast<size_t>(place.lane)];
+    if (lane.kind != kLanes[static_cast<size_t>(slice.kind)] || lane.thread != slice.thread) continue;
+    const auto span = std::find_if(lane.spans.begin(), lane.spans.end(), [&](const NamedSpan& s) { return s.startNs == slice.startNs && s.endNs == slice.endNs && s.name == slice.name; });
+    if (span != lane.spans.end()) selected_ = {.lane = place.lane, .span = static_cast<int>(span - lane.spans.begin()), .timeNs = slice.startNs};
+    // Its row, where a lane has several.
+    const double height = span == lane.spans.end() || isClosed(lane) ? place.height : rowHeight();
+    const double top = place.top + (span == lane.spans.end() || isClosed(lane) ? 0 : span->depth * rowHeight()), room = bar_->pageStep();
+    if (top < scroll_ || top + height > scroll_ + room) scrollTo(top - (room - height) / 2);
+  }
   update();
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "profiler/query/slices.h"
 #include "views/timeline/timeline_model.h"
 #include "views/widgets/picture_export.h"
 
@@ -42,7 +43,7 @@ class TimelineCanvas : public QWidget {
   /// About the pointer, where it is over the canvas, else about what is selected, else about the middle.
   void zoomBy(double factor);
   /// Marks a slice and moves there, without zooming.
-  void showSlice(int64_t start, int64_t end);
+  void showSlice(const query::Slice& slice);
   /// A lane is one row high, or as many as its spans are deep.
   void setClosed(const TimelineLane& lane, bool closed);
   bool isClosed(const TimelineLane& lane) const { return closed_.contains(keyOf(lane)); }

@@ -285,7 +285,7 @@ void TimelineView::search(query::SliceDirection direction) {
         found_ = *hit;
         search_->setHits(static_cast<int>(found_.number), static_cast<int>(found_.count));
         if (found_.count == 0) return details_->showHint(tr("Nothing on the timeline has this in its name."));
-        canvas_->showSlice(found_.slice.startNs, found_.slice.endNs);
+        canvas_->showSlice(found_.slice);
         makeRoomForDetails();
         details_->showPage([hit = found_, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(str(hit.slice.name), tr("%1 of %2").arg(str(formatCount(hit.number)), str(formatCount(hit.count))));

@@ -121,6 +121,8 @@ void SessionLink::noteState(session::Reader& reader) {
   auto state = reader.state();
   // A process that ended since the last look may have finished its session before: what is there now is the last word.
   if (state == session::Reader::State::Abandoned && reader.refresh()) state = reader.state();
+  const std::string code = reader.info("exit_code");
+  hasFailed_ = state == session::Reader::State::Finished && !code.empty() && code != "0";
   switch (state) {
     case session::Reader::State::Recording: recording_ = Recording::Live; break;
     case session::Reader::State::Finished: recording_ = Recording::Finished; break;

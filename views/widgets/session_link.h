@@ -40,6 +40,8 @@ class SessionLink : public QObject {
   bool isLive() const { return recording_ == Recording::Live; }
   /// True if its process ended without finishing it.
   bool isAbandoned() const { return recording_ == Recording::Abandoned; }
+  /// Finished, and its program ended with another exit code than 0.
+  bool hasFailed() const { return hasFailed_; }
   /// Not finished, and recorded on another machine that is silent.
   bool isElsewhere() const { return recording_ == Recording::Elsewhere; }
   /// True while a foreign file is being read, before and after `opened`.
@@ -129,6 +131,7 @@ class SessionLink : public QObject {
   /// As the file says and its process shows.
   enum class Recording : uint8_t { Finished, Live, Abandoned, Elsewhere };
   std::atomic<Recording> recording_{Recording::Finished};
+  std::atomic<bool> hasFailed_{false};
   QString notice_;            // set before `opened`
   bool troubleSaid_ = false;
   int pending_ = 0;

@@ -110,7 +110,9 @@ bool& keepsOperators() {
 Place placeOf(PyCodeObject* code, int offset) {
   Place p;
   p.file = text(code->co_filename);
-  p.line = PyCode_Addr2Line(code, offset * 2);
+  // A jump that CPython put in has no line: it belongs to what it follows.
+  do p.line = PyCode_Addr2Line(code, offset * 2);
+  while (p.line < 0 && offset-- > 0);
   if (p.line < 0) p.line = code->co_firstlineno;
   p.function = text(code->co_name);
   return p;

@@ -23,9 +23,18 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/runtime/error_text.h"
+#include "engine/support/file_owner.h"
 
 namespace fusebox::capture {
 namespace {
+
+/// The program's line behind what `assumed` took for granted: that which led into a library, or the call's where the whole function is a library's.
+record::Place programsOwn(const record::Place& assumed, const std::vector<record::Place>& callers, const std::vector<record::Place>& call) {
+  if (isProgramFile(assumed.file)) return assumed;
+  for (const auto* stack : {&callers, &call})
+    if (const record::Place* place = programPlace(*stack); place && isProgramFile(place->file)) return *place;
+  return assumed;
+}
 
 using record::Recorder;
 
@@ -190,11 +199,10 @@ void EntryMaker::explainMisses(const char* outcome) {
     e.what = failure.guard;
     e.detail = failure.expected;
     e.hint = failure.found;
-    if (!failure.place.file.empty()) {
-      e.file = failure.place.file;
-      e.line = failure.place.line;
-    }
-    const record::Place place{e.file, e.line, e.function};
+    // What no line assumed, as the state of grad mode, the function itself did.
+    const record::Place place = programsOwn(failure.place.file.empty() ? record::Place{e.file, e.line, e.function} : toRecord(failure.place), stackOf(failure.place), stack);
+    e.file = place.file;
+    e.line = place.line;
     addEvent(std::move(e));
     if (debug::armed(debug::Kind::GuardFailure)) stopAtGuardFailure(state_, failure, other->number, outcome);
     if (!recorder_) continue;

@@ -280,10 +280,13 @@ class Behaviour(unittest.TestCase):
     def test_killed_host_leaves_a_readable_session(self):
         with open(self.path("job.py"), "w") as out:
             out.write(self.HEAD + "import time\nfor _ in range(100): f(torch.ones(4))\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n")
+        for part in ("", "-wal"):  # of an earlier run: gone when this one's is begun, however it ends
+            open(self.path("job.fusebox") + part, "w").close()
         process = subprocess.Popen([FUSEBOX, "run", "--session", self.path("job.fusebox"), self.path("job.py")], cwd=self.dir.name,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         host = int(process.stdout.readline())
+        self.assertEqual([name for name in os.listdir(self.dir.name) if "replaced" in name], [])
         end = time.monotonic() + 60
         while self.state()[1] < 101 and time.monotonic() < end:  # the writer works beside the program
             time.sleep(0.05)
@@ -416,6 +419,8 @@ torch.compile(Net())(torch.ones(2, 4))
         names = {name for name, in database.execute("SELECT name FROM nodes WHERE kind = 'placeholder'")}
         self.assertLessEqual({f"self.layers.{i}.n1.weight" for i in range(2)}, names)  # the third uses the code of the second
         self.assertFalse([n for n in names if "upcoming" in n])
+        # Behind the break the loop's jump comes, which has no line of its own.
+        self.assertEqual({line for line, in database.execute("SELECT f.line - p.line FROM t_frame f JOIN t_frame p ON p.id = f.parent_id")}, {3})
         modules = {module for module, in database.execute("SELECT module_path FROM nodes WHERE module_path <> ''")}
         self.assertLessEqual({f"layers.{i}.n1" for i in range(2)}, modules)
 
@@ -437,6 +442,23 @@ torch.compile(Net())(torch.ones(2, 4))
         text = fusebox("breaks", self.path("user.fusebox")).stdout
         self.assertIn(f"inside inner, at {self.path('site-packages/library.py')}:6", text)
         self.assertNotIn("host.py", text)
+
+    def test_recompiles_inside_a_library(self):
+        """A guard on a library's line is told at the program's line that led there, and nobody is told to edit the library."""
+        done = self.go("""
+net = torch.compile(torch.nn.Linear(4, 4))
+net(torch.ones(2, 4))
+net(torch.ones(3, 4))
+with torch.no_grad(): net(torch.ones(3, 4))
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        database = sqlite3.connect(self.path("job.fusebox"))
+        self.addCleanup(database.close)
+        with open(self.path("job.py")) as script:
+            line = script.read().split("\n").index("net(torch.ones(3, 4))") + 1
+        self.assertEqual(database.execute("SELECT DISTINCT file, line FROM guard_failures WHERE outcome = 'recompile' ORDER BY line").fetchall(),
+                         [(self.path("job.py"), line), (self.path("job.py"), line + 1)])
+        self.assertNotIn("/torch/", "".join(l for l in fusebox("recompiles", self.path("job.fusebox")).stdout.split("\n") if l.strip().startswith(("+++", "---"))))
 
     def test_backend_of_stock_torch_compile(self):
         done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",

@@ -41,7 +41,7 @@ class Reports(unittest.TestCase):
         data = json.loads(fusebox("summary", "--json", self.session).stdout)
         self.assertLessEqual(SUMMARY_KEYS, set(data))
         self.assertEqual(set(data["compile_ms"]), {"capture", "aot", "inductor", "codegen", "total"})
-        self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses"})
+        self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses", "disabled"})
         self.assertEqual(data["launches"], 2000)
         self.assertEqual(data["graph_breaks"][0]["line"], 19)
 
@@ -129,6 +129,22 @@ class Reports(unittest.TestCase):
         self.assertEqual([tuple(map(str, r)) for r in expected], [tuple(r) for r in table[1:]])
         text = fusebox("query", self.session, sql, "--limit", 3).stdout
         self.assertIn("(3 rows, cut by --limit)", text)
+
+    def test_query_holds_no_rows(self):
+        def peak(rows, form):
+            sql = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i, i * 2 AS b, 'a text that is longer than most' AS c FROM n"
+            with open(self.path("rows"), "w") as out:
+                process = subprocess.Popen([FUSEBOX, "query", self.session, sql, "--format", form], stdout=out)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            with open(self.path("rows")) as out:
+                self.assertGreater(sum(1 for _ in out), rows)
+            return usage.ru_maxrss
+        for form in ("table", "csv", "json"):
+            self.assertLess(peak(400_000, form), peak(20_000, form) + 8_000, form)  # KiB
+        text = fusebox("query", self.session, "SELECT 7 AS number, 'x' AS name UNION ALL SELECT 10, 'yy'").stdout
+        self.assertEqual(text, "number  name\n------  ----\n     7  x\n    10  yy\n(2 rows)\n")
 
     def test_query_refuses(self):
         for sql in ("DELETE FROM t_launch", "SELECT nothing FROM nowhere", "SELECT 1; SELECT 2"):

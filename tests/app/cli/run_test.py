@@ -160,6 +160,15 @@ class Run(unittest.TestCase):
         self.assertEqual(ended.returncode, 0)
         self.assertIn("good.fusebox is still the session of an earlier run", ended.stderr)
         self.assertEqual(os.path.getsize(self.path("work/good.fusebox")), os.path.getsize(self.sample))
+        # Killed before anything was recorded, it comes back with the next run.
+        self.script("import time\nprint('begun', flush=True)\ntime.sleep(60)\n", "long.py")
+        process = subprocess.Popen([self.program, "run", "--session", "good.fusebox", "long.py"], cwd=self.path("work"), env=nothing, text=True, stdout=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        process.kill()
+        process.communicate(timeout=30)
+        self.assertEqual(self.sessions(), [])
+        self.assertEqual(self.run_it("--session", "good.fusebox", "job.py", env=nothing).returncode, 0)
+        self.assertEqual(os.path.getsize(self.path("work/good.fusebox")), os.path.getsize(self.sample))
         self.assertEqual(self.run_it("--session", "good.fusebox", "job.py").returncode, 0)
         self.assertEqual(self.sessions() + [n for n in os.listdir(self.path("work")) if n.endswith(".replaced")], ["good.fusebox"])
 

@@ -14,6 +14,7 @@
 
 #include "app/debug/debug_text.h"
 #include "app/window/main_window.h"
+#include "app/window/settings_thread.h"
 #include "views/source/source_view.h"
 #include "views/widgets/theme.h"
 #include "tests/patience.h"
@@ -100,6 +101,7 @@ class DebugFlowTest : public QObject {
     if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
   }
   void init() {
+    settingsThread().waitForDone();
     QSettings().clear();
     window_ = std::make_unique<MainWindow>(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
     window_->resize(1280, 800);

@@ -30,6 +30,7 @@
 #include "app/window/manual_window.h"
 #include "app/window/window_log.h"
 #include "app/window/run_dialog.h"
+#include "app/window/settings_thread.h"
 #include "engine/support/text.h"
 #include "profiler/compare/comparison.h"
 #include "tests/profiler/synthetic_session.h"
@@ -151,6 +152,7 @@ class HabitsTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
+    settingsThread().waitForDone();
     QSettings().clear();
     makeWindow();
   }

@@ -15,6 +15,8 @@
 #include <QProcess>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QSemaphore>
+#include <QSet>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -31,8 +33,10 @@
 #include <chrono>
 #include <thread>
 
+#include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
+#include "engine/record/recorder.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/synthetic_session.h"
@@ -95,6 +99,7 @@ class WindowFlowTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
+    settingsThread().waitForDone();
     QSettings().clear();
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
@@ -105,7 +110,7 @@ class WindowFlowTest : public QObject {
 
   void startPageWithoutSessions() {
     QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
-    QVERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
+    QTRY_VERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
     QVERIFY(window_->findChild<QAbstractButton*>("start.run")->isEnabled());
   }
 
@@ -347,7 +352,7 @@ class WindowFlowTest : public QObject {
     MainWindow window(QStringLiteral("/nonexistent/fusebox"));
     window.show();
     auto* recent = window.findChild<QListWidget*>("start.recent");
-    QCOMPARE(recent->count(), 1);
+    QTRY_COMPARE(recent->count(), 1);
     QVERIFY(recent->item(0)->text().contains("run.fusebox"));
     auto* menu = window.findChild<QMenu*>("menu.recent");
     emit menu->aboutToShow();
@@ -364,11 +369,60 @@ class WindowFlowTest : public QObject {
     window_->findChild<QAction*>("file.close")->trigger();
     QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
     auto* recent = window_->findChild<QListWidget*>("start.recent");
-    QCOMPARE(recent->count(), 1);
+    QTRY_COMPARE(recent->count(), 1);
     recent->setCurrentRow(0);
     recent->setFocus();
     QTest::keyClick(recent, Qt::Key_Return);
     QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+
+  void aProgramThatFailedIsSaidInTheStatusBar() {
+    const QString path = folder_.filePath("failed.fusebox");
+    QVERIFY(record::Recorder::start({.path = path.toStdString(), .facts = {{"engine", "fusebox"}, {"exit_code", "1"}}}).has_value());
+    record::Recorder::stop();
+    open(path);
+    QTRY_COMPARE(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished: the program failed"));
+    open(session_);
+    QTRY_COMPARE(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"));
+  }
+
+  /// A filter has the focus often: what a line takes for itself would not reach the window.
+  void noKeyOfTheWindowEditsALine() {
+    QSet<QKeySequence> edits;
+    for (int key = QKeySequence::MoveToNextChar; key <= QKeySequence::DeleteEndOfLine; ++key)
+      for (const QKeySequence& keys : QKeySequence::keyBindings(static_cast<QKeySequence::StandardKey>(key))) edits.insert(keys);
+    edits += {QKeySequence(Qt::CTRL | Qt::Key_E), QKeySequence(Qt::CTRL | Qt::Key_D), QKeySequence(Qt::CTRL | Qt::Key_K)};  // where the display is X11
+    for (const auto& entry : window_->registry()->entries())
+      QVERIFY2(!edits.contains(entry.action->shortcut()) || entry.action->shortcut().isEmpty(), qPrintable(entry.id));
+  }
+
+  /// TORCH_TRACE is a folder, and one that is there is not gone.
+  void aFolderOfTracesIsListedAsOne() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString traces = QStringLiteral(IMPORTER_DATA "/ranks");
+    open(traces);
+    auto* recent = window_->findChild<QListWidget*>("start.recent");
+    QTRY_VERIFY(recent->count() == 1 && recent->item(0)->text().contains("a folder"));
+    auto* menu = window_->findChild<QMenu*>("menu.recent");
+    emit menu->aboutToShow();
+    QCOMPARE(menu->actions().front()->text(), traces);
+  }
+
+  /// Neither settings that are not on the disk yet nor files on one that sleeps hold the window up.
+  void aDiskThatSleepsHoldsNothingUp() {
+    open(session_);
+    auto* recent = window_->findChild<QListWidget*>("start.recent");
+    QTRY_COMPARE(recent->count(), 1);
+    const auto awake = std::make_shared<QSemaphore>();
+    settingsThread().start([awake] { awake->acquire(); });
+    const auto wake = qScopeGuard([awake] { awake->release(); });
+    window_->findChild<QAction*>("layout.compile")->trigger();
+    open(session_);
+    window_->findChild<QAction*>("file.close")->trigger();
+    QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
+    QCOMPARE(recent->count(), 1);
+    window_->close();
+    QVERIFY(!window_->isVisible());
   }
 
   void aStockTraceOpensInTheSameViews() {

@@ -11,6 +11,7 @@
 #include <QtTest>
 
 #include "app/window/main_window.h"
+#include "app/window/settings_thread.h"
 #include "views/widgets/theme.h"
 #include "tests/patience.h"
 
@@ -47,6 +48,7 @@ class WindowRunTest : public QObject {
     if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
   }
   void init() {
+    settingsThread().waitForDone();
     QSettings().clear();
     window_ = std::make_unique<MainWindow>(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
     window_->show();

@@ -12,6 +12,7 @@
 #include "profiler/query/operators.h"
 #include "profiler/query/slices.h"
 #include "profiler/query/source.h"
+#include "profiler/query/summary.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -196,6 +197,15 @@ class ChromeTraceTest : public QObject {
       }
       QCOMPARE(found.size(), expected.size());
     }
+  }
+
+  /// A profile says nothing of compiling; what is not in it is not none.
+  void whatAProfileDoesNotTellIsNotNone() {
+    QVERIFY(in_.open(Imported::data("cpu_compiled.json.gz")));
+    const auto summary = query::summarize(in_.reader());
+    QVERIFY(summary);
+    const std::string text = query::toText(*summary);
+    for (const char* line : {"  compile   not recorded\n", "  cache     not recorded\n", "  breaks    not recorded\n", "  recompiles not recorded\n"}) QVERIFY2(text.find(line) != text.npos, text.c_str());
   }
 
   /// Each event is one slice, on whatever rows it lies.

@@ -89,6 +89,53 @@ class TorchTraceTest : public QObject {
     QVERIFY2(text.find("/tmp/demo/recompile.py:14: f: GLOBAL_STATE changed: grad_mode\n") != text.npos && text.find("expected ,") == text.npos, text.c_str());
   }
 
+  // A guard of torch.nn's own line, which PyTorch shortens to "nn/modules/…", or of a library's function is told at the program's line.
+  void recompilesAreThePrograms() {
+    QVERIFY(in_.open(Imported::data("ranks")));
+    COMPARE_ROWS(in_, "SELECT DISTINCT file, line FROM guard_failures ORDER BY line", "/tmp/demo/ranks.py,15;/tmp/demo/ranks.py,24");
+    const auto chains = query::recompileChains(in_.reader());
+    QVERIFY(chains);
+    const std::string text = query::toText(in_.reader(), *chains);
+    QVERIFY2(text.find("assumed at /tmp/demo/ranks.py:15 (in nn/modules/linear.py:134)") != text.npos, text.c_str());
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT DISTINCT file, line FROM guard_failures", "/tmp/demo/train_step.py,30");
+    QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE stack LIKE '%\"line\":30,\"function\":\"update\"%'"), in_.number("SELECT count(*) FROM guard_failures"));
+  }
+
+  // How much a kernel of symbolic sizes moves the log does not tell: it is not what the sizes that are known add up to.
+  void trafficOfSymbolicSizesIsUnknown() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    const std::string ofSymbols = "SELECT count(*) FROM fusion_groups g WHERE EXISTS(SELECT 1 FROM fusion_members m JOIN nodes n USING(node_id) WHERE m.group_id = g.group_id AND n.shape GLOB '*s[0-9]*')";
+    QCOMPARE(in_.number(ofSymbols), int64_t{10});
+    QCOMPARE(in_.number(ofSymbols + " AND g.read_bytes IS NOT NULL"), int64_t{0});
+    QVERIFY(in_.number("SELECT count(*) FROM fusion_groups WHERE read_bytes > 0") > 0);
+  }
+
+  // As tlparse names them; a backward pass that is compiled when it runs has the number of its forward one.
+  void compilesHaveTheNamesOfTheLogs() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    COMPARE_ROWS(in_, "SELECT group_concat(log_id, '') FROM compiles", "[0/0][0/1][0/2][0/3][0/4][0/5][0/6]");
+    QCOMPARE(in_.number("SELECT count(*) FROM graphs g JOIN compiles c USING(compile_id) WHERE g.log_id = c.log_id"), in_.number("SELECT count(*) FROM graphs"));
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_, "SELECT kind, log_id FROM compiles WHERE compile_id < 3", "frame,[0/0];backward,[0/0]");
+    QVERIFY(in_.open(Imported::data("graph_break.log.gz")));  // capture began anew behind each break
+    COMPARE_ROWS(in_, "SELECT log_id FROM compiles WHERE attempt > 0 LIMIT 1", "[0/0_1]");
+  }
+
+  // A cache that settings leave out was not asked, which is another thing than a log that says nothing of it.
+  void aCacheThatIsDisabledIsSaidSo() {
+    QVERIFY(in_.open(Imported::data("graph_break.log.gz")));
+    COMPARE_ROWS(in_, "SELECT cache, outcome, count(*) FROM cache_events GROUP BY cache, outcome", "fx_graph,disabled,5");
+    COMPARE_ROWS(in_, "SELECT coalesce(cache, 'none'), count(*) FROM compiles GROUP BY cache", "none,1;disabled,5");  // one compiled no graph
+    const auto summary = query::summarize(in_.reader());
+    QVERIFY(summary);
+    QCOMPARE(summary->cacheDisabled, int64_t{5});
+    const std::string text = query::toText(*summary);
+    QVERIFY2(text.find("0 hits, 0 misses, 0 bypasses, not asked for 5 graphs: it is disabled\n") != text.npos, text.c_str());
+    QVERIFY(in_.open(Imported::data("cache_hit.log.gz")));
+    COMPARE_ROWS(in_, "SELECT cache FROM compiles", "hit");
+  }
+
   // What a comparison of two logs has to explain a difference of guards or kernels with.
   void settingsOfTheCompilerAreFacts() {
     QVERIFY(in_.open(Imported::data("recompile.log.gz")));
