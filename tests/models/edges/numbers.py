@@ -171,6 +171,20 @@ def rows_that_rounding_makes_equal_have_no_spread(compile, engine):
 
 
 @edge
+def sixteen_bits_where_results_jump(compile, engine):
+    """What becomes an int, a place in a list, a truth or a whole number is the rounded number, however it gets there."""
+    fs = [lambda a, b: (a * 3.1).int(), lambda a, b: (a * 3.1).float().floor(), lambda a, b: (a * 3.1)[::2].reshape(-1).trunc(), lambda a, b: (a * 3.1 + b).argmax(-1),
+          lambda a, b: (a * b).relu().topk(3)[1], lambda a, b: a * 3.1 / b > 100, lambda a, b: torch.where(a * b > 5.5, a, b), lambda a, b: (a * 3.1 + b).remainder(3),
+          lambda a, b: (a * 1.7).max(-1), lambda a, b: torch.bucketize(a * 1.3, torch.arange(100.0)), lambda a, b: torch.stack([a * 1.1, b * 1.1]).ceil()]
+    out = []
+    for dtype in (torch.bfloat16, torch.float16):
+        generator = torch.Generator().manual_seed(1)
+        a, b = (torch.randn(40, 101, generator=generator).mul(size).to(dtype) for size in (1000, 10))
+        out += [compile(f)(a, b) for f in fs]
+    return out
+
+
+@edge
 def numbers_of_numpy_that_lose_a_part_warn(compile, engine):
     """At the line that makes a real number of a complex one, in every call."""
     import warnings
