@@ -44,6 +44,8 @@ Values copyInto(const IValue* a) {
 
 Values whereSelf(const IValue* a) {
   auto &condition = a[0].toTensor(), &x = a[1].toTensor(), &y = a[2].toTensor();
+  TORCH_CHECK(condition.scalar_type() == at::kBool || condition.scalar_type() == at::kByte,
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ", condition.scalar_type());
   return {pointwise({condition, x, y}, at::result_type(x, y))};
 }
 

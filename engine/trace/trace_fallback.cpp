@@ -318,7 +318,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
       if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
       if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
-      if (const std::string_view plain = std::string_view(facts.name).substr(0, facts.name.find('.')); warnsWhileTracing(plain)) warnAsKernel(plain, original);
+      if (!context.recorder().isBackward()) warnAsKernel(facts.name, original);
     } catch (...) {
       if (symbolic) findFitting(op, facts, original, context);
       // The program may catch it and go on: it is the error of these sizes.
