@@ -1,5 +1,6 @@
 """Arithmetic at its edges: empty dims, extents of one, NaN, infinities, long sums."""
 
+import enum
 import math
 
 import torch
@@ -182,6 +183,17 @@ def sixteen_bits_where_results_jump(compile, engine):
         a, b = (torch.randn(40, 101, generator=generator).mul(size).to(dtype) for size in (1000, 10))
         out += [compile(f)(a, b) for f in fs]
     return out
+
+
+@edge
+def members_of_flags_are_made_of_plain_numbers(compile, engine):
+    """They outlive the call that made them."""
+    class Way(enum.IntFlag):
+        IN, OUT, BACK = 1, 2, 4
+
+    f = compile(lambda x, way: (x + (way & Way.OUT).value, way | Way.IN, Way(way.value | 16)))
+    out = [f(torch.ones(2), way) for way in Way]
+    return out, [(repr(member), type(member.value) is int) for _, *made in out for member in made]
 
 
 @edge
