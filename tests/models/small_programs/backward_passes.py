@@ -387,3 +387,17 @@ def zeros_that_read_no_gradient(compile):
         results[position].sum().backward()
         out.append(a.grad)
     return out
+
+
+@script
+def masks_with_gaps_in_memory_are_kept(compile):
+    """Backward reads a copy, which has no gaps, of a mask whose sizes and strides change."""
+    out = []
+    for f in (lambda x, m: x * m.float(), lambda x, m: torch.addcmul(x, x, m + x * 0, value=0.5)):
+        run = compile(f, dynamic=True)
+        for rows, columns in ((4, 5), (5, 6), (7, 3)):
+            for mask in ((torch.rand(rows, 2 * columns + 1) > 0.5)[:, 1::2], (torch.rand(rows, columns + 1) > 0.5)[:, 1:]):
+                x = leaf(rows, columns)
+                run(x, mask).sum().backward()
+                out.append(x.grad)
+    return out
