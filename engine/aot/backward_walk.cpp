@@ -115,18 +115,13 @@ class Walk {
   variable_list evaluate(Node* node, variable_list inputs) {
     if (observer_.before) observer_.before(*node);
     for (auto& hook : node->pre_hooks()) inputs = (*hook)(inputs);
-    variable_list kept;
-    if (!node->post_hooks().empty()) kept = inputs;
-    const at::Tensor given = inputs.size() == 1 ? inputs[0] : at::Tensor();
+    const variable_list given = inputs;
     auto outputs = (*node)(std::move(inputs));
-    // What cat gives an empty vector back is new: it comes of this gradient all the same.
-    if (given.defined() && node->name() == "CatBackward0")
-      for (auto& output : outputs)
-        if (output.defined() && output.dim() == 1 && output.sym_size(0).maybe_as_int() == 0) output = given.flatten().slice(0, 0, 0).to(output.scalar_type());
+    if (observer_.after) observer_.after(given, outputs);
     // Sums broadcast dimensions and casts dtypes, as the Engine does between nodes.
     torch::autograd::validate_outputs(node->next_edges(), outputs,
                                       [&](const std::string& message) { return node->name() + ": " + message; });
-    for (auto& hook : node->post_hooks()) outputs = (*hook)(outputs, kept);
+    for (auto& hook : node->post_hooks()) outputs = (*hook)(outputs, given);
     return outputs;
   }
 

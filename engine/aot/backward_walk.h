@@ -19,6 +19,8 @@ struct GradientSeed {
 /// Sees the walk as it goes.
 struct WalkObserver {
   std::function<void(torch::autograd::Node&)> before;  ///< called ahead of every formula
+  /// Called after every formula with the gradients it was given and those it made; what it puts in the place of one goes on.
+  std::function<void(std::span<const at::Tensor> given, std::span<at::Tensor> made)> after;
   /// Gradients arrived at the root of seed `seed` from other seeds too; `whole` is their sum with its own.
   std::function<void(size_t seed, const at::Tensor& arriving, const at::Tensor& whole)> met;
   std::vector<at::Tensor> views;  ///< no seeds: what arrives at their roots is seen, and what `passing` gives goes on in its place

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <string_view>
 #include <typeinfo>
 
@@ -108,6 +110,20 @@ void locateDataSizes(AotModule& module) {
   for (DataSize& known : module.dataSizes) known.value.node = forwardOf.at(known.value.node);
 }
 
+/// Whether `value` is computed from a node of `from`, all nodes between them coming after the first `begun`.
+bool isComputedFrom(const graph::Graph& graph, graph::ValueRef value, std::span<const graph::NodeId> from, graph::NodeId begun) {
+  std::set<graph::NodeId> met;
+  std::vector<graph::NodeId> open{value.node};
+  while (!open.empty()) {
+    const graph::NodeId id = open.back();
+    open.pop_back();
+    if (std::find(from.begin(), from.end(), id) != from.end()) return true;
+    if (id < begun || !met.insert(id).second) continue;
+    graph::Graph::forEachValue(graph.node(id).args, [&](graph::ValueRef v) { open.push_back(v.node); });
+  }
+  return false;
+}
+
 at::Tensor belowFunctionalisation(const at::Tensor& t) {
   if (!impl::isFunctionalTensor(t)) return t;
   impl::sync(t);
@@ -147,10 +163,23 @@ Result<void> TraceFinisher::recordBackward() {
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
   WalkObserver observer;
   std::vector<torch::autograd::Node*> walked;
+  graph::NodeId formula = 0;  // its first node
   observer.before = [&](torch::autograd::Node& node) {
+    formula = static_cast<graph::NodeId>(recorder.graph().nodes().size());
     walked.push_back(&node);
     recorder.setBackwardOrigin(node.sequence_nr());
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
+  };
+  // Zeros for what had no elements come of the gradient that was given, though nothing is read from it: who gets a gradient at all is read off the graph.
+  observer.after = [&](std::span<const at::Tensor> given, std::span<at::Tensor> made) {
+    std::vector<graph::NodeId> from;
+    const at::Tensor* any = nullptr;
+    for (auto& g : given)
+      if (g.defined()) from.push_back(valueRef(belowFunctionalisation(*(any = &g))).node);
+    if (!any) return;
+    for (auto& m : made)
+      if (m.defined() && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
+        m = at::copy(any->new_empty_strided_symint(m.sym_sizes(), m.sym_strides(), m.options()), m);
   };
   observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {
     module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), -1,

@@ -1,5 +1,7 @@
 #include "engine/aot/graph_extract.h"
 
+#include "engine/graph/layout.h"
+
 namespace fusebox::aot {
 
 using graph::NodeKind;
@@ -56,6 +58,9 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
   for (auto position : copied) {
     auto value = *out[position].as<ValueRef>();
     auto meta = made.meta(value);
+    // As clone lays it: code that reads the copy goes by these strides.
+    if (!graph::isDense(meta.tensor)) meta.tensor.strides = graph::contiguousStrides(meta.tensor.sizes);
+    meta.tensor.storageOffset = 0;
     out[position] = ValueRef{made.addCall("aten::clone", {value, graph::Argument()}, {meta}), 0};
   }
   made.setOutputs(std::move(out));

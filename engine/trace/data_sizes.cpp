@@ -8,6 +8,7 @@
 
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/kernel_warnings.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/symbolic_call.h"
@@ -303,11 +304,12 @@ bool indexByPositions(const c10::OperatorHandle& op, const OperatorFacts& facts,
   if ((!reads && !writes) || !context.dataSizes().isAllowed) return false;
   const size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   const at::Tensor self = (*stack)[base].toTensor();
-  bool anyMask = false, fits = asTrace(self) != nullptr;
+  bool anyMask = false, anyBytes = false, fits = asTrace(self) != nullptr;
   for (const IValue& element : (*stack)[base + 1].toListRef()) {
     const at::Tensor t = element.isTensor() ? element.toTensor() : at::Tensor();
     if (!isMask(t)) continue;
     anyMask = true;
+    anyBytes = anyBytes || t.scalar_type() == at::kByte;
     const TraceTensorImpl* mask = asTrace(t);
     fits = fits && mask && t.dim() > 0 && t.device() == self.device();
     // Writing, or in backward, positions are used that are known already.
@@ -319,6 +321,7 @@ bool indexByPositions(const c10::OperatorHandle& op, const OperatorFacts& facts,
     if (!asTrace(values) || !asTrace(values)->symbolic()) return false;
   }
   if (!masksFit(SymbolicCall::geometryOf(self).sizes, (*stack)[base + 1], context.shapes())) return false;
+  if (anyBytes && !context.recorder().isBackward()) warnOfByteMasks();
   DispatchState state;
   state.neutral(c10::DispatchKeySet(kTraceKey));
   state.include(c10::DispatchKeySet(kTraceKey));

@@ -44,6 +44,8 @@ Values copyInto(const IValue* a) {
 
 Values whereSelf(const IValue* a) {
   auto &condition = a[0].toTensor(), &x = a[1].toTensor(), &y = a[2].toTensor();
+  TORCH_CHECK(condition.scalar_type() == at::kBool || condition.scalar_type() == at::kByte,
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ", condition.scalar_type());
   return {pointwise({condition, x, y}, at::result_type(x, y))};
 }
 
@@ -113,8 +115,11 @@ Values likeSecond(const IValue* a) { return {like(a[1].toTensor())}; }
 /// (self, target, reduction, delta): as large as the operands without a reduction
 Values huberLoss(const IValue* a) {
   TORCH_CHECK(a[3].toDouble() > 0, "huber_loss does not support non-positive values for delta.");
-  if (a[2].toInt() == at::Reduction::None) return ofAll<2>(a);
-  return {fresh({}, a[0].toTensor().scalar_type())};
+  const at::Tensor& x = a[0].toTensor();
+  if (a[2].toInt() != at::Reduction::None) return {fresh({}, x.scalar_type())};
+  // The kernel writes into empty_like(x), which other sizes make new.
+  const at::Tensor all = pointwise({x, a[1].toTensor()}, x.scalar_type());
+  return {all.sizes() == x.sizes() ? like(x) : all};
 }
 /// (self, target, weight, reduction)
 Values binaryCrossEntropy(const IValue* a) {

@@ -19,6 +19,7 @@
 #include "engine/trace/eager_check.h"
 #include "engine/trace/fake_function.h"
 #include "engine/trace/fitting_values.h"
+#include "engine/trace/kernel_warnings.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
@@ -344,6 +345,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
       if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
       if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
+      if (!context.recorder().isBackward()) warnAsKernel(facts.name, original);
     } catch (...) {
       if (symbolic) findFitting(op, facts, original, context);
       // The program may catch it and go on: it is the error of these sizes.

@@ -57,11 +57,11 @@ int CodeState::liveEntries() const {
   return static_cast<int>(n);
 }
 
-CodeState& stateOf(PyCodeObject* code) {
+CodeState& stateOf(PyCodeObject* code, PyObject* globals) {
   if (void* known = codeSlot(code, slot())) return *static_cast<CodeState*>(known);
   auto* state = new CodeState();
   state->code = code;
-  state->skip = isSkipped(code);
+  state->skip = isSkipped(code, globals);
   allStates().insert(state);
   setCodeSlot(code, slot(), state);
   return *state;

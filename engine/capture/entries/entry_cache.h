@@ -118,7 +118,7 @@ struct CodeState {
 };
 
 /// The state of a code object, made on first use.
-CodeState& stateOf(PyCodeObject* code);
+CodeState& stateOf(PyCodeObject* code, PyObject* globals = nullptr);
 /// Forgets every compiled entry (torch.compiler.reset). Entries that are running end first.
 void clearEntries();
 /// Number of code objects with entries, and of entries.

@@ -42,7 +42,7 @@ PyObject* evaluateUnhooked(PyThreadState* thread, InterpreterFrame* frame, int t
 
 /// What is known of a frame's code; null when that cannot be told (out of memory): the frame is CPython's.
 CodeState* knownState(InterpreterFrame* frame) {
-  return guarded("looking at a frame", [&] { return &stateOf(codeOf(frame)); }, [](bool) {
+  return guarded("looking at a frame", [&] { return &stateOf(codeOf(frame), globalsOf(frame)); }, [](bool) {
     PyErr_Clear();
     return static_cast<CodeState*>(nullptr);
   });

@@ -69,13 +69,14 @@ bool isLibraryPath(std::string_view path) {
   return false;
 }
 
-bool isSkipped(PyCodeObject* code) {
+bool isSkipped(PyCodeObject* code, PyObject* globals) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) return PyErr_Clear(), true;
-  const std::string_view path = file;
-  // Frozen modules and code made at run time by libraries (dataclasses, namedtuple) say "<...>"; so do cells of notebooks and -c,
-  // which are the user's.
+  std::string_view path = file;
+  // Frozen modules and code made at run time (dataclasses, namedtuple) say "<...>"; so do cells of notebooks and -c, which are the user's.
   if (startsWith(path, "<frozen") || startsWith(path, "<__array_function__")) return true;
+  PyObject* own = globals && startsWith(path, "<") ? PyDict_GetItemString(globals, "__file__") : nullptr;
+  if (const char* module = own && PyUnicode_Check(own) ? PyUnicode_AsUTF8(own) : nullptr) path = module;
   Folders& f = folders();
   if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
   return isLibraryPath(path);

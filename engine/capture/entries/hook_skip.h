@@ -9,8 +9,9 @@ namespace fusebox::capture {
 
 /// Whether frames of this code are left to CPython although they run inside a compiled region: the standard library, the import
 /// system, PyTorch's own machinery, this package, and code that is no function body. What such frames call is still looked at.
-/// Library code that is model code (layers of torch.nn, optimisers) is not skipped.
-bool isSkipped(PyCodeObject* code);
+/// Library code that is model code (layers of torch.nn, optimisers) is not skipped. Code without a file (what dataclasses make) is of the module
+/// whose `globals` it has; null: not known.
+bool isSkipped(PyCodeObject* code, PyObject* globals);
 
 /// Whether torch._disable_dynamo made a function: PyTorch's torch.compiler.disable for functions of its own, which wraps them in their first call.
 bool isDisabledByTorch(PyObject* function);

@@ -988,8 +988,17 @@ PyRef Evaluation::memberOfValue(PyTypeObject* type, const CallArguments& a) {
 PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {
   auto* object = reinterpret_cast<PyObject*>(type);
   pin(object, Why::Process);
-  if (isEnumClass(object))
+  if (isEnumClass(object)) {
+    // A member may be made, which outlives the call with the number in it.
+    if (a.positional > 0 && isSymbolicNumber(a.args[0])) {
+      const PyRef number = expose(a.args[0]);
+      if (!number) return {};
+      std::vector<PyObject*> all(a.args.begin(), a.args.begin() + a.total());
+      all[0] = number.get();
+      return callType(type, CallArguments(all.data(), a.positional, a.kwNames));
+    }
     if (PyRef member = memberOfValue(type, a)) return member;
+  }
   static PyObject* const kCall = internedName("__call__");
   PyTypeObject* meta = Py_TYPE(type);
   if (meta != &PyType_Type) {

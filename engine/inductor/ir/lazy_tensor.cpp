@@ -118,22 +118,6 @@ std::vector<SymExpr> channelsLastStrides(const IndexList& sizes) {
   return {sizes[2] * row, 1, row, channels};
 }
 
-bool isDense(const graph::TensorMeta& meta) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < meta.sizes.size(); i++) {
-    if (meta.sizes[i] == SymExpr(0)) return true;
-    if (!(meta.sizes[i] == SymExpr(1))) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return graph::hint(meta.strides[a]) < graph::hint(meta.strides[b]); });
-  SymExpr expected = 1;
-  for (size_t i : order) {
-    if (!(meta.strides[i] == expected)) return false;
-    expected *= meta.sizes[i];
-  }
-  return true;
-}
-
 bool hasOwnPlaces(const IndexList& sizes, const std::vector<SymExpr>& strides) {
   std::vector<size_t> order;
   for (size_t i = 0; i < sizes.size(); i++)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/layout.h"
 #include "engine/inductor/ir/body_builder.h"
 
 namespace fusebox::inductor {
@@ -68,8 +69,7 @@ std::optional<std::vector<SymExpr>> stridesInOrderOf(const LazyTensor& tensor, c
 /// Strides of a rank-4 tensor (batch, channels, height, width) whose channels are neighbours in memory.
 std::vector<SymExpr> channelsLastStrides(const IndexList& sizes);
 
-/// Whether the elements fill one block of memory without gaps or overlap, in any order of dimensions.
-bool isDense(const graph::TensorMeta& meta);
+using graph::isDense;
 
 /// Whether no two elements share memory.
 bool hasOwnPlaces(const IndexList& sizes, const std::vector<SymExpr>& strides);

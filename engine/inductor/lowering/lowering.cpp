@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/graph/operator_facts.h"
+#include "engine/inductor/lowering/read_by_jumps.h"
 #include "engine/inductor/lowering/read_whole.h"
 #include "engine/inductor/lowering/realise_policy.h"
 
@@ -157,8 +158,8 @@ LazyTensor Lowering::restrided(const LazyTensor& base, const graph::TensorMeta& 
   return out;
 }
 
-bool Lowering::isReadTwice() const {
-  return current_ && (users_[static_cast<size_t>(current_->id)].size() > 1 || (options_.hasOtherHalf && !current_->isBackward));
+bool Lowering::isOneNumber() const {
+  return current_ && (isReadByJumps_[static_cast<size_t>(current_->id)] || users_[static_cast<size_t>(current_->id)].size() > 1 || (options_.hasOtherHalf && !current_->isBackward));
 }
 
 LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
@@ -193,7 +194,7 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->gathers |= s.gathers;
     for (BufferId id : s.reads) addUnique(storage->reads, id);
   }
-  const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isReadTwice()));
+  const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isOneNumber()));
   storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
     return b.round(compute(b, i), type);
   };
@@ -506,6 +507,7 @@ Result<LoweredGraph> Lowering::run() {
   for (const Node& node : graph_.nodes()) out_.nodeNames.push_back(node.name);
   users_ = graph_.users();
   isReadWhole_ = readWhole(graph_);
+  isReadByJumps_ = readByJumps(graph_, users_);
   values_.resize(graph_.nodes().size());
   try {
     for (const Node& node : graph_.nodes()) {

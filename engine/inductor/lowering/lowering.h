@@ -128,9 +128,9 @@ class Lowering {
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);
-  /// Whether the current node's value is computed or read in several places. They must see one number, so 16-bit floats lose the digits that memory
-  /// would not keep: a mean is of what is subtracted from it later, a maximum is among what it is compared with.
-  bool isReadTwice() const;
+  /// Whether the current node's value is computed or read in several places, which must see one number, or decides where a result jumps. Then 16-bit
+  /// floats lose the digits that memory would not keep: a mean is of what is subtracted from it later, a maximum is among what it is compared with.
+  bool isOneNumber() const;
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
@@ -178,6 +178,7 @@ class Lowering {
   std::vector<std::pair<Device, LazyTensor>> seeds_;
   std::unordered_map<BufferId, std::vector<BufferId>> views_;  ///< by base
   std::vector<char> isReadWhole_;  ///< by node
+  std::vector<char> isReadByJumps_;  ///< by node
   int64_t randomStreams_ = 0;
   graph::NodeId lastRaising_ = -2;  ///< the last node that data may make raise; -2: not looked for yet
   size_t checksRealised_ = 0;  ///< of the values of this many nodes

@@ -63,7 +63,7 @@ graph::Graph withSavedLayouts(const graph::Graph& gradients, const std::vector<s
   for (size_t i = 0; i < placeholders.size(); i++) {
     const Node& node = gradients.node(placeholders[i]);
     const graph::TensorMeta& traced = node.outputs[0].tensor;
-    if (i >= saved.size() || !saved[i] || !(traced.isContiguous() || isDense(traced)) || saved[i]->strides == traced.strides) {
+    if (i >= saved.size() || !saved[i] || saved[i]->strides == traced.strides) {
       copy.keep(node);
       continue;
     }
@@ -72,7 +72,11 @@ graph::Graph withSavedLayouts(const graph::Graph& gradients, const std::vector<s
     changed.emplace_back(&node, copy.to().addPlaceholder(node.name, std::move(laid), node.origin));
   }
   if (changed.empty()) return gradients;
-  for (auto [node, input] : changed) copy.replace(*node, {copied(copy.to(), {input, 0}, *node)});
+  for (auto [node, input] : changed) {
+    // One that had gaps was copied where it was saved, and is read as the copy lies.
+    const ValueRef value{input, 0};
+    copy.replace(*node, {isDense(node->outputs[0].tensor) ? copied(copy.to(), value, *node) : value});
+  }
   for (const Node& node : gradients.nodes())
     if (node.kind != NodeKind::Placeholder) copy.keep(node);
   return std::move(copy.to());

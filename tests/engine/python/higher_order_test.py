@@ -1,6 +1,9 @@
 """torch's operators of functions under the engine's own backends: followed in one graph, or a break where that would not be the same."""
 
+import warnings
+
 import torch
+from torch._higher_order_ops.scan import scan
 
 import fusebox
 from checks.script_checks import expect, run
@@ -151,6 +154,23 @@ def test_functions_that_nobody_captures():
     said = []
     result = torch.cond(torch.tensor(True), lambda x: (said.append(1), x + 1)[1], lambda x: x - 1, (torch.ones(2),))
     expect(bool((result == 2).all()) and said == [1], f"functions are called: {result}, {said}")
+
+
+def test_scan_runs_without_our_asking():
+    """What torch makes at run time, the methods of its dataclasses among it, is torch's machinery as the files are."""
+    def f(x, first):
+        return scan(lambda c, y: (c + y, c * y), first, x)
+
+    x, first = torch.randn(4, 3, requires_grad=True), torch.randn(3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = fusebox.compile(f)(x, first)
+    want = f(x, first)
+    for a, b in zip(got, want):
+        torch.testing.assert_close(a, b)
+        expect(a.requires_grad == b.requires_grad, f"requires_grad is {a.requires_grad}")
+    limits = [str(w.message) for w in said if "recompile_limit" in str(w.message)]
+    expect(not limits, f"{limits[:1]}")
 
 
 if __name__ == "__main__":

@@ -519,6 +519,18 @@ def warnings_of_torch_come_as_in_eager(compile, engine):
         y = x + 1
         return torch.cholesky(y @ y.t()) + 1
 
+    def searches(x):
+        y = x * torch.ones(3, 3)
+        return torch.bucketize(y.t(), torch.arange(6.0)[::2]) + torch.searchsorted(y.t(), y.t())
+
+    def bytes_as_masks(x):
+        mask = (x > 0).to(torch.uint8)
+        return x[mask] + 1, torch.where(mask, x, 2 * x)
+
+    def unread(x):
+        torch.cholesky(x.diag())
+        return x + 1, x[:0].index_reduce(0, torch.zeros(0, dtype=torch.long), x[:0], "amax")
+
     def grad(x):
         y = x * 2
         return y.grad is None
@@ -538,7 +550,7 @@ def warnings_of_torch_come_as_in_eager(compile, engine):
             return torch.tensor(x) + 1
 
     out = []
-    given = ((every, torch.ones(2)), (seldom, torch.ones(2, 3, 4)), (extern, torch.eye(2)), (grad, torch.ones(2, requires_grad=True)), (quiet, double),
+    given = ((every, torch.ones(2)), (seldom, torch.ones(2, 3, 4)), (extern, torch.eye(2)), (searches, torch.arange(3.0)), (bytes_as_masks, torch.arange(-3.0, 6.0)), (unread, torch.ones(3)), (grad, torch.ones(2, requires_grad=True)), (quiet, double),
              (lambda x: Crossed.apply(x) * 2, torch.ones(3, 3, requires_grad=True)), (lambda x: torch.nn.functional.mse_loss(x, x * 2, size_average=False), torch.ones(2)))
     for action in ("always", "default", "ignore", "error"):
         for f, x in given:

@@ -1,5 +1,6 @@
 """Arithmetic at its edges: empty dims, extents of one, NaN, infinities, long sums."""
 
+import enum
 import math
 
 import torch
@@ -168,6 +169,31 @@ def rows_that_rounding_makes_equal_have_no_spread(compile, engine):
         made = compile(shifted)(x)
         out.append((made[0], made[1].round(decimals=1) + 0.0))
     return out
+
+
+@edge
+def sixteen_bits_where_results_jump(compile, engine):
+    """What becomes an int, a place in a list, a truth or a whole number is the rounded number, however it gets there."""
+    fs = [lambda a, b: (a * 3.1).int(), lambda a, b: (a * 3.1).float().floor(), lambda a, b: (a * 3.1)[::2].reshape(-1).trunc(), lambda a, b: (a * 3.1 + b).argmax(-1),
+          lambda a, b: (a * b).relu().topk(3)[1], lambda a, b: a * 3.1 / b > 100, lambda a, b: torch.where(a * b > 5.5, a, b), lambda a, b: (a * 3.1 + b).remainder(3),
+          lambda a, b: (a * 1.7).max(-1), lambda a, b: torch.bucketize(a * 1.3, torch.arange(100.0)), lambda a, b: torch.stack([a * 1.1, b * 1.1]).ceil()]
+    out = []
+    for dtype in (torch.bfloat16, torch.float16):
+        generator = torch.Generator().manual_seed(1)
+        a, b = (torch.randn(40, 101, generator=generator).mul(size).to(dtype) for size in (1000, 10))
+        out += [compile(f)(a, b) for f in fs]
+    return out
+
+
+@edge
+def members_of_flags_are_made_of_plain_numbers(compile, engine):
+    """They outlive the call that made them."""
+    class Way(enum.IntFlag):
+        IN, OUT, BACK = 1, 2, 4
+
+    f = compile(lambda x, way: (x + (way & Way.OUT).value, way | Way.IN, Way(way.value | 16)))
+    out = [f(torch.ones(2), way) for way in Way]
+    return out, [(repr(member), type(member.value) is int) for _, *made in out for member in made]
 
 
 @edge

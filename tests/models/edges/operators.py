@@ -427,7 +427,7 @@ def options_that_are_accepted_act(compile, engine):
 
 
 @edge
-def sizes_that_eager_refuses(compile, engine):
+def arguments_that_eager_refuses(compile, engine):
     """Also where nobody reads the result."""
     def unread(x):
         torch.nn.functional.conv1d(x, torch.ones(2, 2, 1))
@@ -438,7 +438,7 @@ def sizes_that_eager_refuses(compile, engine):
              (lambda x: x.slice_scatter(torch.ones(1, 5), 0, 1), torch.ones(4, 5)),
              (lambda x: x.select_scatter(torch.ones(5), 0, 1), torch.ones(4, 3)),
              (lambda x: x.select_scatter(torch.tensor(5.0), 0, 1), torch.ones(4, 3)),
-             (lambda x: x.diagonal_scatter(torch.ones(5), 0), torch.ones(4, 3))]
+             (lambda x: x.diagonal_scatter(torch.ones(5), 0), torch.ones(4, 3)), (lambda x: torch.where(x, x, x), torch.ones(4, 3))]
     return [raised(compile(f), x) for f, x in cases]
 
 

@@ -361,3 +361,43 @@ def empty_vectors_that_cat_passes_over_get_a_gradient(compile):
         f(x * 2)[position].sum().backward()
         out.append(x.grad)
     return out
+
+
+@script
+def zeros_that_read_no_gradient(compile):
+    """Something leads to the input all the same, so that its gradient is zeros and not None."""
+    class Ones(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sign()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return torch.ones(3)
+
+    def f(a):
+        b = a * 1
+        return b, b.repeat(0), b[:0] * 2, b.norm(p=0), torch.cat([b[:0], b.new_ones(2)]), b[torch.zeros(0, dtype=torch.long)], Ones.apply(b)
+
+    out = []
+    for position in range(7):
+        a = leaf(3)
+        results = compile(f)(a)
+        out.append(torch.autograd.grad(results[position].sum(), [results[0], a], allow_unused=True, retain_graph=True))
+        results[position].sum().backward()
+        out.append(a.grad)
+    return out
+
+
+@script
+def masks_with_gaps_in_memory_are_kept(compile):
+    """Backward reads a copy, which has no gaps, of a mask whose sizes and strides change."""
+    out = []
+    for f in (lambda x, m: x * m.float(), lambda x, m: torch.addcmul(x, x, m + x * 0, value=0.5)):
+        run = compile(f, dynamic=True)
+        for rows, columns in ((4, 5), (5, 6), (7, 3)):
+            for mask in ((torch.rand(rows, 2 * columns + 1) > 0.5)[:, 1::2], (torch.rand(rows, columns + 1) > 0.5)[:, 1:]):
+                x = leaf(rows, columns)
+                run(x, mask).sum().backward()
+                out.append(x.grad)
+    return out

@@ -326,3 +326,15 @@ def a_power_that_is_a_bool_has_no_gradient(compile):
     except RuntimeError as error:
         return y.detach(), str(error)
     return y.detach(), x.grad
+
+
+@script
+def losses_of_operands_that_lie_otherwise(compile):
+    """Their kernels convert the one type to the other in a copy, which has strides of its own; Huber's writes into a tensor like the first operand."""
+    def losses(a, b):
+        a, b = torch.broadcast_tensors(a, b)
+        kinds = [torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss, torch.ops.aten.huber_loss]
+        return [loss(p, q, 0) for loss in kinds for p, q in ((a, b), (b, a), (b[::2], b[::2]))], torch.rsub(a, b), torch.floor_divide(a, b), F.huber_loss(a, b)
+
+    b = torch.randn(3, 4, dtype=torch.float64).t()
+    return [compile(losses)(torch.tensor(1.5, dtype=dtype), b) for dtype in (torch.float64, torch.float32, torch.bfloat16)]
