@@ -444,6 +444,40 @@ def test_cached_functions():
     expect(calls == [4], f"a cached function ran {len(calls)} times")
 
 
+class Label(str):
+    """Text that compares in Python: C code that reads its characters does not ask it."""
+
+    def __eq__(self, other):
+        return str(self).lower() == str(other).lower()
+
+    __hash__ = str.__hash__
+
+
+def test_text_of_a_class_with_its_own_equality():
+    here = {"label": Label("12")}
+    digits = lambda x: x + int(here["label"]) + frozenset("123").issuperset(here["label"])
+    compiled = fusebox.compile(digits, fullgraph=True)
+    for text in ("12", "31", "45"):
+        here["label"] = Label(text)
+        torch.testing.assert_close(compiled(torch.zeros(2)), digits(torch.zeros(2)))
+    keys = lambda x: x + len({Label("a")}.union([Label("A"), "b"]))
+    fusebox.reset()
+    torch.testing.assert_close(fusebox.compile(keys)(torch.zeros(2)), keys(torch.zeros(2)))
+
+
+def test_ordered_dicts_from_keys():
+    def f(x):
+        d = collections.OrderedDict.fromkeys(["b", "a"], x)
+        d.move_to_end("b")
+        return d, collections.OrderedDict.fromkeys("zy")
+
+    whole("OrderedDict.fromkeys", lambda x: sum(f(x)[0].values()), torch.ones(3))
+    fusebox.reset()
+    made, empty = fusebox.compile(f, fullgraph=True)(torch.ones(3))
+    expect(type(made) is collections.OrderedDict and list(made) == ["a", "b"], f"keys, in order: {made}")
+    expect(list(empty.items()) == [("z", None), ("y", None)], f"values are None: {empty}")
+
+
 def test_types_that_are_named_after_effects():
     made, log = [0], []
 
