@@ -15,6 +15,7 @@ import tempfile
 import typing
 import warnings
 
+import numpy
 import torch
 import torch._dynamo
 from torch import nn
@@ -476,6 +477,13 @@ def test_ordered_dicts_from_keys():
     made, empty = fusebox.compile(f, fullgraph=True)(torch.ones(3))
     expect(type(made) is collections.OrderedDict and list(made) == ["a", "b"], f"keys, in order: {made}")
     expect(list(empty.items()) == [("z", None), ("y", None)], f"values are None: {empty}")
+
+
+def test_arrays_of_a_shape():
+    array = numpy.arange(12, dtype="float32").reshape(3, 4)
+    whole("a shape in a list", lambda a: torch.from_numpy(a.reshape([2, 6]) + numpy.reshape(a, [2, -1])), array)
+    whole("another type", lambda a: torch.from_numpy(numpy.ones_like(a, dtype="float64") + numpy.full_like(a, 2.5, dtype=numpy.dtype("float"))), array)
+    whole("a value of the data", lambda a: torch.from_numpy(numpy.full_like(a, a[0].sum())), array)
 
 
 def test_types_that_are_named_after_effects():
