@@ -113,7 +113,7 @@ bool isOfTorch(const CacheObject& cache) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
   PyErr_Clear();
   const std::string_view name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
-  return name.starts_with("torch.");
+  return name == "torch" || name.starts_with("torch.");
 }
 
 /// A function or class of the module typing: what it makes of types it makes of nothing else, so that no effect of the program's matters to it.

@@ -445,6 +445,18 @@ def test_cached_functions():
     expect(calls == [4], f"a cached function ran {len(calls)} times")
 
 
+def test_what_torch_remembers_is_asked_after_a_write():
+    def f(x):
+        x.add_(1)
+        return x * (2 if torch.get_device_module("cpu").is_available() else 3)
+
+    torch.get_device_module.cache_clear()
+    fusebox.reset()
+    x = torch.zeros(3)
+    torch.testing.assert_close(fusebox.compile(f, fullgraph=True)(x), torch.full((3,), 2.0))
+    torch.testing.assert_close(x, torch.ones(3))
+
+
 class Label(str):
     """Text that compares in Python: C code that reads its characters does not ask it."""
 
