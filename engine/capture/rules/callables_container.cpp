@@ -210,10 +210,12 @@ PyRef ruleDictGetItem(Evaluation& e, PyObject*, const CallArguments& a) {
 
 /// The fromkeys of a subclass: its class is called, and its own __setitem__ for each key.
 PyRef fromKeysOf(Evaluation& e, PyObject* type, const CallArguments& a) {
-  PyRef dict = e.call(type, nullptr, 0, nullptr), iterator = dict ? e.iter(a.args[0]) : PyRef();
+  PyObject *keys = a.keyword("iterable"), *value = a.keyword("value");  // names that OrderedDict's takes
+  if (!value) value = a.positional > 1 ? a.args[1] : Py_None;
+  PyRef dict = e.call(type, nullptr, 0, nullptr), iterator = dict ? e.iter(keys ? keys : a.args[0]) : PyRef();
   if (!iterator) return {};
   while (PyRef key = e.next(iterator.get()))
-    if (!e.setItem(dict.get(), key.get(), a.positional > 1 ? a.args[1] : Py_None)) return {};
+    if (!e.setItem(dict.get(), key.get(), value)) return {};
   return PyErr_Occurred() ? PyRef() : dict;
 }
 

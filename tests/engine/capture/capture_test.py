@@ -484,6 +484,9 @@ def test_ordered_dicts_from_keys():
         d.move_to_end("b")
         return d, collections.OrderedDict.fromkeys("zy")
 
+    whole("its value by name", lambda x: sum(collections.OrderedDict.fromkeys(["b", "a"], value=x).values()), torch.ones(3))
+    whole("all by name", lambda x: sum(collections.OrderedDict.fromkeys(value=x, iterable=["b", "a"]).values()), torch.ones(3))
+
     whole("OrderedDict.fromkeys", lambda x: sum(f(x)[0].values()), torch.ones(3))
     fusebox.reset()
     made, empty = fusebox.compile(f, fullgraph=True)(torch.ones(3))
