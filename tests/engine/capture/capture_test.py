@@ -456,6 +456,13 @@ def test_what_torch_remembers_is_asked_after_a_write():
     torch.testing.assert_close(fusebox.compile(f, fullgraph=True)(x), torch.full((3,), 2.0))
     torch.testing.assert_close(x, torch.ones(3))
 
+    def told(x):
+        print("told", end=" ")
+        return x * (2 if torch.get_device_module("cpu").is_available() else 3)
+
+    torch.get_device_module.cache_clear()
+    whole("after a call that the program makes later", told, torch.ones(3))
+
 
 class Label(str):
     """Text that compares in Python: C code that reads its characters does not ask it."""
