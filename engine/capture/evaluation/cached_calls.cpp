@@ -113,7 +113,7 @@ bool isOfTorch(const CacheObject& cache) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
   PyErr_Clear();
   const std::string_view name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
-  return name.starts_with("torch.");
+  return name == "torch" || name.starts_with("torch.");
 }
 
 /// A function or class of the module typing: what it makes of types it makes of nothing else, so that no effect of the program's matters to it.
@@ -241,12 +241,12 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
   // What torch remembers of constants it would compute again, whatever the program did before.
-  const bool settled = ofTypes || (ofTorch && plain && result);
+  const bool settled = ofTypes || (ofTorch && plain);
   if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
-    const bool writes = !ofTypes && (!journal_.entries().empty() || trace_->wroteInputs());
+    const bool writes = !ofTypes && (journal_.calls() > 0 || !journal_.entries().empty() || trace_->wroteInputs());
     if (writes && ofTorch && plain) {
       // Asked before the program has written anything.
       PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), keywords = PyRef::steal(PyDict_New());

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/plain_text.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -209,10 +210,12 @@ PyRef ruleDictGetItem(Evaluation& e, PyObject*, const CallArguments& a) {
 
 /// The fromkeys of a subclass: its class is called, and its own __setitem__ for each key.
 PyRef fromKeysOf(Evaluation& e, PyObject* type, const CallArguments& a) {
-  PyRef dict = e.call(type, nullptr, 0, nullptr), iterator = dict ? e.iter(a.args[0]) : PyRef();
+  PyObject *keys = a.keyword("iterable"), *value = a.keyword("value");  // names that OrderedDict's takes
+  if (!value) value = a.positional > 1 ? a.args[1] : Py_None;
+  PyRef dict = e.call(type, nullptr, 0, nullptr), iterator = dict ? e.iter(keys ? keys : a.args[0]) : PyRef();
   if (!iterator) return {};
   while (PyRef key = e.next(iterator.get()))
-    if (!e.setItem(dict.get(), key.get(), a.positional > 1 ? a.args[1] : Py_None)) return {};
+    if (!e.setItem(dict.get(), key.get(), value)) return {};
   return PyErr_Occurred() ? PyRef() : dict;
 }
 
@@ -306,8 +309,14 @@ PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
   return PyErr_Occurred() ? PyRef() : none();
 }
 
-/// Set algebra over any iterables.
-PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Keys); }
+/// Set algebra over any iterables; of a text the characters are asked, whatever its class makes of the whole as a key.
+PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  std::vector<PyRef> texts;
+  for (PyObject*& argument : args)
+    if (PyUnicode_Check(argument) && Py_TYPE(argument)->tp_iter == PyUnicode_Type.tp_iter) argument = texts.emplace_back(plainText(e, argument)).get();
+  return e.callReal(callable, {args.data(), a.positional, a.kwNames}, Evaluation::Asks::Keys);
+}
 
 constexpr RuleRow kContainerRows[] = {
     {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
@@ -323,7 +332,8 @@ constexpr RuleRow kContainerRows[] = {
     {"collections.OrderedDict.values", ruleView}, {"collections.OrderedDict.copy", ruleCopy},
     {"collections.OrderedDict.pop", ruleDictPop}, {"collections.OrderedDict.setdefault", ruleDictSetdefault},
     {"collections.OrderedDict.update", ruleDictUpdate}, {"collections.OrderedDict.clear", ruleDictClear},
-    {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
+    {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.fromkeys", ruleDictFromkeys},
+    {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
     {"builtins.set.add", ruleSetElement},           {"builtins.set.discard", ruleSetElement},     {"builtins.set.remove", ruleSetRemove},
     {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
     {"builtins.set.intersection_update", ruleSetUpdate}, {"builtins.set.difference_update", ruleSetUpdate},

@@ -1,5 +1,6 @@
 // Rules for calling builtin types, and for C slots called by name (super().__setattr__ and the like).
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/plain_text.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -113,6 +114,8 @@ PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
                  : kKind == 'f' ? e.numberOf(a.args[0], {"__float__", "__index__"})
                                 : e.numberOf(a.args[0], {"__complex__", "__float__", "__index__"});
   if (!number) return {};
+  const PyNumberMethods* own = PyUnicode_Check(number.get()) ? Py_TYPE(number.get())->tp_as_number : nullptr;
+  if (own && !own->nb_int && !own->nb_float && !own->nb_index) number = plainText(e, number.get());
   PyObject* args[] = {number.get()};
   return e.callReal(callable, {args, 1, nullptr});
 }

@@ -347,6 +347,11 @@ def _matmul(call, a, b):
     return call.quiet(torch.matmul(call.value(a, types[0]), call.value(b, types[1])))
 
 
+def _filled(call, a, value, dtype=None):
+    to = call.expected.dtype
+    return (call.cast(value, to) if isinstance(value, (numpy.ndarray, Scalar)) else call.value(value, to)).expand(call.expected.shape)
+
+
 def _reshape(call, a, *shape):
     if any(type(n) is not int for part in shape for n in (part if isinstance(part, tuple) else (part,))):
         raise Refused("is called in a way that is not followed")
@@ -400,7 +405,8 @@ VALUES = {
     numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack),
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
     numpy.ndarray.flatten: lambda call, a: call.value(a).reshape(-1).clone(),
-    numpy.zeros_like: lambda call, a: torch.zeros_like(call.value(a)), numpy.ones_like: lambda call, a: torch.ones_like(call.value(a)),
+    numpy.zeros_like: lambda call, a, dtype=None: _filled(call, a, 0), numpy.ones_like: lambda call, a, dtype=None: _filled(call, a, 1),
+    numpy.full_like: _filled,
 }
 for _names, _values in {
     ("sum",): _reduction(torch.sum), ("mean",): _reduction(torch.mean), ("max", "amax"): _reduction(torch.amax), ("min", "amin"): _reduction(torch.amin),
@@ -568,6 +574,8 @@ def apply(function, args, kwargs, tensors):
             shape = _call(function, *args).shape
             function, args = numpy.ndarray.reshape, (args[0], shape)
         function = METHODS.get(function, function)
+        if function is numpy.ndarray.reshape:
+            args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
         with numpy.errstate(all="raise"):  # a number of the program that does not fit a type
             array, tensor, kind, conditions = _applied(function, args, kwargs, tensors)
     except Refused as why:

@@ -15,6 +15,7 @@ import tempfile
 import typing
 import warnings
 
+import numpy
 import torch
 import torch._dynamo
 from torch import nn
@@ -442,6 +443,69 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_what_torch_remembers_is_asked_after_a_write():
+    def f(x):
+        x.add_(1)
+        return x * (2 if torch.get_device_module("cpu").is_available() else 3)
+
+    torch.get_device_module.cache_clear()
+    fusebox.reset()
+    x = torch.zeros(3)
+    torch.testing.assert_close(fusebox.compile(f, fullgraph=True)(x), torch.full((3,), 2.0))
+    torch.testing.assert_close(x, torch.ones(3))
+
+    def told(x):
+        print("told", end=" ")
+        return x * (2 if torch.get_device_module("cpu").is_available() else 3)
+
+    torch.get_device_module.cache_clear()
+    whole("after a call that the program makes later", told, torch.ones(3))
+
+
+class Label(str):
+    """Text that compares in Python: C code that reads its characters does not ask it."""
+
+    def __eq__(self, other):
+        return str(self).lower() == str(other).lower()
+
+    __hash__ = str.__hash__
+
+
+def test_text_of_a_class_with_its_own_equality():
+    here = {"label": Label("12")}
+    digits = lambda x: x + int(here["label"]) + frozenset("123").issuperset(here["label"])
+    compiled = fusebox.compile(digits, fullgraph=True)
+    for text in ("12", "31", "45"):
+        here["label"] = Label(text)
+        torch.testing.assert_close(compiled(torch.zeros(2)), digits(torch.zeros(2)))
+    keys = lambda x: x + len({Label("a")}.union([Label("A"), "b"]))
+    fusebox.reset()
+    torch.testing.assert_close(fusebox.compile(keys)(torch.zeros(2)), keys(torch.zeros(2)))
+
+
+def test_ordered_dicts_from_keys():
+    def f(x):
+        d = collections.OrderedDict.fromkeys(["b", "a"], x)
+        d.move_to_end("b")
+        return d, collections.OrderedDict.fromkeys("zy")
+
+    whole("its value by name", lambda x: sum(collections.OrderedDict.fromkeys(["b", "a"], value=x).values()), torch.ones(3))
+    whole("all by name", lambda x: sum(collections.OrderedDict.fromkeys(value=x, iterable=["b", "a"]).values()), torch.ones(3))
+
+    whole("OrderedDict.fromkeys", lambda x: sum(f(x)[0].values()), torch.ones(3))
+    fusebox.reset()
+    made, empty = fusebox.compile(f, fullgraph=True)(torch.ones(3))
+    expect(type(made) is collections.OrderedDict and list(made) == ["a", "b"], f"keys, in order: {made}")
+    expect(list(empty.items()) == [("z", None), ("y", None)], f"values are None: {empty}")
+
+
+def test_arrays_of_a_shape():
+    array = numpy.arange(12, dtype="float32").reshape(3, 4)
+    whole("a shape in a list", lambda a: torch.from_numpy(a.reshape([2, 6]) + numpy.reshape(a, [2, -1])), array)
+    whole("another type", lambda a: torch.from_numpy(numpy.ones_like(a, dtype="float64") + numpy.full_like(a, 2.5, dtype=numpy.dtype("float"))), array)
+    whole("a value of the data", lambda a: torch.from_numpy(numpy.full_like(a, a[0].sum())), array)
 
 
 def test_types_that_are_named_after_effects():

@@ -92,6 +92,25 @@ def layouts_of_arrays(compile):
 
 
 @script
+def arrays_like_others(compile):
+    """Zeros, ones and a value in another array's shape, layout and type, or in another type."""
+
+    @compile
+    def f(a, v):
+        return np.zeros_like(a), np.ones_like(a, dtype="int64"), np.full_like(a, 3), np.full_like(a, 2.5, dtype=np.dtype("float")), np.full_like(a, v)
+
+    @compile
+    def of_data(a):
+        b = np.full_like(a, a[0].max(), dtype="float64")
+        b += 1
+        return b, np.full_like(a, a[0]), a.reshape([a.size]), np.reshape(a, [2, -1])
+
+    g = np.random.default_rng(3)
+    out = [outcome(f, array(g, t), v) for t in TYPES for v in (1, 2.7, -3)] + [outcome(of_data, array(g, t)) for t in ("float32", "int64")]
+    return out + [outcome(f, a, float("nan")) for a in layouts(array(g, "float32"))] + [outcome(of_data, a) for a in layouts(array(g, "float64", (4, 6)))]
+
+
+@script
 def views_and_writes(compile):
     @compile
     def view(a):
