@@ -18,7 +18,9 @@ ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotI
 INTERNAL = {"__module__", "__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl", "__qualname__", "__match_args__",
             "__annotations__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__dataclass_params__",
             "_backward_cls"}
-OF_TORCH = {"_torchdynamo_wrapper_id", "_torch_dynamo_tracer_output"}  # attributes that name objects of the process
+OF_TORCH = {"_torchdynamo_wrapper_id", "_torch_dynamo_tracer_output",  # attributes that name objects of the process
+            "t_id",                                                       # or count them: sizes of nested tensors
+            "_dynamo_weak_dynamic_indices"}                               # and that these leave for torch's own compiler
 WORLD = "world"
 
 
@@ -165,8 +167,10 @@ class Comparison:
             return
         x, y = a.to(torch.complex128), b.to(torch.complex128)
         largest = x.abs().nan_to_num(0, 0).max().item()
-        if not torch.allclose(x, y, rtol=3e-2 if a.dtype in (torch.float16, torch.bfloat16) else 1e-3, atol=1e-2 * largest + 1e-3,
-                              equal_nan=True):
+        is_short = a.dtype in (torch.float16, torch.bfloat16)
+        if is_short and (x - y).norm() <= 5e-2 * x.norm():  # a rounding that opens one gate of a rectifier changes what lies around it
+            return
+        if not torch.allclose(x, y, rtol=3e-2 if is_short else 1e-3, atol=1e-2 * largest + 1e-3, equal_nan=True):
             fail(path, f"values {describe(a.tolist())} in eager, {describe(b.tolist())} compiled")
 
     def function(self, a, b, path):

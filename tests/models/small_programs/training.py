@@ -754,7 +754,7 @@ def a_network_of_float16(compile):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.images = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, bias=False))
+            self.images = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2))
             self.last = nn.Linear(8 * 49, 24)
 
         def forward(self, x, mask):
