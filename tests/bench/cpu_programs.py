@@ -18,17 +18,10 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from measured_child import geomean, measured
-from measured_step import apart, median_ms, step_of
+from measured_step import apart, median_ms, registry, step_of
 
-PROGRAMS = {}
-
-
-def program(train=False):
-    """Registers a builder, which returns a function and its arguments."""
-    def keep(build):
-        PROGRAMS[build.__name__] = (build, train)
-        return build
-    return keep
+# Builders return a function and its arguments.
+PROGRAMS, program = registry()
 
 
 def leaf(*sizes, kind=torch.float32, scale=1.0):

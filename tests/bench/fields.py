@@ -20,17 +20,10 @@ import torch.nn.functional as F
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from measured_child import geomean, measured
-from measured_step import apart, median_ms, step_of, synchronise
+from measured_step import apart, median_ms, registry, step_of, synchronise
 
-PROGRAMS = {}
-
-
-def program(train=False):
-    """Registers a builder, which takes a function that chooses between a size for a GPU and one for a CPU; returns a function and its arguments."""
-    def keep(build):
-        PROGRAMS[build.__name__] = (build, train)
-        return build
-    return keep
+# Builders take a function that chooses between a size for a GPU and one for a CPU, and return a function and its arguments.
+PROGRAMS, program = registry()
 
 
 class Mixed(nn.Module):

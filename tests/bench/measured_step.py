@@ -8,6 +8,18 @@ import torch
 import torch.nn as nn
 
 
+def registry():
+    """(programs by name, a decorator that registers a builder of one)."""
+    programs = {}
+
+    def program(train=False):
+        def keep(build):
+            programs[build.__name__] = (build, train)
+            return build
+        return keep
+    return programs, program
+
+
 def flat(value):
     if isinstance(value, torch.Tensor):
         return [value]

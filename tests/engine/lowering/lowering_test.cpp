@@ -63,6 +63,14 @@ size_t loopsIn(const Kernel& kernel) {
   return axes;
 }
 
+/// Of the tensors of so many elements that the graph computes into memory.
+std::vector<DType> typesOfIntermediates(const LoweredGraph& g, const SymExpr& elements) {
+  std::vector<DType> types;
+  for (const LoweredBuffer& buffer : g.buffers)
+    if (buffer.kind == LoweredBuffer::Kind::Computed && buffer.meta.numel() == elements) types.push_back(buffer.meta.dtype);
+  return types;
+}
+
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
@@ -222,6 +230,26 @@ class LoweringTest : public QObject {
       }
     }
     QCOMPARE(exponentials, 1);
+  }
+  void whatIsOnlyWidenedLiesNarrow() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({32, 64}));
+    ValueRef e = m.call("aten::exp", {x}, tensor({32, 64}));
+    ValueRef narrow = m.call("aten::_to_copy", {e, DType::BFloat16, {}, {}, {}, false, {}}, tensor({32, 64}, DType::BFloat16));
+    ValueRef wide = m.call("aten::_to_copy", {narrow, DType::Float32, {}, {}, {}, false, {}}, tensor({32, 64}));
+    ValueRef rows = m.call("aten::sum.dim_IntList", {wide, ArgumentList{int64_t{1}}, false, {}}, tensor({32}));
+    ValueRef columns = m.call("aten::sum.dim_IntList", {wide, ArgumentList{int64_t{0}}, false, {}}, tensor({64}));
+    LoweredGraph g = lowered(m.returning({rows, columns}));
+    QCOMPARE(typesOfIntermediates(g, SymExpr(32 * 64)), std::vector<DType>{DType::BFloat16});
+  }
+  void whatIsOnlyNarrowedLiesNarrow() {
+    GraphMaker m;
+    ValueRef wide = m.input(tensor({32, 64}));
+    for (int i = 0; i < 31; i++) wide = m.call("aten::add.Scalar", {wide, 0.5 + i, int64_t{1}}, tensor({32, 64}));
+    ValueRef narrow = m.call("aten::_to_copy", {wide, DType::BFloat16, {}, {}, {}, false, {}}, tensor({32, 64}, DType::BFloat16));
+    ValueRef turned = m.call("aten::neg", {narrow}, tensor({32, 64}, DType::BFloat16));
+    LoweredGraph g = lowered(m.returning({turned}));
+    for (DType type : typesOfIntermediates(g, SymExpr(32 * 64))) QCOMPARE(type, DType::BFloat16);
   }
   void deepSharingStaysSmall() {
     GraphMaker m;
