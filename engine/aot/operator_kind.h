@@ -8,8 +8,8 @@ namespace fusebox::aot {
 struct OperatorKind {
   bool isView = false;        ///< result shares its first argument's memory
   bool isCheap = false;       ///< worth computing again in backward rather than keeping: light pointwise arithmetic
-  bool isHeavy = false;       ///< pointwise, but a polynomial or a division an element: so only where memory is what takes the time
-  bool isCopy = false;        ///< the same elements in memory of their own
+  bool isHeavy = false;       ///< the same, but a polynomial or a division an element, or several reads: so only where memory is what takes the time
+  bool isMoved = false;       ///< elements of its arguments in memory of their own: in a generated loop another index
   bool isFactory = false;     ///< no tensor arguments, and the same result each time
 };
 const OperatorKind& kindOf(const std::string& op);

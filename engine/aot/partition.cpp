@@ -137,8 +137,8 @@ class SavedChoice {
     auto& node = graph_.node(v.node);
     if (node.kind != NodeKind::Call || graph::isOrdered(node)) return false;
     auto& kind = kindOf(node.op);
-    if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
-    const bool isCheap = kind.isCheap || (kind.isHeavy && graph_.meta(v).tensor.device.kind == graph::DeviceKind::Cuda);
+    if (kind.isMoved) return !inMemory_(v) && isInLoop(joint_, node);  // then it is only another index in the loops that read it
+    const bool isCheap = kind.isCheap || (kind.isHeavy && isInLoop(joint_, node) && graph_.meta(v).tensor.device.kind == graph::DeviceKind::Cuda);
     return kind.isView || (isCheap && !crossesDevices(v));
   }
   /// Whether it is written to memory where it is computed again. What was only widened is multiplied as it was.

@@ -279,6 +279,23 @@ def joins(x, y):
     return torch.cat([x, y, x[:, 1:]], 1) + 1, torch.stack([x, x * 2]), F.pad(y, (1, 2, 3, 4), value=2.0)
 
 
+@program(normal(2, 3, 17, 23))
+def images_resampled(x):
+    return [F.interpolate(x, mode=mode, align_corners=corners, **to) for mode in ("bilinear", "bicubic") for corners in (False, True)
+            for to in ({"size": (40, 31)}, {"size": (9, 23)}, {"scale_factor": 2.5, "recompute_scale_factor": False})]
+
+
+@program(normal(2, 5, 16, 24, dtype=torch.bfloat16))
+def cubic_images_of_16_bits(x):
+    return F.interpolate(x, size=(33, 50), mode="bicubic")
+
+
+@program(normal(4, 21, 24, 24), integers(21, 4, 96, 96), grad=True, extern=1)  # the enlargement's gradient
+def enlarged_scores(x, labels):
+    scores = F.interpolate(x.tanh(), size=(96, 96), mode="bilinear")
+    return F.cross_entropy(scores, labels) + (scores.softmax(1) * F.pad(x, (36, 36, 36, 36))).sum() / 1e3
+
+
 @program(normal(2, 3, 32, 32), grad=True, extern=2)
 def pooling(x):
     return F.max_pool2d(x, 2) + F.avg_pool2d(x, 2)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -53,10 +54,15 @@ bool worthDecomposing(const graph::Graph& graph, const graph::Node& node, bool h
 /// How many nodes of `graph` were written as others in `copy`; only those of Decomposition::beforeCut if `isJoint`.
 int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
   int rewritten = 0;
+  const auto users = isJoint ? graph.users() : std::vector<std::vector<graph::NodeId>>();
+  const auto isBeforeCut = [&](const graph::Node& n, BeforeCut when) {
+    if (when != BeforeCut::WhereRead) return when == BeforeCut::Yes;
+    return std::ranges::any_of(users[static_cast<size_t>(n.id)], [&](graph::NodeId user) { return graph.node(user).isBackward; });
+  };
   for (const graph::Node& n : graph.nodes()) {
     if (isJoint && n.kind == graph::NodeKind::Output) continue;  // its caller has the results
     auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
-    if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n, it->second.hostNumbers)) {
+    if (it == decompositions().end() || (isJoint && !isBeforeCut(n, it->second.beforeCut)) || !worthDecomposing(graph, n, it->second.hostNumbers)) {
       copy.keep(n);
       continue;
     }

@@ -154,7 +154,7 @@ void batchNormBackward(Rewriter& r) {
 }  // namespace
 
 void addBatchNormDecompositions(DecompositionTable& table) {
-  table.push_back({"aten::_native_batch_norm_legit_functional", functionalBatchNorm, true});
+  table.push_back({"aten::_native_batch_norm_legit_functional", functionalBatchNorm, BeforeCut::Yes});
   table.push_back({"aten::native_batch_norm", plainBatchNorm});
   table.push_back({"aten::_native_batch_norm_legit_no_training", inferenceBatchNorm});
   table.push_back({"aten::cudnn_batch_norm", cudnnBatchNorm});

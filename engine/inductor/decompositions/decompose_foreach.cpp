@@ -209,13 +209,13 @@ void fusedSgd(Rewriter& r) {
 }  // namespace
 
 void addForEachDecompositions(DecompositionTable& table) {
-  for (const ForEach& entry : kForEach) table.push_back({entry.list, forEach, false, true});
+  for (const ForEach& entry : kForEach) table.push_back({entry.list, forEach, BeforeCut::No, true});
   table.push_back({"aten::_foreach_zero", forEachZero});
   table.push_back({"aten::_foreach_norm.Scalar", forEachNorm});
   const DecomposeFn adam = [](Rewriter& r) { fusedAdam(r, false); }, adamw = [](Rewriter& r) { fusedAdam(r, true); };
-  for (const char* name : {"aten::_fused_adam", "aten::_fused_adam.tensor_lr"}) table.push_back({name, adam, false, true});
-  for (const char* name : {"aten::_fused_adamw", "aten::_fused_adamw.tensor_lr"}) table.push_back({name, adamw, false, true});
-  for (const char* name : {"aten::_fused_sgd", "aten::_fused_sgd.tensor_lr"}) table.push_back({name, fusedSgd, false, true});
+  for (const char* name : {"aten::_fused_adam", "aten::_fused_adam.tensor_lr"}) table.push_back({name, adam, BeforeCut::No, true});
+  for (const char* name : {"aten::_fused_adamw", "aten::_fused_adamw.tensor_lr"}) table.push_back({name, adamw, BeforeCut::No, true});
+  for (const char* name : {"aten::_fused_sgd", "aten::_fused_sgd.tensor_lr"}) table.push_back({name, fusedSgd, BeforeCut::No, true});
 }
 
 }  // namespace fusebox::inductor

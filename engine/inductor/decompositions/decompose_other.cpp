@@ -145,7 +145,7 @@ void aminmax(Rewriter& r) {
 
 void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::native_dropout", nativeDropout});
-  table.push_back({"aten::bernoulli.p", bernoulli, true});
+  table.push_back({"aten::bernoulli.p", bernoulli, BeforeCut::Yes});
   table.push_back({"aten::native_dropout_backward", nativeDropoutBackward});
   table.push_back({"aten::glu", glu});
   table.push_back({"aten::glu_backward", gluBackward});

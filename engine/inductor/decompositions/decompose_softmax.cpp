@@ -90,14 +90,13 @@ void logSumExp(Rewriter& r) {
 }  // namespace
 
 void addSoftmaxDecompositions(DecompositionTable& table) {
-  table.push_back({"aten::_softmax", softmax});
-  table.push_back({"aten::_safe_softmax", safeSoftmax});
-  // Backward computes log_softmax again from the logits, which lie in memory anyway (in 16 bits under autocast), and two numbers a row,
-  // and takes its exponential as before. softmax itself stays whole: backward wants the quotient that attention's product has to read
-  // from memory anyway, and would have to compute an exponential more.
-  table.push_back({"aten::_log_softmax", logSoftmax, true});
+  table.push_back({"aten::_softmax", softmax, BeforeCut::WhereRead});
+  table.push_back({"aten::_safe_softmax", safeSoftmax, BeforeCut::WhereRead});
+  // Where it is cheaper to keep what they are made of (logits that lie in memory anyway, in 16 bits under autocast) and two numbers a row,
+  // backward computes them again.
+  table.push_back({"aten::_log_softmax", logSoftmax, BeforeCut::Yes});
   table.push_back({"aten::_softmax_backward_data", softmaxBackward});
-  table.push_back({"aten::_log_softmax_backward_data", logSoftmaxBackward, true});
+  table.push_back({"aten::_log_softmax_backward_data", logSoftmaxBackward, BeforeCut::Yes});
   table.push_back({"aten::logsumexp", logSumExp});
 }
 

@@ -39,15 +39,17 @@ struct Stretch {
 
   bool isCopy() const { return in == out; }
 
-  /// Real position that an output position reads.
-  Val source(const Val& at, BodyBuilder& b, DType type) const {
+  /// Real position that an output position reads; one before the first is the first but for cubic weights.
+  Val source(const Val& at, BodyBuilder& b, DType type, bool cubic = false) const {
     const auto times = [&](const Val& x) {
       if (in.isConstant() && out.isConstant()) return x * scale;
       if (scale > 0) return x * scale;
       const int64_t less = corners ? 1 : 0;
       return x * (Val{&b, b.cast(b.index(in - less), type)} / Val{&b, b.cast(b.index(out - less), type)});
     };
-    return corners ? times(at) : maximum(times(at + 0.5) - 0.5, 0.0);
+    if (corners) return times(at);
+    const Val real = times(at + 0.5) - 0.5;
+    return cubic ? real : maximum(real, 0.0);
   }
 };
 
@@ -95,6 +97,49 @@ Values interpolated(Lowering& lowering, const Node& node) {
     return along(0).id;
   };
   return {lowering.formula(meta, compute, {x}, 12 * static_cast<int>(stretches.size()), true)};
+}
+
+/// The four positions that a cubic goes through, from the one before the last not beyond `position`, and their weights: Keys' with a = -3/4.
+struct Cubic {
+  std::array<SymExpr, 4> at;
+  std::array<Val, 4> weight;
+};
+
+Cubic cubicOf(BodyBuilder& b, const Stretch& s, const SymExpr& position, DType type) {
+  const Val real = s.source(Val{&b, b.cast(b.index(position), type)}, b, type, true);
+  const Val below = floor(real), t = real - below, last{&b, b.cast(b.index(s.in - 1), type)};
+  const auto at = [&](double distance) {
+    return b.indirect(b.cast(minimum(maximum(below + distance, 0.0), last).id, DType::Int64), s.in);
+  };
+  constexpr double kA = -0.75;
+  const auto near = [](const Val& x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1.0; };
+  const auto far = [](const Val& x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+  return {{at(-1), at(0), at(1), at(2)}, {far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)}};
+}
+
+/// (self, output_size, align_corners, scale of rows, scale of columns)
+Values bicubic(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
+  const TensorMeta& meta = node.outputs[0].tensor;
+  if (!graph::isFloatingPoint(meta.dtype)) throw NotLowered("resampling of integers");
+  leaveToCpu(meta);
+  const DType type = computeType(meta.dtype);
+  const auto along = [&](size_t d) { return Stretch::of(args, x.sizes[d], meta.sizes[d], args.boolean(2), d + 1, type); };
+  const Stretch rows = along(2), columns = along(3);
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    if (rows.isCopy() && columns.isCopy()) return x.load(b, index);
+    const Cubic row = cubicOf(b, rows, index[2], type), column = cubicOf(b, columns, index[3], type);
+    const auto through = [](const Cubic& c, const std::function<Val(const SymExpr&)>& value) {
+      Val sum = value(c.at[0]) * c.weight[0];
+      for (size_t i = 1; i < 4; ++i) sum = sum + value(c.at[i]) * c.weight[i];
+      return sum;
+    };
+    return through(row, [&](const SymExpr& y) {
+             return through(column, [&](const SymExpr& z) { return Val{&b, x.load(b, {index[0], index[1], y, z})}; });
+           }).id;
+  };
+  return {lowering.formula(meta, compute, {x}, 60, true)};
 }
 
 /// (theta, size, align_corners): points of a grid from -1 to 1, or to the middles of the outermost pixels, each turned by its image's theta. Eager
@@ -232,6 +277,7 @@ Values shuffledPixels(Lowering& lowering, const Node& node, bool back) {
 
 void addResamplingLowerings(LowerTable& table) {
   for (const char* name : {"aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d"}) table.emplace(name, interpolated);
+  table.emplace("aten::upsample_bicubic2d", bicubic);
   for (const char* name : {"aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d"})
     table.emplace(name, [](Lowering& lowering, const Node& node) { return padded(lowering, node, true); });
   for (const char* name : {"aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d"})

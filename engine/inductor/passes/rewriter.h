@@ -109,10 +109,16 @@ T operator-(T a);
 
 /// Rewrites one node. Throws NotLowered where it does not cover the arguments: the node then stays.
 using DecomposeFn = void (*)(Rewriter&);
+/// When an operator is written as others already in the joint graph: where backward is better off with parts of it than with its result.
+enum class BeforeCut : uint8_t {
+  No,
+  WhereRead,  ///< by an operator of backward; other calls stay whole for the passes that look for them
+  Yes,
+};
 struct Decomposition {
   std::string_view op;
   DecomposeFn fn;
-  bool beforeCut = false;  ///< already in the joint graph: backward is better off with parts of it than with its result
+  BeforeCut beforeCut = BeforeCut::No;
   bool hostNumbers = false; ///< some of its operands may be tensors of the CPU that hold numbers, whatever device the others are on
 };
 using DecompositionTable = std::vector<Decomposition>;
