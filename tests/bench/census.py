@@ -78,7 +78,7 @@ def device_ms(step):
         step()
         torch.cuda.synchronize()
     rows = sorted(profile.key_averages(), key=lambda row: -row.self_device_time_total)
-    return sum(row.self_device_time_total for row in rows) / 1e3, [(row.key[:70], round(row.self_device_time_total / 1e3, 3), row.count) for row in rows[:6]]
+    return sum(row.self_device_time_total for row in rows) / 1e3, [(row.key[:70], round(row.self_device_time_total / 1e3, 3), row.count) for row in rows[:24]]
 
 
 def wall_ms(step):

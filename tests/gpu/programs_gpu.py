@@ -281,8 +281,8 @@ def joins(x, y):
 
 @program(normal(2, 3, 17, 23))
 def images_resampled(x):
-    return [F.interpolate(x, mode=mode, align_corners=corners, **to) for mode in ("bilinear", "bicubic") for corners in (False, True)
-            for to in ({"size": (40, 31)}, {"size": (9, 23)}, {"scale_factor": 2.5, "recompute_scale_factor": False})]
+    return tuple(F.interpolate(x, mode=mode, align_corners=corners, **to) for mode in ("bilinear", "bicubic") for corners in (False, True)
+            for to in ({"size": (40, 31)}, {"size": (9, 23)}, {"scale_factor": 2.5, "recompute_scale_factor": False}))
 
 
 @program(normal(2, 5, 16, 24, dtype=torch.bfloat16))

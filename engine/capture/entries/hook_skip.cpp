@@ -1,5 +1,6 @@
 #include "engine/capture/entries/hook_skip.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,19 @@ constexpr std::string_view kTorchModelCode[] = {"nn/modules/", "nn/functional.py
                                                 "distributions/", "ao/nn/"};
 /// ... and what in these is machinery all the same.
 constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/lazy.py", "optim/lr_scheduler.py"};
+
+/// Installed packages that compute without tensors: what of them is called inside of captured functions is followed, but where that breaks they run as
+/// they are rather than in pieces.
+constexpr std::string_view kWithoutTensors[] = {"numpy", "pandas", "scipy", "sklearn", "networkx", "tqdm", "xarray", "matplotlib", "onnx", "onnxruntime", "tensorflow"};
+
+bool isWithoutTensors(std::string_view path) {
+  constexpr std::string_view kInstalled = "-packages/";  // of a site or a distribution
+  const size_t at = path.rfind(kInstalled);
+  if (at == std::string_view::npos) return false;
+  const std::string_view inside = path.substr(at + kInstalled.size());
+  const std::string_view package = inside.substr(0, inside.find('/'));
+  return std::find(std::begin(kWithoutTensors), std::end(kWithoutTensors), package) != std::end(kWithoutTensors);
+}
 
 struct Folders {
   std::string torch;                 ///< with a trailing slash
@@ -79,7 +93,7 @@ bool isSkipped(PyCodeObject* code, PyObject* globals) {
   if (const char* module = own && PyUnicode_Check(own) ? PyUnicode_AsUTF8(own) : nullptr) path = module;
   Folders& f = folders();
   if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
-  return isLibraryPath(path);
+  return isWithoutTensors(path) || isLibraryPath(path);
 }
 
 namespace {

@@ -206,6 +206,11 @@ class KernelWriter {
 
 }  // namespace
 
+bool isDear(Op op) {
+  return (op >= Op::Sin && op <= Op::Atanh) || (op >= Op::Erfc && op <= Op::Digamma) || op == Op::Fmod || op == Op::Remainder || op == Op::Pow ||
+         op == Op::Atan2 || op == Op::Hypot;
+}
+
 std::string Kernel::str(const std::vector<std::string>& nodeNames) const { return KernelWriter(*this, false, nodeNames).text(); }
 
 std::string canonicalText(const Kernel& kernel) { return KernelWriter(kernel, true, {}).text(); }

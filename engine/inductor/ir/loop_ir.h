@@ -76,6 +76,9 @@ struct Value {
   int32_t line = 0;           ///< of the kernel's text, after numberLines()
 };
 
+/// Functions of tens of instructions, which are not computed for nothing.
+bool isDear(Op op);
+
 enum class ReduceKind : uint8_t {
   Sum, Prod, Max, Min, Any, All,
   ArgMax, ArgMin,   ///< one result: Int64 position along the flattened reduction axes, first occurrence; NaN wins

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/lowering/position.h"
 #include "engine/inductor/lowering/realise_policy.h"
@@ -33,17 +35,31 @@ ValueId masked(BodyBuilder& b, ValueId condition, const std::function<ValueId()>
   return b.where(condition, v, other());
 }
 
+/// Whether pieces are better computed one by one where they lie in the result than chosen among at each of its elements: many of them, and such as
+/// take long where neighbours choose the same one anyway.
+bool isBetterApart(const std::vector<LazyTensor>& pieces, const graph::TensorMeta& meta, size_t dim) {
+  if (std::ranges::any_of(pieces, [](const LazyTensor& p) { return p.storage->inAttention; })) return false;
+  if (pieces.size() > realise_policy::kMaskedCatInputs)
+    return 2 * std::ranges::count_if(pieces, [](const LazyTensor& p) { return !p.storage->isReal(); }) >= static_cast<ptrdiff_t>(pieces.size());
+  if (graph::hint(meta.numel()) < realise_policy::kManyElements || std::ranges::count_if(pieces, [](const LazyTensor& p) { return Lowering::isDear(*p.storage); }) < 2)
+    return false;
+  int64_t together = graph::elementSize(meta.dtype);  // bytes of the smallest piece that follow each other
+  for (size_t d = dim + 1; d < meta.sizes.size(); ++d) together *= graph::hint(meta.sizes[d]);
+  return std::ranges::all_of(pieces, [&](const LazyTensor& p) { return together * graph::hint(p.sizes[dim]) >= realise_policy::kRunBytes; });
+}
+
 Values joined(Lowering& lowering, const Node& node, const std::vector<LazyTensor>& pieces, size_t dim) {
   const graph::TensorMeta& meta = node.outputs[0].tensor;
   DType type = computeType(meta.dtype);
   if (pieces.empty()) throw NotLowered("nothing to join");
-  if (pieces.size() > realise_policy::kMaskedCatInputs) throw NotLowered("joins of many tensors copy block by block");
   std::vector<SymExpr> starts;
   SymExpr start = 0;
   for (const LazyTensor& p : pieces) {
     starts.push_back(start);
     start += p.sizes[dim];
   }
+  if (isBetterApart(pieces, meta, dim)) return {lowering.joined(meta, pieces, starts, dim)};
+  if (pieces.size() > realise_policy::kMaskedCatInputs) throw NotLowered("joins of many tensors copy block by block");
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     std::function<ValueId(size_t)> from = [&](size_t i) -> ValueId {
       auto read = [&] {
@@ -175,6 +191,26 @@ Values triangle(Lowering& lowering, const Node& node, bool lower) {
 }
 
 }  // namespace
+
+LazyTensor Lowering::joined(const graph::TensorMeta& meta, const std::vector<LazyTensor>& pieces, const std::vector<SymExpr>& starts, size_t dim) {
+  const auto [whole, relaid] = laid(meta, pieces);
+  const std::vector<size_t> order = inOrderOfMemory(whole);
+  const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, whole, {});
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    if (graph::product(pieces[p].sizes) == SymExpr(0)) continue;
+    const auto [axes, index] = axesOver(pieces[p].sizes, order);
+    BodyBuilder b;
+    const ValueId value = b.cast(pieces[p].load(b, index), whole.dtype);
+    SymExpr at = starts[p] * whole.strides[dim];
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * whole.strides[d];
+    b.store(id, at, value);
+    std::vector<graph::NodeId> origins = b.origins;
+    addLoops(whole.device, std::move(origins), axes, {b.finish({}, false)}, {id});
+  }
+  LazyTensor made = bufferTensor(id, whole, current_->id);
+  made.storage->relaid = relaid;
+  return made;
+}
 
 void addJoinLowerings(LowerTable& table) {
   table.emplace("aten::cat", cat);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/read_by_jumps.h"
@@ -162,23 +164,36 @@ bool Lowering::isOneNumber() const {
   return current_ && (isReadByJumps_[static_cast<size_t>(current_->id)] || users_[static_cast<size_t>(current_->id)].size() > 1 || (options_.hasOtherHalf && !current_->isBackward));
 }
 
-LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
-                             int opCount, bool heavy) {
-  for (const LazyTensor& t : reading)
-    if (!t.storage->isReal() && realise_policy::isRepeated(*t.storage, meta)) keepInMemory(t);
-  auto storage = std::make_shared<Storage>();
-  storage->meta = meta;
-  storage->meta.storageOffset = 0;
-  if (!isDense(meta) || liesBetterInRows(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
-  // What is computed from an image that was laid otherwise for an extern call is best laid so too.
+bool Lowering::isDear(const Storage& s) {
+  if (s.isReal() || !s.heavy) return false;
+  BodyBuilder trial;
+  trial.store(0, 0, s.compute(trial, freshIndex(s.meta.sizes, "t")));
+  const Section section = trial.finish({}, false);
+  return std::any_of(section.values.begin(), section.values.end(), [](const Value& v) { return inductor::isDear(v.op); });
+}
+
+std::pair<graph::TensorMeta, bool> Lowering::laid(graph::TensorMeta meta, const std::vector<LazyTensor>& reading) const {
+  const bool isInRows = !isDense(meta) || liesBetterInRows(meta);
+  meta.storageOffset = 0;
+  if (isInRows) meta.strides = graph::contiguousStrides(meta.sizes);
   for (const LazyTensor& t : reading) {
     if (!t.storage->relaid) continue;
     auto strides = stridesInOrderOf(t, meta.sizes);
     if (!strides) continue;
-    storage->meta.strides = std::move(*strides);
-    storage->relaid = true;
-    break;
+    meta.strides = std::move(*strides);
+    return {std::move(meta), true};
   }
+  return {std::move(meta), false};
+}
+
+LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
+                             int opCount, bool heavy) {
+  for (const LazyTensor& t : reading) {
+    const Storage& s = *t.storage;
+    if (!s.isReal() && realise_policy::isRepeated(s, meta) && (s.opCount >= realise_policy::kRepeated || s.gathers || isDear(s))) keepInMemory(t);
+  }
+  auto storage = std::make_shared<Storage>();
+  std::tie(storage->meta, storage->relaid) = laid(meta, reading);
   storage->opCount = opCount;
   storage->heavy = heavy;
   storage->copyOnly = opCount == 0;
@@ -286,25 +301,29 @@ Operation& Lowering::addLoops(const Device& device, std::vector<graph::NodeId> o
   return op;
 }
 
+std::vector<size_t> inOrderOfMemory(const graph::TensorMeta& meta) {
+  std::vector<size_t> order(meta.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return graph::hint(meta.strides[a]) > graph::hint(meta.strides[b]); });
+  return order;
+}
+
+std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes, const std::vector<size_t>& order) {
+  std::pair<std::vector<Axis>, IndexList> made{{}, IndexList(sizes.size(), SymExpr(0))};
+  for (size_t d : order) {
+    if (sizes[d] == SymExpr(1)) continue;
+    const Symbol symbol = graph::axisSymbol(fmt::format("i{}", made.first.size()), sizes[d]);
+    made.second[d] = symbol;
+    made.first.push_back({symbol, sizes[d]});
+  }
+  return made;
+}
+
 void Lowering::realise(const LazyTensor& t) {
   Storage& s = *t.storage;
   if (s.isReal()) return;
   if (s.inAttention) throw NotLowered("scores of attention are needed outside of its kernel");
-  // Axes in the order of memory, so that neighbouring points are neighbouring elements.
-  std::vector<size_t> order;
-  for (size_t i = 0; i < s.meta.sizes.size(); i++) {
-    if (!(s.meta.sizes[i] == SymExpr(1))) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return graph::hint(s.meta.strides[a]) > graph::hint(s.meta.strides[b]);
-  });
-  IndexList index(s.meta.sizes.size(), SymExpr(0));
-  std::vector<Axis> axes;
-  for (size_t i : order) {
-    Symbol symbol = graph::axisSymbol(fmt::format("i{}", axes.size()), s.meta.sizes[i]);
-    index[i] = symbol;
-    axes.push_back({symbol, s.meta.sizes[i]});
-  }
+  const auto [axes, index] = axesOver(s.meta.sizes, inOrderOfMemory(s.meta));
   BodyBuilder b;
   // Where there is no element there is nothing to read either.
   bool empty = graph::product(s.meta.sizes) == SymExpr(0);
@@ -320,7 +339,7 @@ void Lowering::realise(const LazyTensor& t) {
   Operation& op = newOperation(Operation::Kind::Loops);
   op.origins = b.origins;
   op.kernel.device = s.meta.device;
-  op.kernel.outer = std::move(axes);
+  op.kernel.outer = axes;
   op.kernel.sections.push_back(b.finish({}, false));
   finishLoops(op, {id});
   s.buffer = id;

@@ -42,6 +42,11 @@ struct ScatteredValue {
   ValueId mask = -1;
 };
 
+/// Dimensions as they follow each other in memory, so that neighbouring points are neighbouring elements.
+std::vector<size_t> inOrderOfMemory(const graph::TensorMeta& meta);
+/// A loop over each dimension of more than one element, in that order, and the point that they are at.
+std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes, const std::vector<size_t>& order);
+
 /// Operands in, the point to write and the value out.
 using Update = std::function<ScatteredValue(BodyBuilder&, const IndexList&, const std::vector<LazyTensor>& operands)>;
 
@@ -71,6 +76,10 @@ class Lowering {
   /// A tensor given by a formula. `reading` are the tensors it reads, for the accounting that decides when to make it real.
   LazyTensor formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading, int opCount = 1,
                      bool heavy = false);
+  /// Whether a formula takes functions of tens of instructions for each element.
+  static bool isDear(const Storage& storage);
+  /// Memory of `meta` to which every piece is written at its start along `dim`, each by a loop of its own.
+  LazyTensor joined(const graph::TensorMeta& meta, const std::vector<LazyTensor>& pieces, const std::vector<SymExpr>& starts, size_t dim);
   /// Makes the tensor's storage real, by an operation that computes it if need be.
   void realise(const LazyTensor& tensor);
   /// What it is computed from lies in memory afterwards, as nearly as is worth it: a formula that only widens narrower values is one of those still.
@@ -162,6 +171,9 @@ class Lowering {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
     return b.kind == LoweredBuffer::Kind::View ? b.base : id;
   }
+  /// How a value made of `reading` is to lie in memory, and whether otherwise than it was traced: what is computed from an image that was laid
+  /// otherwise for an extern call is best laid so too.
+  std::pair<graph::TensorMeta, bool> laid(graph::TensorMeta meta, const std::vector<LazyTensor>& reading) const;
   /// layout_choice.cpp: whether the result of the current call, which is traced as `meta`, is better row-major.
   bool liesBetterInRows(const graph::TensorMeta& meta) const;
   std::optional<int> readersOfRows(const graph::Node& node, const IndexList& sizes, int distance) const;

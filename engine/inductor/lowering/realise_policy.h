@@ -11,14 +11,15 @@ constexpr int kOperations = 30;            ///< realize_opcount_threshold
 constexpr int64_t kUnrolledReduction = 8;  ///< unroll_reductions_threshold: shorter reductions become arithmetic
 constexpr size_t kMaskedCatInputs = 8;     ///< max_pointwise_cat_inputs
 
+constexpr int64_t kRunBytes = 32;          ///< written one after the other, at least, where pieces of a tensor are written by loops of their own
 constexpr int kRepeated = 12;              ///< operations that are not done again for each of
 constexpr int64_t kRepetitions = 16;       ///< so many elements that read the same one, where there are
 constexpr int64_t kManyElements = 1 << 20; ///< so many in all
 
-/// Whether a formula is broadcast to so many elements that it had better lie in memory: a sum over chunks that every position of a chunk reads,
-/// biases of relative positions that every window reads.
+/// Whether so many elements read a formula that it may have better lain in memory: a sum over chunks that every position of a chunk reads, biases of
+/// relative positions that every window reads, frequencies that every position reads.
 inline bool isRepeated(const Storage& s, const graph::TensorMeta& reader) {
-  if (s.inAttention || (s.opCount < kRepeated && !s.gathers)) return false;
+  if (s.inAttention) return false;
   const int64_t elements = graph::hint(reader.numel());
   return elements >= kManyElements && elements / kRepetitions >= graph::hint(s.meta.numel());
 }

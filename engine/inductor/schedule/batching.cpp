@@ -14,6 +14,8 @@ namespace {
 /// A kernel that moves more keeps a device busy alone; on a GPU the last blocks of a launch leave it half empty, so that matters up to here.
 constexpr int64_t kSmallBytes = int64_t{4} << 20, kSmallBytesOnGpu = int64_t{64} << 20;
 constexpr size_t kMostBeside = 1024;
+/// Values that wait for each other stay in memory meanwhile: gradients of weights before they are cast, say. A launch of so many takes its time anyway.
+constexpr int64_t kMostWaiting = int64_t{16} << 20;
 
 bool isLoop(const Kernel& kernel) {
   if (kernel.outer.size() > 1 || (!kernel.outer.empty() && !kernel.outer[0].extent.isConstant()) || hasChecks(kernel) || isForGpu(kernel)) return false;
@@ -103,9 +105,19 @@ class Batcher {
     });
   }
 
+  /// Bytes of intermediate values that a kernel reads.
+  int64_t waiting(const ScheduleNode& node) const {
+    int64_t total = 0;
+    for (BufferId id : node.reads)
+      if (const LoweredBuffer& buffer = lowered_.buffers[static_cast<size_t>(id)]; buffer.kind == LoweredBuffer::Kind::Computed && !isResult_[static_cast<size_t>(id)])
+        total += bytesOf(buffer.meta);
+    return total;
+  }
+
   /// The earlier of the two, which `leaderId` is afterwards, takes the other beside it: those that joined before may have moved the leader back.
   bool join(int32_t& leaderId, int32_t otherId) {
     if (nodes_[static_cast<size_t>(leaderId)].beside.size() + 1 >= kMostBeside) return false;
+    if (const int64_t first = waiting(nodes_[static_cast<size_t>(leaderId)]), second = waiting(nodes_[static_cast<size_t>(otherId)]); first && second && first + second > kMostWaiting) return false;
     if (needsOldValue(nodes_[static_cast<size_t>(leaderId)], nodes_[static_cast<size_t>(otherId)]) ||
         needsOldValue(nodes_[static_cast<size_t>(otherId)], nodes_[static_cast<size_t>(leaderId)]))
       return false;

@@ -268,6 +268,44 @@ class LoweringTest : public QObject {
     for (const Value& v : s.values) masked += v.op == Op::Load && v.mask >= 0;
     QCOMPARE(masked, 2);
   }
+  void manyComputedPiecesAreWrittenWhereTheyLie() {
+    GraphMaker m;
+    ArgumentList pieces, read;
+    for (int i = 0; i < 9; ++i) {
+      ValueRef x = m.input(tensor({4, 3}));
+      read.emplace_back(x);
+      pieces.emplace_back(m.call("aten::exp", {x}, tensor({4, 3})));
+    }
+    ValueRef all = m.call("aten::cat", {ArgumentList(pieces), int64_t{1}}, tensor({4, 27}));
+    ValueRef copied = m.call("aten::cat", {ArgumentList(read), int64_t{1}}, tensor({4, 27}));
+    LoweredGraph g = lowered(m.returning({all, copied}));
+    const auto loops = std::ranges::count_if(g.operations, [](const Operation& op) { return op.kind == Operation::Kind::Loops; });
+    QCOMPARE(loops, ptrdiff_t{9});
+    QCOMPARE(g.operations.size(), size_t{10});  // what only copies is a library's call
+    for (const Operation& op : g.operations)
+      if (op.kind == Operation::Kind::Loops) QCOMPARE(op.writes, (std::vector<BufferId>{g.results[0].as<ValueRef>()->node}));
+  }
+  void dearPiecesAreNotComputedForNothing() {
+    const auto operations = [](int64_t rows, const char* op) {
+      GraphMaker m;
+      ValueRef x = m.input(tensor({rows, 64}));
+      ValueRef both = m.call("aten::cat", {ArgumentList{m.call(op, {x}, tensor({rows, 64})), m.call("aten::cos", {x}, tensor({rows, 64}))}, int64_t{1}}, tensor({rows, 128}));
+      return lowered(m.returning({both})).operations.size();
+    };
+    QCOMPARE(operations(1 << 14, "aten::sin"), size_t{2});
+    QCOMPARE(operations(1 << 14, "aten::neg"), size_t{1});
+    QCOMPARE(operations(16, "aten::sin"), size_t{1});
+  }
+  void frequenciesOfManyPositionsLieInMemory() {
+    const auto operations = [](const char* op) {
+      GraphMaker m;
+      ValueRef rates = m.call(op, {m.input(tensor({64}))}, tensor({64}));
+      ValueRef y = m.call("aten::mul.Tensor", {m.input(tensor({1 << 15, 1})), rates}, tensor({1 << 15, 64}));
+      return lowered(m.returning({y})).operations.size();
+    };
+    QCOMPARE(operations("aten::sin"), size_t{2});
+    QCOMPARE(operations("aten::exp"), size_t{1});
+  }
   void embeddingLoadsItsIndex() {
     GraphMaker m;
     ValueRef w = m.input(tensor({100, 16})), i = m.input(tensor({7}, DType::Int64));
