@@ -13,6 +13,15 @@
 
 namespace py = pybind11;
 
+namespace fusebox::graph {
+
+template <class A> void fields(A& a, In<A, NumberExpr>& v) {
+  auto& [kind, first, second, constant, left, right] = v;
+  a(kind, first, second, constant, left, right);
+}
+
+}  // namespace fusebox::graph
+
 namespace fusebox::capture {
 
 using graph::In;
@@ -40,10 +49,6 @@ template <class A> void fields(A& a, In<A, PinnedSymbol>& v) {
 template <class A> void fields(A& a, In<A, GraphBreak>& v) {
   auto& [kind, reason, hint, place, stack, isError] = v;
   a(kind, reason, hint, place, stack, isError);
-}
-template <class A> void fields(A& a, In<A, NumberExpr>& v) {
-  auto& [kind, first, second, constant, left, right] = v;
-  a(kind, first, second, constant, left, right);
 }
 
 }  // namespace fusebox::capture
@@ -104,7 +109,7 @@ struct RecipeForm {
   int64_t index = -1, source = kNone, object = kNone, base = kNone;
   int32_t id = -1;
   std::vector<int64_t> children, slots;  ///< slots: descriptor's object and value in turn
-  std::optional<NumberExpr> number;
+  std::optional<graph::NumberExpr> number;
 };
 
 struct EffectForm {

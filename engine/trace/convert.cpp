@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "engine/trace/break_error.h"
+#include "engine/trace/python_number.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/tensor_scalar.h"
 #include "engine/trace/trace_tensor.h"
@@ -47,7 +48,7 @@ graph::Argument scalarArgument(const c10::IValue& v, const c10::TypePtr& type,
   if (v.isSymBool()) return v.toSymBool().guard_bool(__FILE__, __LINE__);
   if (v.isSymFloat())
     if (at::Tensor known = tensorOfScalar(v.toSymFloat()); known.defined()) return tensor(known);
-  if (v.isSymFloat()) return v.toSymFloat().guard_float(__FILE__, __LINE__);
+  if (v.isSymFloat()) return v.toSymFloat().is_symbolic() ? unwrapped(v.toSymFloat().toSymNodeImplUnowned())->guard_float(__FILE__, __LINE__) : v.toSymFloat().as_float_unchecked();
   if (v.isDouble()) return v.toDouble();
   if (v.isComplexDouble()) {
     auto c = v.toComplexDouble();

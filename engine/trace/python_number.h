@@ -11,4 +11,7 @@ namespace fusebox::trace {
 /// program gives a symbolic number for a tensor, and hangs the number on its Python object. Any thread, with or without the GIL.
 std::optional<c10::SymNode> symbolicNumber(const at::Tensor& t);
 
+/// The node itself of one that Python handed on: PyTorch wraps nodes of floats once more there. Any other node as it is.
+c10::SymNode unwrapped(c10::SymNodeImpl* node);
+
 }  // namespace fusebox::trace

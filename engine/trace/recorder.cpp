@@ -107,29 +107,98 @@ at::Tensor Recorder::constantData(const at::Tensor& traced) const {
   return node.kind == graph::NodeKind::Constant ? constants_[static_cast<size_t>(node.index)] : at::Tensor();
 }
 
-graph::ValueRef Recorder::quotient(const graph::SymExpr& a, const graph::SymExpr& b) {
+graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
+  using Kind = graph::NumberExpr::Kind;
   graph::OutputMeta meta;
   meta.tensor.dtype = graph::DType::Float64;
   meta.tensor.device.kind = graph::DeviceKind::Cpu;
-  auto call = [&](std::string op, graph::ArgumentList args) {
+  const auto call = [&](std::string op, graph::ArgumentList args) {
     auto id = graph_.addCall(std::move(op), std::move(args), {meta}, origin());
     graph_.node(id).isBackward = backward_;
     graph_.node(id).noGrad = !backward_ && !c10::GradMode::is_enabled();
     return graph::ValueRef{id, 0};
   };
-  auto number = [&](const graph::SymExpr& e) {
-    graph::Argument value = e.isConstant() ? graph::Argument(e.constant()) : graph::Argument(e);
-    return call("aten::scalar_tensor", {std::move(value), graph::DType::Float64, graph::Argument(), toDevice(c10::Device(c10::kCPU)), graph::Argument()});
+  const auto scalar = [&](graph::Argument value, graph::DType type = graph::DType::Float64) {
+    meta.tensor.dtype = type;
+    const graph::ValueRef made = call("aten::scalar_tensor", {std::move(value), type, graph::Argument(), toDevice(c10::Device(c10::kCPU)), graph::Argument()});
+    meta.tensor.dtype = graph::DType::Float64;
+    return made;
   };
-  auto top = number(a);
-  return b == graph::SymExpr(1) ? top : call("aten::div.Tensor", {top, number(b)});
+  const auto whole = [&](const graph::SymExpr& e, graph::DType type = graph::DType::Float64) {
+    const graph::SymExpr known = shapes_ ? shapes_->simplify(e) : e;
+    return scalar(known.isConstant() ? graph::Argument(known.constant()) : graph::Argument(known), type);
+  };
+  const auto of = [&](const char* op) { return call(op, {computed(*n.left)}); };
+  const auto ofBoth = [&](const char* op, graph::ArgumentList more = {}) {
+    graph::ArgumentList args{computed(*n.left), computed(*n.right)};
+    args.insert(args.end(), more.begin(), more.end());
+    return call(op, std::move(args));
+  };
+  switch (n.kind) {
+    case Kind::Int:
+    case Kind::ToFloat: return whole(n.a);
+    case Kind::Ratio: {
+      const graph::ValueRef top = whole(n.a);
+      return n.b == graph::SymExpr(1) ? top : call("aten::div.Tensor", {top, whole(n.b)});
+    }
+    case Kind::Constant: return scalar(n.constant);
+    case Kind::Bits: return call("aten::view.dtype", {whole(n.a, graph::DType::Int64), graph::DType::Float64});
+    case Kind::Add: return ofBoth("aten::add.Tensor", {int64_t{1}});
+    case Kind::Subtract: return ofBoth("aten::sub.Tensor", {int64_t{1}});
+    case Kind::Multiply: return ofBoth("aten::mul.Tensor");
+    case Kind::Divide: return ofBoth("aten::div.Tensor");
+    case Kind::FloorDivide: return ofBoth("aten::div.Tensor_mode", {std::string("floor")});
+    case Kind::Remainder: return ofBoth("aten::remainder.Tensor");
+    case Kind::Power: return ofBoth("aten::pow.Tensor_Tensor");
+    case Kind::Minimum: return ofBoth("aten::minimum");
+    case Kind::Maximum: return ofBoth("aten::maximum");
+    case Kind::Negate: return of("aten::neg");
+    case Kind::Absolute: return of("aten::abs");
+    case Kind::SquareRoot: return of("aten::sqrt");
+    case Kind::Exponential: return of("aten::exp");
+    case Kind::Logarithm: return of("aten::log");
+    case Kind::Log2: return of("aten::log2");
+    case Kind::Log10: return of("aten::log10");
+  }
+  return {};
+}
+
+std::optional<graph::DType> Recorder::typeOfNumbers(c10::ArrayRef<c10::IValue> args, std::span<const c10::IValue> results) {
+  const auto asType = [](c10::ScalarType type) -> std::optional<graph::DType> {
+    if (type == at::kFloat) return graph::DType::Float32;
+    return type == at::kDouble ? std::optional(graph::DType::Float64) : std::nullopt;
+  };
+  bool floats = false, others = false;
+  c10::ScalarType small = c10::ScalarType::Undefined;  // of floats without dimensions
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      if (!asTrace(t)) return;
+      if (!at::isFloatingType(t.scalar_type())) others = true;
+      else if (t.dim() > 0) floats = true;
+      else small = small == c10::ScalarType::Undefined ? t.scalar_type() : c10::promoteTypes(small, t.scalar_type());
+    });
+  if (floats) return graph::DType::Float64;
+  if (small != c10::ScalarType::Undefined) return asType(small);
+  if (!others) return graph::DType::Float64;
+  // Beside ints a float makes the default dtype, of operators that make floats.
+  const c10::ScalarType usual = c10::typeMetaToScalarType(at::get_default_dtype());
+  const bool isUsual = std::all_of(results.begin(), results.end(), [&](const c10::IValue& r) { return r.isTensor() && r.toTensor().defined() && r.toTensor().scalar_type() == usual; });
+  return isUsual ? asType(usual) : std::nullopt;
 }
 
 graph::Argument Recorder::symbolicArgument(const c10::SymNode& node) {
   if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
   if (node->is_float()) {
-    if (auto known = quotientOf(node); known && allFloats_) return quotient(known->first, known->second);
-    return node->guard_float(__FILE__, __LINE__);
+    const auto known = numberOf(node);
+    if (!known || !numbersAs_) return node->guard_float(__FILE__, __LINE__);
+    const graph::ValueRef made = computed(*known);
+    if (*numbersAs_ == graph::DType::Float64) return made;
+    graph::OutputMeta meta = graph_.meta(made);
+    meta.tensor.dtype = *numbersAs_;
+    const graph::Argument none;
+    const auto id = graph_.addCall("aten::_to_copy", {made, *numbersAs_, none, none, none, false, none}, {meta}, origin());
+    graph_.node(id).isBackward = backward_;
+    return graph::ValueRef{id, 0};
   }
   auto known = exprOf(node);
   if (!known) return node->guard_int(__FILE__, __LINE__);
@@ -173,11 +242,9 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   auto& schema = op.schema();
   graph::ArgumentList list;
   list.reserve(args.size());
-  allFloats_ = true;
-  for (auto& a : args)
-    forEachTensor(a, [&](const at::Tensor& t) { allFloats_ &= !asTrace(t) || at::isFloatingType(t.scalar_type()); });
+  numbersAs_ = typeOfNumbers(args, results);
   for (size_t i = 0; i < args.size(); ++i)
-    if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && quotientOf(args[i].toSymFloat().toSymNodeImpl()))
+    if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));
     else list.push_back(toArgument(args[i], schema.arguments()[i], [this](const at::Tensor& t) { return tensorArgument(t); }));
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/number_expr.h"
 #include "engine/graph/shape_env.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/symbolic_geometry.h"
@@ -55,8 +56,10 @@ class Recorder {
   /// as_strided names places of a memory: of a view it is recorded as of what was made there, since code may copy views.
   void readWholeMemory(graph::ArgumentList& args) const;
   graph::Argument symbolicArgument(const c10::SymNode& node);
-  /// A number that is computed when the graph runs: a / b as a tensor without dimensions.
-  graph::ValueRef quotient(const graph::SymExpr& a, const graph::SymExpr& b);
+  /// A float that is computed when the graph runs, as a tensor of float64 without dimensions.
+  graph::ValueRef computed(const graph::NumberExpr& number);
+  /// What a float beside the tensors of a call is to be recorded as, so that it changes no type; nullopt: its value has to be known.
+  static std::optional<graph::DType> typeOfNumbers(c10::ArrayRef<c10::IValue> args, std::span<const c10::IValue> results);
   at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry = nullptr);
 
   graph::Graph graph_;
@@ -69,7 +72,7 @@ class Recorder {
   uint64_t trace_;
   size_t calls_ = 0;
   bool backward_ = false;
-  bool allFloats_ = false;  ///< the tensors of the call that is being recorded: a float beside them changes no type
+  std::optional<graph::DType> numbersAs_;  ///< typeOfNumbers() of the call that is being recorded
 };
 
 }  // namespace fusebox::trace

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "engine/trace/break_error.h"
+#include "engine/trace/python_number.h"
 
 namespace fusebox::trace {
 
 using c10::SymNode;
 using c10::SymNodeImpl;
 using graph::Compare;
+using graph::NumberExpr;
 using graph::ShapeEnv;
 using graph::SymExpr;
 using Env = std::shared_ptr<ShapeEnv>;
@@ -200,15 +202,23 @@ std::optional<Ratio> ratioOf(double value) {
 
 class FloatNode final : public Node {
  public:
-  FloatNode(Env env, double value, std::vector<SymExpr> from, std::string text, std::optional<Ratio> ratio)
-      : Node(Kind::Float, std::move(env)), value_(value), from_(std::move(from)), text_(std::move(text)), ratio_(std::move(ratio)) {}
-
-  static SymNode constant(const Env& env, double value) {
-    return c10::make_intrusive<FloatNode>(env, value, std::vector<SymExpr>(), fmt::format("{}", value), ratioOf(value));
+  FloatNode(Env env, double value, NumberExpr number, std::optional<Ratio> ratio)
+      : Node(Kind::Float, std::move(env)), value_(value), number_(std::move(number)), ratio_(std::move(ratio)) {
+    number_.forEachInt([this](const SymExpr& e) {
+      if (!e.isConstant() && std::find(from_.begin(), from_.end(), e) == from_.end()) from_.push_back(e);
+    });
   }
+
+  static SymNode constant(const Env& env, double value) { return c10::make_intrusive<FloatNode>(env, value, graph::floatOf(value), ratioOf(value)); }
   static SymNode ofInt(const Env& env, const SymExpr& e) {
-    auto from = e.isConstant() ? std::vector<SymExpr>() : std::vector{e};
-    return c10::make_intrusive<FloatNode>(env, static_cast<double>(env->hint(e)), std::move(from), e.str(), Ratio{e, 1, true});
+    return c10::make_intrusive<FloatNode>(env, static_cast<double>(env->hint(e)), graph::floatOf(e), Ratio{e, 1, true});
+  }
+  static SymNode ofNumber(const Env& env, const NumberExpr& number) {
+    const auto value = graph::evaluateFloat(number, [&](graph::Symbol s) -> std::optional<int64_t> { return env->hint(SymExpr(s)); });
+    TORCH_CHECK_VALUE(value, number.text(), " has no value");
+    std::optional<Ratio> ratio;
+    if (number.kind == NumberExpr::Kind::ToFloat) ratio = Ratio{number.a, 1, true};
+    return c10::make_intrusive<FloatNode>(env, *value, number, std::move(ratio));
   }
   static SymNode quotient(const Env& env, const SymExpr& a, const SymExpr& b);
   /// `node` as a float, whatever of ours it is.
@@ -216,21 +226,21 @@ class FloatNode final : public Node {
 
   double hint() const { return value_; }
   const std::vector<SymExpr>& from() const { return from_; }
-  const std::optional<Ratio>& ratio() const { return ratio_; }
+  const NumberExpr& number() const { return number_; }
 
-  SymNode add(const SymNode& o) override { return binary("+", o, [](double a, double b) { return a + b; }); }
-  SymNode sub(const SymNode& o) override { return binary("-", o, [](double a, double b) { return a - b; }); }
-  SymNode mul(const SymNode& o) override { return binary("*", o, [](double a, double b) { return a * b; }); }
-  SymNode truediv(const SymNode& o) override { return binary("/", o, [](double a, double b) { return a / b; }); }
-  SymNode pow(const SymNode& o) override { return binary("**", o, [](double a, double b) { return std::pow(a, b); }); }
-  SymNode floordiv(const SymNode& o) override { return binary("//", o, [](double a, double b) { return std::floor(a / b); }); }
-  SymNode mod(const SymNode& o) override { return binary("%", o, [](double a, double b) { return a - b * std::floor(a / b); }); }
-  SymNode sym_min(const SymNode& o) override { return binary("min", o, [](double a, double b) { return std::min(a, b); }); }
-  SymNode sym_max(const SymNode& o) override { return binary("max", o, [](double a, double b) { return std::max(a, b); }); }
+  SymNode add(const SymNode& o) override { return binary(Made::Add, o, [](double a, double b) { return a + b; }); }
+  SymNode sub(const SymNode& o) override { return binary(Made::Subtract, o, [](double a, double b) { return a - b; }); }
+  SymNode mul(const SymNode& o) override { return binary(Made::Multiply, o, [](double a, double b) { return a * b; }); }
+  SymNode truediv(const SymNode& o) override { return binary(Made::Divide, o, [](double a, double b) { return a / b; }); }
+  SymNode pow(const SymNode& o) override { return binary(Made::Power, o, [](double a, double b) { return std::pow(a, b); }); }
+  SymNode floordiv(const SymNode& o) override { return binary(Made::FloorDivide, o, [](double a, double b) { return std::floor(a / b); }); }
+  SymNode mod(const SymNode& o) override { return binary(Made::Remainder, o, [](double a, double b) { return a - b * std::floor(a / b); }); }
+  SymNode sym_min(const SymNode& o) override { return binary(Made::Minimum, o, [](double a, double b) { return std::min(a, b); }); }
+  SymNode sym_max(const SymNode& o) override { return binary(Made::Maximum, o, [](double a, double b) { return std::max(a, b); }); }
   SymNode neg() override {
     std::optional<Ratio> ratio;
     if (ratio_) ratio = Ratio{ratio_->a * -1, ratio_->b, ratio_->exact};
-    return c10::make_intrusive<FloatNode>(env(), -value_, from_, "-" + text_, std::move(ratio));
+    return c10::make_intrusive<FloatNode>(env(), -value_, graph::floatOf(Made::Negate, number_), std::move(ratio));
   }
   SymNode eq(const SymNode& o) override { return compared(Compare::Eq, o, false, [](double a, double b) { return a == b; }); }
   SymNode ne(const SymNode& o) override { return compared(Compare::Ne, o, false, [](double a, double b) { return a != b; }); }
@@ -251,9 +261,10 @@ class FloatNode final : public Node {
   double guard_float(const char*, int64_t) override { return guard(); }
   bool is_constant() override { return from_.empty(); }
   bool is_symbolic() override { return !from_.empty(); }
-  std::string str() override { return text_; }
+  std::string str() override { return number_.text(); }
 
  private:
+  using Made = NumberExpr::Kind;
   double guard() const {
     for (auto& e : from_)
       if (!env()->simplify(e).isConstant()) {
@@ -262,23 +273,19 @@ class FloatNode final : public Node {
       }
     return value_;
   }
-  SymNode binary(const char* op, const SymNode& other, double (*compute)(double, double)) {
+  SymNode binary(Made kind, const SymNode& other, double (*compute)(double, double)) {
     auto o = of(other, env());
-    auto from = from_;
-    for (auto& e : o->from_)
-      if (std::find(from.begin(), from.end(), e) == from.end()) from.push_back(e);
     std::optional<Ratio> ratio;
     if (ratio_ && o->ratio_ && ratio_->exact && o->ratio_->exact) {
       const Ratio &x = *ratio_, &y = *o->ratio_;
-      if (op[0] == '+') ratio = Ratio{x.a * y.b + y.a * x.b, x.b * y.b, true};
-      if (op[0] == '-') ratio = Ratio{x.a * y.b - y.a * x.b, x.b * y.b, true};
-      if (op[0] == '*' && op[1] == 0) ratio = Ratio{x.a * y.a, x.b * y.b, true};
+      if (kind == Made::Add) ratio = Ratio{x.a * y.b + y.a * x.b, x.b * y.b, true};
+      if (kind == Made::Subtract) ratio = Ratio{x.a * y.b - y.a * x.b, x.b * y.b, true};
+      if (kind == Made::Multiply) ratio = Ratio{x.a * y.a, x.b * y.b, true};
       // One rounded division of exact numbers.
-      if (op[0] == '/' && op[1] == 0 && env()->provable(Compare::Lt, 0, y.a) == true) ratio = Ratio{x.a * y.b, x.b * y.a, false};
+      if (kind == Made::Divide && env()->provable(Compare::Lt, 0, y.a) == true) ratio = Ratio{x.a * y.b, x.b * y.a, false};
       if (ratio && ratio->exact && !(ratio->b.isConstant() && ratio->b.constant() <= (int64_t{1} << kExactBits))) ratio.reset();
     }
-    return c10::make_intrusive<FloatNode>(env(), compute(value_, o->value_), std::move(from), fmt::format("({} {} {})", text_, op, o->text_),
-                                          std::move(ratio));
+    return c10::make_intrusive<FloatNode>(env(), compute(value_, o->value_), graph::floatOf(kind, number_, o->number_), std::move(ratio));
   }
   SymNode compared(Compare op, const SymNode& other, bool swapped, bool (*compute)(double, double)) {
     auto o = of(other, env());
@@ -290,8 +297,8 @@ class FloatNode final : public Node {
   }
 
   double value_;
-  std::vector<SymExpr> from_;
-  std::string text_;
+  NumberExpr number_;
+  std::vector<SymExpr> from_;  ///< the ints in it that are not constant
   std::optional<Ratio> ratio_;
 };
 
@@ -455,16 +462,13 @@ SymNode Node::wrap_bool(bool value) { return BoolNode::make(env_, value); }
 SymNode FloatNode::quotient(const Env& env, const SymExpr& a, const SymExpr& b) {
   const auto divisor = static_cast<double>(env->hint(b));
   TORCH_CHECK_VALUE(divisor != 0, "ZeroDivisionError: division by zero");
-  std::vector<SymExpr> from;
-  for (auto& e : {a, b})
-    if (!e.isConstant()) from.push_back(e);
   std::optional<Ratio> ratio;
   if (env->provable(Compare::Lt, 0, b) == true) {
     const bool exact = b.isConstant() && b.constant() <= (int64_t{1} << kExactBits) && (b.constant() & (b.constant() - 1)) == 0;
     ratio = Ratio{a, b, exact};
   }
-  return c10::make_intrusive<FloatNode>(env, static_cast<double>(env->hint(a)) / divisor, std::move(from), fmt::format("({} / {})", a.str(), b.str()),
-                                        std::move(ratio));
+  NumberExpr number{.kind = NumberExpr::Kind::Ratio, .a = a, .b = b};
+  return c10::make_intrusive<FloatNode>(env, static_cast<double>(env->hint(a)) / divisor, std::move(number), std::move(ratio));
 }
 
 c10::intrusive_ptr<FloatNode> FloatNode::of(const SymNode& node, const Env& env) {
@@ -515,17 +519,19 @@ int64_t hintOf(const c10::SymInt& value) {
 
 std::optional<FloatHint> hintOf(const c10::SymFloat& value) {
   if (!value.is_symbolic()) return FloatHint{value.as_float_unchecked(), {}};
-  auto* known = dynamic_cast<FloatNode*>(value.toSymNodeImplUnowned());
+  const SymNode node = unwrapped(value.toSymNodeImplUnowned());
+  auto* known = dynamic_cast<FloatNode*>(node.get());
   return known ? std::optional(FloatHint{known->hint(), known->from()}) : std::nullopt;
 }
 
-std::optional<std::pair<SymExpr, SymExpr>> quotientOf(const SymNode& node) {
+std::optional<NumberExpr> numberOf(const SymNode& given) {
+  const SymNode node = unwrapped(given.get());
   auto* known = dynamic_cast<FloatNode*>(node.get());
-  if (!known || !known->ratio()) return std::nullopt;
-  const SymExpr a = known->env()->simplify(known->ratio()->a), b = known->env()->simplify(known->ratio()->b);
-  if (a.isConstant() && b.isConstant()) return std::nullopt;
-  return std::pair(a, b);
+  const bool isOpen = known && std::any_of(known->from().begin(), known->from().end(), [&](const SymExpr& e) { return !known->env()->simplify(e).isConstant(); });
+  return isOpen ? std::optional(known->number()) : std::nullopt;
 }
+
+c10::SymFloat toSymFloat(const NumberExpr& number, ShapeEnv& env) { return c10::SymFloat(FloatNode::ofNumber(env.shared_from_this(), number)); }
 
 bool isSymbolic(const c10::IValue& value) {
   if (value.isSymInt() || value.isSymBool()) return true;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/number_expr.h"
 #include "engine/graph/shape_env.h"
 
 namespace fusebox::trace {
@@ -38,8 +39,9 @@ struct FloatHint {
   std::vector<graph::SymExpr> from;
 };
 std::optional<FloatHint> hintOf(const c10::SymFloat& value);
-/// Numerator and denominator of a symbolic float that is one division of integers; nullopt for other floats, and for constants.
-std::optional<std::pair<graph::SymExpr, graph::SymExpr>> quotientOf(const c10::SymNode& node);
+/// How a symbolic float is computed; nullopt for constants, and what is none of ours.
+std::optional<graph::NumberExpr> numberOf(const c10::SymNode& node);
+c10::SymFloat toSymFloat(const graph::NumberExpr& number, graph::ShapeEnv& env);
 
 /// `value` with symbolic integers and bools replaced by what they were at capture, without guards. Symbolic floats of ours too, but not
 /// those that stand for tensors.

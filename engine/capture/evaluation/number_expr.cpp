@@ -1,43 +1,13 @@
 #include "engine/capture/evaluation/number_expr.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 namespace fusebox::capture {
 
+using graph::applyFloat;
+using graph::evaluateSmall;
 using graph::SymAtom;
 using graph::SymExpr;
-
-std::optional<int64_t> evaluateSmall(const SymExpr& e, const SymbolValue& value) {
-  if (e.isConstant()) return e.constant();
-  int64_t sum = 0;
-  for (const SymExpr::Term& term : e.terms()) {
-    int64_t product = term.coefficient;
-    for (const SymAtom& atom : term.factors) {
-      std::optional<int64_t> factor;
-      if (atom.kind == SymAtom::Kind::Symbol) {
-        factor = value(atom.symbol);
-      } else {
-        const std::optional<int64_t> a = evaluateSmall(atom.a, value), b = evaluateSmall(atom.b, value);
-        if (!a || !b) return std::nullopt;
-        const bool divides = atom.kind == SymAtom::Kind::FloorDiv || atom.kind == SymAtom::Kind::Mod;
-        if (divides && (*b == 0 || *b == -1)) return std::nullopt;
-        const int64_t quotient = divides ? *a / *b - ((*a % *b != 0) && ((*a < 0) != (*b < 0))) : 0;
-        switch (atom.kind) {
-          case SymAtom::Kind::FloorDiv: factor = quotient; break;
-          case SymAtom::Kind::Mod: factor = *a - quotient * *b; break;
-          case SymAtom::Kind::Min: factor = std::min(*a, *b); break;
-          default: factor = std::max(*a, *b);
-        }
-      }
-      if (!factor || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
-  }
-  return sum;
-}
 
 namespace {
 
@@ -81,104 +51,15 @@ PyRef evaluateInt(const SymExpr& e, const SymbolValue& value) {
 
 }  // namespace
 
-void NumberExpr::forEachInt(const std::function<void(const SymExpr&)>& fn) const {
-  fn(a);
-  fn(b);
-  if (left) left->forEachInt(fn);
-  if (right) right->forEachInt(fn);
-}
-
-std::vector<graph::Symbol> NumberExpr::symbols() const {
-  std::vector<graph::Symbol> all;
-  forEachInt([&](const SymExpr& e) {
-    for (const graph::Symbol s : e.symbols())
-      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
-  });
-  return all;
-}
-
-std::string NumberExpr::text() const {
-  const auto infix = [&](const char* op) { return "(" + left->text() + op + right->text() + ")"; };
-  const auto call = [&](const char* name) { return std::string(name) + "(" + left->text() + (right ? ", " + right->text() : "") + ")"; };
-  switch (kind) {
-    case Kind::Int: return a.str();
-    case Kind::ToFloat: return "float(" + a.str() + ")";
-    case Kind::Ratio: return "(" + a.str() + ") / (" + b.str() + ")";
-    case Kind::Constant: return fmt::format("{}", constant);
-    case Kind::Add: return infix(" + ");
-    case Kind::Subtract: return infix(" - ");
-    case Kind::Multiply: return infix(" * ");
-    case Kind::Divide: return infix(" / ");
-    case Kind::Negate: return "-" + left->text();
-    case Kind::FloorDivide: return infix(" // ");
-    case Kind::Remainder: return infix(" % ");
-    case Kind::Power: return infix(" ** ");
-    case Kind::Minimum: return call("min");
-    case Kind::Maximum: return call("max");
-    case Kind::Absolute: return call("abs");
-    case Kind::SquareRoot: return call("sqrt");
-    case Kind::Exponential: return call("exp");
-    case Kind::Logarithm: return call("log");
-    case Kind::Log2: return call("log2");
-    case Kind::Log10: return call("log10");
-  }
-  return {};
-}
-
-std::optional<double> applyFloat(NumberExpr::Kind kind, double a, double b) {
-  using Kind = NumberExpr::Kind;
-  // What is not finite, Python decides case by case.
-  const auto finite = [](double result) { return std::isfinite(result) ? std::optional(result) : std::nullopt; };
-  if (!std::isfinite(a) || !std::isfinite(b)) return std::nullopt;
-  switch (kind) {
-    case Kind::Add: return a + b;
-    case Kind::Subtract: return a - b;
-    case Kind::Multiply: return a * b;
-    case Kind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
-    case Kind::Negate: return -a;
-    case Kind::FloorDivide:
-    case Kind::Remainder: {
-      if (b == 0) return std::nullopt;
-      double rest = std::fmod(a, b), quotient = (a - rest) / b;
-      if (rest != 0 && (b < 0) != (rest < 0)) rest += b, quotient -= 1;
-      else if (rest == 0) rest = std::copysign(0.0, b);
-      if (kind == Kind::Remainder) return rest;
-      if (quotient == 0) return std::copysign(0.0, a / b);
-      const double whole = std::floor(quotient);
-      return quotient - whole > 0.5 ? whole + 1 : whole;
-    }
-    case Kind::Power: return a <= 0 ? std::nullopt : finite(std::pow(a, b));
-    case Kind::Minimum: return b < a ? b : a;
-    case Kind::Maximum: return b > a ? b : a;
-    case Kind::Absolute: return std::fabs(a);
-    case Kind::SquareRoot: return a < 0 ? std::nullopt : std::optional(std::sqrt(a));
-    case Kind::Exponential: return finite(std::exp(a));
-    case Kind::Logarithm: return a <= 0 ? std::nullopt : std::optional(std::log(a));
-    case Kind::Log2: return a <= 0 ? std::nullopt : std::optional(std::log2(a));
-    case Kind::Log10: return a <= 0 ? std::nullopt : std::optional(std::log10(a));
-    default: return std::nullopt;
-  }
-}
-
-std::optional<double> evaluateFloat(const NumberExpr& n, const SymbolValue& value) {
-  using Kind = NumberExpr::Kind;
-  if (n.kind == Kind::Constant) return n.constant;
-  if (n.kind == Kind::Int || n.kind == Kind::ToFloat || n.kind == Kind::Ratio) {
-    constexpr int64_t kExact = int64_t{1} << 53;
-    const auto a = evaluateSmall(n.a, value), b = n.kind == Kind::Ratio ? evaluateSmall(n.b, value) : std::optional<int64_t>(1);
-    if (!a || !b || *b == 0) return std::nullopt;
-    if (n.kind != Kind::Ratio) return static_cast<double>(*a);
-    if (*a > kExact || *a < -kExact || *b > kExact || *b < -kExact) return std::nullopt;
-    return static_cast<double>(*a) / static_cast<double>(*b);
-  }
-  const auto left = evaluateFloat(*n.left, value), right = n.right ? evaluateFloat(*n.right, value) : std::optional(0.0);
-  return left && right ? applyFloat(n.kind, *left, *right) : std::nullopt;
-}
-
 PyRef evaluateNumber(const NumberExpr& n, const SymbolValue& value) {
   using Kind = NumberExpr::Kind;
   if (n.kind == Kind::Int) return evaluateInt(n.a, value);
   if (n.kind == Kind::Constant) return PyRef::steal(PyFloat_FromDouble(n.constant));
+  if (n.kind == Kind::Bits) {
+    const auto given = evaluateFloat(n, value);
+    if (!given) PyErr_SetString(PyExc_SystemError, "fusebox: a symbol has no value");
+    return given ? PyRef::steal(PyFloat_FromDouble(*given)) : PyRef();
+  }
   if (n.kind == Kind::ToFloat || n.kind == Kind::Ratio) {
     PyRef a = evaluateInt(n.a, value), b = a && n.kind == Kind::Ratio ? evaluateInt(n.b, value) : PyRef();
     if (!a || (n.kind == Kind::Ratio && !b)) return {};

@@ -19,8 +19,6 @@ using Kind = NumberExpr::Kind;
 using Values = std::span<const NumberValue>;
 using Whole = std::optional<int64_t>;
 
-/// NB_ numbers.
-
 /// Functions that many symbols of one capture go through: a place beyond that is better off with constants.
 constexpr size_t kMostComputed = 64;
 
@@ -228,12 +226,7 @@ std::optional<SymExpr> computedRounding(char how, const NumberExpr& n, ShapeEnv&
 
 std::optional<NumberExpr> floatOperation(Kind kind, NumberExpr a, std::optional<NumberExpr> b, ShapeEnv& shapes) {
   constexpr double kSmallPower = 16;
-  const auto asFloat = [](NumberExpr n) {
-    if (n.kind != Kind::Int) return n;
-    if (n.a.isConstant()) return NumberExpr{.kind = Kind::Constant, .constant = static_cast<double>(n.a.constant())};
-    n.kind = Kind::ToFloat;
-    return n;
-  };
+  const auto asFloat = [](NumberExpr n) { return n.isFloat() ? n : graph::floatOf(n.a); };
   a = asFloat(std::move(a));
   // Where the sign of an int says that there is a value, no more is checked.
   const bool ofInt = a.kind == Kind::ToFloat && a.a.bounds().first > 0;

@@ -72,16 +72,7 @@ std::optional<NumberExpr> readOperand(PyObject* o) {
 
 bool isPlainNumber(PyObject* o) { return isSymbolicNumber(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o); }
 
-NumberExpr asFloat(NumberExpr n) {
-  if (n.isFloat()) return n;
-  if (n.a.isConstant()) return {.kind = Kind::Constant, .constant = static_cast<double>(n.a.constant())};
-  n.kind = Kind::ToFloat;
-  return n;
-}
-
-NumberExpr combined(Kind kind, NumberExpr left, NumberExpr right) {
-  return {.kind = kind, .left = std::make_shared<NumberExpr>(std::move(left)), .right = std::make_shared<NumberExpr>(std::move(right))};
-}
+NumberExpr asFloat(NumberExpr n) { return n.isFloat() ? n : graph::floatOf(n.a); }
 
 PyRef hintOf(const NumberExpr& n, const ShapeEnv& shapes) {
   return evaluateNumber(n, [&](graph::Symbol s) -> std::optional<int64_t> { return shapes.hint(SymExpr(s)); });
@@ -153,12 +144,12 @@ std::optional<NumberExpr> floatResult(int op, NumberExpr a, NumberExpr b, ShapeE
   a = asFloat(std::move(a));
   b = asFloat(std::move(b));
   switch (op) {
-    case kAdd: return combined(Kind::Add, std::move(a), std::move(b));
-    case kSubtract: return combined(Kind::Subtract, std::move(a), std::move(b));
-    case kMultiply: return combined(Kind::Multiply, std::move(a), std::move(b));
+    case kAdd: return graph::floatOf(Kind::Add, std::move(a), std::move(b));
+    case kSubtract: return graph::floatOf(Kind::Subtract, std::move(a), std::move(b));
+    case kMultiply: return graph::floatOf(Kind::Multiply, std::move(a), std::move(b));
     case kTrueDivide:
       if (!isNonZero(b, shapes)) return std::nullopt;
-      return combined(Kind::Divide, std::move(a), std::move(b));
+      return graph::floatOf(Kind::Divide, std::move(a), std::move(b));
     case kFloorDivide: return floatOperation(Kind::FloorDivide, std::move(a), std::move(b), shapes);
     case kRemainder: return floatOperation(Kind::Remainder, std::move(a), std::move(b), shapes);
     case kPower: return floatOperation(Kind::Power, std::move(a), std::move(b), shapes);

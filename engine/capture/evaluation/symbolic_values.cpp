@@ -106,7 +106,10 @@ bool Evaluation::givesSymbols(const CallArguments& a) const {
 }
 
 PyRef Evaluation::toTorch(PyObject* number) {
-  if (isSymbolicFloat(number)) return specialisedNumber(number, "a float that is given to an operator");
+  if (isSymbolicFloat(number)) {
+    if (isDeferred(number)) return specialisedNumber(number, "a float that is given to an operator");
+    return PyRef::steal(newSymFloatObject(trace::toSymFloat(numberExpr(number), trace_->shapes())));
+  }
   return PyRef::steal(newSymIntObject(trace::toSymInt(numberExpr(number).a, trace_->shapes())));
 }
 

@@ -42,6 +42,12 @@ PyObject* newSymIntObject(const c10::SymInt& value) {
   END_HANDLE_TH_ERRORS
 }
 
+PyObject* newSymFloatObject(const c10::SymFloat& value) {
+  HANDLE_TH_ERRORS
+  return torch::get_symfloat_class()(value.toSymNodeImpl()).release().ptr();
+  END_HANDLE_TH_ERRORS
+}
+
 std::optional<c10::SymInt> symIntOf(PyObject* object) {
   if (!torch::is_symint(object)) return std::nullopt;
   return py::cast<c10::SymInt>(py::handle(object));

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymFloat.h>
 #include <c10/core/SymInt.h>
 
 #include <exception>
@@ -30,6 +31,7 @@ bool isSizeObject(PyObject* object);
 bool isSymbolObject(PyObject* object);
 /// The torch.SymInt of an integer, an int for one that is not symbolic. New reference, nullptr with an error set on failure.
 PyObject* newSymIntObject(const c10::SymInt& value);
+PyObject* newSymFloatObject(const c10::SymFloat& value);
 /// The integer inside a torch.SymInt; nullopt for any other object.
 std::optional<c10::SymInt> symIntOf(PyObject* object);
 /// The float or bool that a torch.SymFloat or SymBool is in this capture, which it is from now on. New reference, or nullptr with an error.

@@ -1,0 +1,101 @@
+"""Floats that are made of sizes, beside tensors: values of the graph, not constants of a size."""
+
+import math
+import unittest
+
+import torch
+import torch.nn.functional as F
+
+import fusebox
+
+
+def number(x):
+    return math.sqrt(x.shape[0]) / 3
+
+
+def written(x):
+    y = x.clone()
+    y[0] = number(x)
+    y[:, 1:2] = 2 * number(x)
+    return y
+
+
+# Without another compile after the one that makes sizes symbols.
+ONE_ENTRY = {
+    "operators": lambda x: (x + number(x), number(x) - x, x * number(x), number(x) / (x.abs() + 1), x / number(x)),
+    "powers": lambda x: (x.abs() ** number(x), number(x) ** x, x // number(x), x % number(x), number(x) % (x.abs() + 1)),
+    "comparisons": lambda x: (x < number(x) - 0.5, x >= number(x) - 0.5, x == number(x)),
+    "choices": lambda x: (torch.where(x > 0, x, number(x)), x.masked_fill(x > 0, number(x)), x.clamp(-number(x), number(x))),
+    "filled": lambda x: (torch.full((3,), number(x)), torch.full_like(x, number(x)), x.new_full((2,), number(x)), x.clone().fill_(number(x))),
+    "factors": lambda x: (torch.add(x, x, alpha=number(x)), torch.addcmul(x, x, x, value=number(x)), torch.lerp(x, x * 2, number(x))),
+    "activations": lambda x: (F.leaky_relu(x, number(x)), F.elu(x, number(x)), F.hardtanh(x, -number(x), number(x)), F.threshold(x, 0.1, number(x))),
+    "written": written,
+    "in_place": lambda x: x.clone().mul_(number(x)).add_(number(x)),
+    "beside_ints": lambda x: (torch.arange(x.shape[0]) * number(x), torch.arange(x.shape[0]) / number(x)),
+    "beside_truths": lambda x: (x > 0) * number(x),
+    "beside_single_numbers": lambda x: (x.sum() * number(x), x.double().sum() + number(x)),
+    "lists": lambda x: torch._foreach_mul([x, x * 2], number(x)),
+    "other_types": lambda x: (x.double() * number(x), x.bfloat16() * number(x)),
+    "functions": lambda x: x * math.exp(-number(x)) + math.log(number(x) + 1) + max(number(x), 0.1) + abs(-number(x)) + 0.9 ** x.shape[0],
+    "means": lambda x: x.sum() * (1 / x.numel()) + x / math.sqrt(x.shape[-1]),
+    "returned": lambda x: (x * 2, number(x)),
+}
+# With one for each value, because the value decides: of sizes, or of a type.
+EACH_VALUE = {
+    "steps": lambda x: torch.arange(0, 1, 1 / x.shape[0]),
+    "ints_compared": lambda x: torch.arange(x.shape[0]) < number(x),
+    "narrow_number": lambda x: x.bfloat16().sum() * number(x),
+    "decisions": lambda x: x * 2 if number(x) > 0.9 else x * 3,
+    "text": lambda x: (x, f"{number(x):.3f}"),
+}
+
+
+def same(test, got, want):
+    if isinstance(want, torch.Tensor):
+        test.assertEqual((got.dtype, got.stride()), (want.dtype, want.stride()))
+        tolerance = 1e-2 if want.dtype == torch.bfloat16 else 1e-5
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+    elif isinstance(want, (tuple, list)):
+        for a, b in zip(got, want, strict=True):
+            same(test, a, b)
+    else:
+        test.assertEqual((type(got), got), (type(want), want))
+
+
+class FloatsOfSizes(unittest.TestCase):
+    SIZES = 5, 6, 7, 9, 12, 4
+
+    def recompiles(self, f, backend, train=False):
+        fusebox.reset()
+        compiled, before = fusebox.compile(f, backend=backend), fusebox.counters()
+        for n in self.SIZES:
+            torch.manual_seed(n)
+            x = torch.randn(n, n + 3, requires_grad=train)
+            want, got = f(x), compiled(x)
+            same(self, got, want)
+            if train:
+                grads = [torch.autograd.grad(sum(t.float().sum() for t in (r if isinstance(r, (tuple, list)) else [r])), x)[0] for r in (got, want)]
+                torch.testing.assert_close(*grads, rtol=1e-2, atol=1e-2)
+        after = fusebox.counters()
+        self.assertEqual(after["graph_breaks"], before["graph_breaks"])
+        return after["recompiles"] - before["recompiles"]
+
+    def test_one_entry_serves_all_sizes(self):
+        for name, f in ONE_ENTRY.items():
+            for backend in "inductor", "aot_eager":
+                with self.subTest(name, backend=backend):
+                    self.assertEqual(self.recompiles(f, backend), 1)
+
+    def test_values_that_decide(self):
+        for name, f in EACH_VALUE.items():
+            with self.subTest(name):
+                self.recompiles(f, "inductor")
+
+    def test_gradients(self):
+        for name in "operators", "choices", "means", "beside_single_numbers", "written", "in_place":
+            with self.subTest(name):
+                self.assertEqual(self.recompiles(ONE_ENTRY[name], "inductor", train=True), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
