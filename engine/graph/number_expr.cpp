@@ -37,6 +37,36 @@ std::optional<int64_t> evaluateSmall(const SymExpr& e, const SymbolValue& value)
   return sum;
 }
 
+std::span<const FloatFunction> floatFunctions() {
+  using Kind = NumberExpr::Kind;
+  static constexpr FloatFunction kFunctions[] = {
+      {Kind::Absolute, "fabs", "aten::abs", [](double x) { return std::fabs(x); }},
+      {Kind::SquareRoot, "sqrt", "aten::sqrt", [](double x) { return std::sqrt(x); }},
+      {Kind::Exponential, "exp", "aten::exp", [](double x) { return std::exp(x); }},
+      {Kind::Expm1, "expm1", "aten::expm1", [](double x) { return std::expm1(x); }},
+      {Kind::Logarithm, "log", "aten::log", [](double x) { return std::log(x); }},
+      {Kind::Log2, "log2", "aten::log2", [](double x) { return std::log2(x); }},
+      {Kind::Log10, "log10", "aten::log10", [](double x) { return std::log10(x); }},
+      {Kind::Log1p, "log1p", "aten::log1p", [](double x) { return std::log1p(x); }},
+      {Kind::Sine, "sin", "aten::sin", [](double x) { return std::sin(x); }},
+      {Kind::Cosine, "cos", "aten::cos", [](double x) { return std::cos(x); }},
+      {Kind::Tangent, "tan", "aten::tan", [](double x) { return std::tan(x); }},
+      {Kind::ArcSine, "asin", "aten::asin", [](double x) { return std::asin(x); }},
+      {Kind::ArcCosine, "acos", "aten::acos", [](double x) { return std::acos(x); }},
+      {Kind::ArcTangent, "atan", "aten::atan", [](double x) { return std::atan(x); }},
+      {Kind::HyperbolicSine, "sinh", "aten::sinh", [](double x) { return std::sinh(x); }},
+      {Kind::HyperbolicCosine, "cosh", "aten::cosh", [](double x) { return std::cosh(x); }},
+      {Kind::HyperbolicTangent, "tanh", "aten::tanh", [](double x) { return std::tanh(x); }},
+      {Kind::ErrorFunction, "erf", "aten::erf", [](double x) { return std::erf(x); }},
+  };
+  return kFunctions;
+}
+
+const FloatFunction* floatFunction(NumberExpr::Kind kind) {
+  const auto known = std::ranges::find(floatFunctions(), kind, &FloatFunction::kind);
+  return known == floatFunctions().end() ? nullptr : &*known;
+}
+
 void NumberExpr::forEachInt(const std::function<void(const SymExpr&)>& fn) const {
   fn(a);
   fn(b);
@@ -72,14 +102,8 @@ std::string NumberExpr::text() const {
     case Kind::Power: return infix(" ** ");
     case Kind::Minimum: return call("min");
     case Kind::Maximum: return call("max");
-    case Kind::Absolute: return call("abs");
-    case Kind::SquareRoot: return call("sqrt");
-    case Kind::Exponential: return call("exp");
-    case Kind::Logarithm: return call("log");
-    case Kind::Log2: return call("log2");
-    case Kind::Log10: return call("log10");
+    default: return call(floatFunction(kind)->name);
   }
-  return {};
 }
 
 std::optional<double> applyFloat(NumberExpr::Kind kind, double a, double b) {
@@ -107,13 +131,9 @@ std::optional<double> applyFloat(NumberExpr::Kind kind, double a, double b) {
     case Kind::Power: return a <= 0 ? std::nullopt : finite(std::pow(a, b));
     case Kind::Minimum: return b < a ? b : a;
     case Kind::Maximum: return b > a ? b : a;
-    case Kind::Absolute: return std::fabs(a);
-    case Kind::SquareRoot: return a < 0 ? std::nullopt : std::optional(std::sqrt(a));
-    case Kind::Exponential: return finite(std::exp(a));
-    case Kind::Logarithm: return a <= 0 ? std::nullopt : std::optional(std::log(a));
-    case Kind::Log2: return a <= 0 ? std::nullopt : std::optional(std::log2(a));
-    case Kind::Log10: return a <= 0 ? std::nullopt : std::optional(std::log10(a));
-    default: return std::nullopt;
+    default:
+      if (const FloatFunction* function = floatFunction(kind)) return finite(function->apply(a));
+      return std::nullopt;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct NumberExpr {
     Add, Subtract, Multiply, Divide,  ///< floats: left, right
     Negate,    ///< float: left
     FloorDivide, Remainder, Power, Minimum, Maximum,             ///< floats: left, right
-    Absolute, SquareRoot, Exponential, Logarithm, Log2, Log10,  ///< float: left
+    Absolute, SquareRoot, Exponential, Expm1, Logarithm, Log2, Log10, Log1p, Sine, Cosine, Tangent, ArcSine, ArcCosine, ArcTangent,
+    HyperbolicSine, HyperbolicCosine, HyperbolicTangent, ErrorFunction,  ///< float: left; see floatFunctions()
   } kind = Kind::Int;
   SymExpr a, b;
   double constant = 0;
@@ -45,6 +47,17 @@ std::optional<double> evaluateFloat(const NumberExpr& number, const SymbolValue&
 std::optional<int64_t> evaluateSmall(const SymExpr& e, const SymbolValue& value);
 /// A float operation of Python's on numbers; nullopt where it raises.
 std::optional<double> applyFloat(NumberExpr::Kind kind, double a, double b = 0);
+
+/// A function of one float, under its name in Python's math and among ATen's operators. Python raises where the result is not finite.
+struct FloatFunction {
+  NumberExpr::Kind kind;
+  const char* name;
+  const char* op;
+  double (*apply)(double);
+};
+std::span<const FloatFunction> floatFunctions();
+/// Null: the kind is none of them.
+const FloatFunction* floatFunction(NumberExpr::Kind kind);
 
 /// An int as a float.
 NumberExpr floatOf(const SymExpr& e);

@@ -94,6 +94,8 @@ at::Tensor Recorder::constant(const at::Tensor& data) {
   return wrap(meta, data.device(), {id, 0});
 }
 
+void Recorder::holdsFloat(graph::Symbol bits, const at::Tensor& traced) { floats_.emplace_back(bits, asTraceThroughWrapper(traced)->value()); }
+
 void Recorder::know(const at::Tensor& traced, at::Tensor data) {
   auto* t = asTrace(traced);
   if (t && t->trace() == trace_ && !t->symbolic() && data.sizes() == traced.sizes() && data.scalar_type() == traced.scalar_type()) known_[t->value()] = std::move(data);
@@ -142,7 +144,10 @@ graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
       return n.b == graph::SymExpr(1) ? top : call("aten::div.Tensor", {top, whole(n.b)});
     }
     case Kind::Constant: return scalar(n.constant);
-    case Kind::Bits: return call("aten::view.dtype", {whole(n.a, graph::DType::Int64), graph::DType::Float64});
+    case Kind::Bits: {
+      const auto held = std::find_if(floats_.begin(), floats_.end(), [&](const auto& f) { return n.a == graph::SymExpr(f.first); });
+      return held != floats_.end() ? held->second : call("aten::view.dtype", {whole(n.a, graph::DType::Int64), graph::DType::Float64});
+    }
     case Kind::Add: return ofBoth("aten::add.Tensor", {int64_t{1}});
     case Kind::Subtract: return ofBoth("aten::sub.Tensor", {int64_t{1}});
     case Kind::Multiply: return ofBoth("aten::mul.Tensor");
@@ -153,15 +158,28 @@ graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
     case Kind::Minimum: return ofBoth("aten::minimum");
     case Kind::Maximum: return ofBoth("aten::maximum");
     case Kind::Negate: return of("aten::neg");
-    case Kind::Absolute: return of("aten::abs");
-    case Kind::SquareRoot: return of("aten::sqrt");
-    case Kind::Exponential: return of("aten::exp");
-    case Kind::Logarithm: return of("aten::log");
-    case Kind::Log2: return of("aten::log2");
-    case Kind::Log10: return of("aten::log10");
+    default: return of(graph::floatFunction(n.kind)->op);
   }
-  return {};
 }
+
+namespace {
+
+/// Operators, without their overloads, that take any number for a scalar: others raise for some, or choose by it.
+constexpr std::string_view kTakeAnyNumber[] = {
+    "add",  "sub",   "rsub",    "mul",     "div",     "pow",        "remainder",  "fmod",      "floor_divide", "eq",         "ne",           "lt",
+    "le",   "gt",    "ge",      "where",   "clamp",   "clamp_min",  "clamp_max",  "maximum",   "minimum",      "fill",       "full",         "full_like",
+    "new_full",      "scalar_tensor",      "addcmul", "addcdiv",    "lerp",       "threshold", "leaky_relu",   "elu",        "hardtanh",     "masked_fill",
+    "index_fill",    "scatter", "constant_pad_nd",    "_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div", "_foreach_addcmul",
+    "_foreach_addcdiv", "_foreach_lerp",   "_foreach_clamp_min",    "_foreach_clamp_max",     "xlogy",        "copysign",   "float_power",
+};
+
+bool takesAnyNumber(std::string_view op) {
+  op.remove_prefix(std::min(op.size(), op.find("::") == std::string_view::npos ? 0 : op.find("::") + 2));
+  const std::string_view name = op.substr(0, op.find('.'));
+  return std::find(std::begin(kTakeAnyNumber), std::end(kTakeAnyNumber), name) != std::end(kTakeAnyNumber);
+}
+
+}  // namespace
 
 std::optional<graph::DType> Recorder::typeOfNumbers(c10::ArrayRef<c10::IValue> args, std::span<const c10::IValue> results) {
   const auto asType = [](c10::ScalarType type) -> std::optional<graph::DType> {
@@ -242,7 +260,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   auto& schema = op.schema();
   graph::ArgumentList list;
   list.reserve(args.size());
-  numbersAs_ = typeOfNumbers(args, results);
+  numbersAs_ = takesAnyNumber(facts.name) ? typeOfNumbers(args, results) : std::nullopt;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));

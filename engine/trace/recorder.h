@@ -46,6 +46,8 @@ class Recorder {
   bool isBackward() const { return backward_; }
   /// The autograd node whose formula runs next; its forward operator's place is given to what it records.
   void setBackwardOrigin(uint64_t sequenceNumber);
+  /// The float whose bits are the symbol is the one element of an input.
+  void holdsFloat(graph::Symbol bits, const at::Tensor& traced);
   /// `traced` is computed from constants alone, and this is what it holds.
   void know(const at::Tensor& traced, at::Tensor data);
   /// Data of a trace tensor that is a constant or known, else undefined.
@@ -67,6 +69,7 @@ class Recorder {
   std::function<graph::Provenance()> provenance_;
   std::shared_ptr<graph::ShapeEnv> shapes_;
   std::map<graph::ValueRef, at::Tensor> known_;
+  std::vector<std::pair<graph::Symbol, graph::ValueRef>> floats_;  ///< inputs that hold them
   std::unordered_map<uint64_t, graph::NodeId> forwardNode_;  ///< autograd sequence number -> first node recorded after it
   graph::NodeId backwardOrigin_ = -1;
   uint64_t trace_;

@@ -146,6 +146,7 @@ struct CaptureOptions {
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
   /// Sources of floats that changed between calls: values of the graph where the frame is captured whole with them, else constants.
   const std::set<std::string>* runTimeNumbers = nullptr;
+  bool floatsAreSymbols = false;  ///< those are numbers that guards compute with: slower to check than values of the graph, and good for all that Python does
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
   SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
   bool assumesOfData = true;  ///< for a backend in Python: that numpy warns of nothing may be assumed

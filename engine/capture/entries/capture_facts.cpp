@@ -59,7 +59,7 @@ std::string differentChoice(const Entry& entry, const CaptureFacts& facts, Entry
     const size_t at = static_cast<size_t>(
         std::find_if(symbols.begin(), symbols.end(), [&](const graph::Symbol& s) { return graph::SymExpr(s) == graph::SymExpr(origin.symbol); }) - symbols.begin());
     const std::span<const int64_t> values = entry.guards->symbolValues();
-    const size_t rank = origin.at.kind == NumberSource::Kind::Value ? 0 : set.rankOf(origin.at.source);
+    const size_t rank = origin.at.isOfTensor() ? set.rankOf(origin.at.source) : 0;
     if (at >= values.size() || !hasChanged(origin.at, rank, values[at])) return origin.at.str() + " is a symbol there, and has not changed here";
   }
   if (!isAutomatic) return {};

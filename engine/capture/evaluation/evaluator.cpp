@@ -614,6 +614,10 @@ struct NumbersOrConstants {
       return false;
     }
     if (!options.runTimeNumbers || !used) return false;
+    if (now.what.kind == Evaluation::kRunTimeNumber && !options.floatsAreSymbols && options.symbolic && options.symbolic->allowed) {
+      options.floatsAreSymbols = true;
+      return true;
+    }
     options.runTimeNumbers = nullptr;
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: floats tried as constants: %s (%s:%d)\n", now.what.reason.c_str(), now.what.place.file.c_str(), now.what.place.line);
     if (now.what.kind == Evaluation::kRunTimeNumber) return true;

@@ -6,8 +6,10 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/recorder.h"
 
 namespace fusebox::capture {
 
@@ -50,17 +52,27 @@ PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
     numberAt_.emplace(source, number);
     return number;
   }
-  guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
+  const double value = PyFloat_AS_DOUBLE(object);
+  const std::optional<graph::SymExpr> bits = options_.floatsAreSymbols ? symbolicInputs_->bitsOf(value, source, place()) : std::nullopt;
+  if (!bits) guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
   if (!guardTorchsMethods(tensorType())) refuseNumber("computed with while the program has changed methods of torch.Tensor");
   at::Tensor real;
   {
     const trace::NoTrace off;
-    real = at::scalar_tensor(PyFloat_AS_DOUBLE(object), at::kDouble);
+    real = at::scalar_tensor(value, at::kDouble);
   }
   PyRef realObject = PyRef::steal(newTensorObject(real));
-  PyRef standIn = PyRef::steal(newTensorObject(trace_->input(real, source->label()).standIn));
+  const at::Tensor traced = trace_->input(real, source->label()).standIn;
+  PyRef standIn = PyRef::steal(newTensorObject(traced));
   origins_.add(realObject.get(), source);
   origins_.add(standIn.get(), source);
+  if (bits) {
+    trace_->recorder().holdsFloat(bits->symbols().front(), traced);
+    PyRef number = newSymbolicNumber(trace_->sharedShapes(), {.kind = NumberExpr::Kind::Bits, .a = *bits});
+    origins_.add(number.get(), source);
+    numberAt_.emplace(source, number);
+    return number;
+  }
   numbers_.emplace(standIn.get(), standIn);
   numberAt_.emplace(source, standIn);
   return standIn;

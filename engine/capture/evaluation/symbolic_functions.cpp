@@ -128,11 +128,9 @@ bool isConfirmed(PyObject* callable, std::span<PyObject* const> args, PyObject* 
 
 std::optional<NumberExpr> floatFunction(std::string_view name, std::span<const NumberExpr> n, ShapeEnv& shapes) {
   const auto one = [&](Kind kind) { return n.size() == 1 ? floatOperation(kind, n[0], std::nullopt, shapes) : std::nullopt; };
-  if (name == "sqrt") return one(Kind::SquareRoot);
-  if (name == "exp") return one(Kind::Exponential);
-  if (name == "log2") return one(Kind::Log2);
-  if (name == "log10") return one(Kind::Log10);
-  if (name == "fabs") return one(Kind::Absolute);
+  if (name != "log")
+    for (const graph::FloatFunction& function : graph::floatFunctions())
+      if (name == function.name) return one(function.kind);
   if (name == "pow") return n.size() == 2 ? floatOperation(Kind::Power, n[0], n[1], shapes) : std::nullopt;
   if (name != "log" || n.empty() || n.size() > 2) return std::nullopt;
   auto logarithm = floatOperation(Kind::Logarithm, n[0], std::nullopt, shapes);

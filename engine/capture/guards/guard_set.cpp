@@ -125,7 +125,7 @@ bool GuardSet::mayBeSymbolic(const Source* source) const {
 
 void GuardSet::number(const NumberSource& at, const graph::SymExpr& is, std::string why, const Place& place) {
   using Kind = NumberSource::Kind;
-  if (at.kind != Kind::Value) {
+  if (at.isOfTensor()) {
     TensorSpec& spec = tensorSpecs_[specOf_.at(at.source)];
     if (at.kind == Kind::Offset) {
       spec.freeOffset = true;

@@ -1,6 +1,9 @@
 #include "engine/capture/guards/shape_guards.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <cctype>
 
 namespace fusebox::capture {
@@ -44,7 +47,8 @@ std::string NumberSource::str() const {
     case Kind::Size: return base + ".size()[" + std::to_string(dim) + "]";
     case Kind::Stride: return base + ".stride()[" + std::to_string(dim) + "]";
     case Kind::Offset: return base + ".storage_offset()";
-    case Kind::Value: return base;
+    case Kind::Value:
+    case Kind::Bits: return base;
   }
   return base;
 }
@@ -70,6 +74,10 @@ std::string ShapeGuards::named(const std::string& plain) const {
 }
 
 std::string ShapeGuards::text(const graph::Relation& r) const {
+  const auto isFloat = [&](const graph::SymExpr& e) {
+    return std::any_of(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.at.kind == NumberSource::Kind::Bits && isSymbol(e, o.symbol); });
+  };
+  if (r.right.isConstant() && isFloat(r.left)) return fmt::format("{} {} {}", text(r.left), graph::name(r.op), std::bit_cast<double>(r.right.constant()));
   return text(r.left) + " " + std::string(graph::name(r.op)) + " " + text(r.right);
 }
 

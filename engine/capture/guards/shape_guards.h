@@ -12,9 +12,15 @@ namespace fusebox::capture {
 
 /// A number that a check reads off the object at a source.
 struct NumberSource {
-  enum class Kind : uint8_t { Size, Stride, Offset, Value } kind = Kind::Size;
+  enum class Kind : uint8_t {
+    Size, Stride, Offset,
+    Value,  ///< of an int
+    Bits,   ///< of a float: IEEE's
+  } kind = Kind::Size;
   const Source* source = nullptr;
   int dim = -1;  ///< of Size and Stride
+
+  bool isOfTensor() const { return kind != Kind::Value && kind != Kind::Bits; }
 
   /// "L['x'].size()[0]", "L['x'].stride()[1]", "L['x'].storage_offset()", "L['n']".
   std::string str() const;

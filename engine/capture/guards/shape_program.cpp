@@ -1,6 +1,7 @@
 #include "engine/capture/guards/shape_program.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "engine/capture/evaluation/torch_objects.h"
@@ -12,13 +13,18 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr uint32_t kNowhere = UINT32_MAX;
 
-/// False: there is no such number (not an int, or one beyond 64 bits).
+/// False: there is no such number (not an int or float, or an int beyond 64 bits).
 bool readNumber(NumberSource::Kind kind, int32_t dim, PyObject* object, int64_t* value) {
   if (kind == NumberSource::Kind::Value) {
     if (!PyLong_CheckExact(object)) return false;
     int overflow = 0;
     *value = PyLong_AsLongLongAndOverflow(object, &overflow);
     return overflow == 0;
+  }
+  if (kind == NumberSource::Kind::Bits) {
+    if (!PyFloat_CheckExact(object)) return false;
+    *value = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(object));
+    return true;
   }
   const c10::TensorImpl& tensor = *tensorOf(object).unsafeGetTensorImpl();
   if (kind == NumberSource::Kind::Offset) {

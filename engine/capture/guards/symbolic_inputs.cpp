@@ -1,6 +1,7 @@
 #include "engine/capture/guards/symbolic_inputs.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "engine/capture/cpython/once.h"
@@ -138,7 +139,7 @@ graph::SymExpr SymbolicInputs::symbolFor(const NumberSource& at, const std::stri
   }
   policy_->used = true;
   policy_->strict = policy_->strict || choice.strict;
-  const graph::SymExpr symbol = shapes_.symbol("s" + std::to_string(shapes_.symbols().size()), value, choice.lower, choice.upper);
+  const graph::SymExpr symbol = shapes_.symbol((at.kind == Kind::Bits ? "f" : "s") + std::to_string(shapes_.symbols().size()), value, choice.lower, choice.upper);
   if (choice.shares) sharers_.push_back({at, source, rank, value, symbol});
   SymbolOrigin origin{shapes_.symbols().back(), at, choice.policy, choice.reason, std::nullopt, std::nullopt, choice.strict};
   if (choice.changed) {
@@ -259,13 +260,26 @@ std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const So
   return symbol;
 }
 
+std::optional<graph::SymExpr> SymbolicInputs::bitsOf(double value, const Source* source, const Place& place) {
+  if (!policy_ || !policy_->allowed || source->kind == Source::Kind::Pinned) return std::nullopt;
+  const NumberSource at{Kind::Bits, source, -1};
+  Choice choice;
+  choice.policy = "automatic";
+  choice.reason = at.str() + " is a float that changes from call to call";
+  choice.lower = INT64_MIN;
+  choice.shares = false;
+  const graph::SymExpr symbol = symbolFor(at, source->str(), 0, std::bit_cast<int64_t>(value), choice);
+  guards_.number(at, symbol, choice.reason, place);
+  return symbol;
+}
+
 bool SymbolicInputs::finish(bool dependsOnStorage) {
   if (policy_ && policy_->history && dependsOnStorage) policy_->history->storageMatters = true;
   const bool defined = guards_.finishShapes(shapes_);
   if (policy_ && policy_->history)
     for (const PinnedSymbol& pinned : guards_.shapes().pinned) {
       const NumberSource& at = guards_.shapes().origins[pinned.origin].at;
-      const size_t rank = at.kind == Kind::Value ? 0 : guards_.rankOf(at.source);
+      const size_t rank = at.isOfTensor() ? guards_.rankOf(at.source) : 0;
       if (NumberHistory::Number* known = policy_->history->find(at, at.source->str(), rank)) ++known->pinned;
     }
   return defined;

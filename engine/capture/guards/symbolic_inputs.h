@@ -61,6 +61,8 @@ class SymbolicInputs {
   void guard(const Geometry& geometry, const Source* source, const Place& place);
   /// The symbol of an int, guarded; nullopt: it is a constant of the capture.
   std::optional<graph::SymExpr> integer(PyObject* object, const Source* source, const Place& place);
+  /// The symbol of the bits of a float that has changed between calls, guarded; nullopt: it is a constant of the capture.
+  std::optional<graph::SymExpr> bitsOf(double value, const Source* source, const Place& place);
   /// Expressions of the ints that are none, by where they are read.
   const std::unordered_map<const Source*, graph::SymExpr>& integers() const { return integers_; }
   /// Capture has ended: everything decided becomes guards. `dependsOnStorage`: TensorMatch guards compare storage offsets. False: a symbol

@@ -7,6 +7,7 @@ import copy
 import functools
 import importlib
 import itertools
+import math
 import operator
 import pathlib
 import pickle
@@ -1160,7 +1161,24 @@ def test_numbers_that_change_are_values_of_the_graph():
     x, rates = torch.randn(4, 5), (0.1, 0.2, 0.3, 0.4, 0.5)
     expect(recompiles(lambda x, r: x * r + (1 - r) * x.abs(), *((x, r) for r in rates)) == 1, "arithmetic with a number")
     expect(recompiles(lambda x, r: x.add(x, alpha=-r), *((x, r) for r in rates)) == 1, "a number as a factor")
-    expect(recompiles(lambda x, r: x * r if r > 0.25 else x, *((x, r) for r in rates)) == 4, "a number that decides")
+    expect(recompiles(lambda x, r: x * r if r > 0.25 else x, *((x, r) for r in rates)) == 2, "a number that decides costs an entry for each way")
+    expect(recompiles(lambda x, r: x * int(r * 10) + x * round(r * 100), *((x, r) for r in rates)) == 1, "a number that is rounded")
+    expect(recompiles(lambda x, r: x * math.sqrt(r) + r**2 / (1 + math.tanh(r)), *((x, r) for r in rates)) == 1, "functions of a number")
+    expect(recompiles(lambda x, r: x[: int(r * 10)] * r, *((x, r) for r in rates)) <= 2, "a number that is a size")
+    for r in 0.0, -1.0, math.inf, math.nan, 1e200, -0.0:  # after entries for others
+        compiled = fusebox.compile(lambda x, r: (x * r, r > 0, x + math.atan(r), 1 / (x + 2 + r)))
+        for value in (*rates, r):
+            (a, b, c, d), (e, f, g, h) = compiled(x, value), (x * value, value > 0, x + math.atan(value), 1 / (x + 2 + value))
+            torch.testing.assert_close((a, c, d), (e, g, h), equal_nan=True)
+            expect(b is f, f"a comparison of {value}")
+    compiled = fusebox.compile(lambda x, r: x * math.sqrt(r))
+    for value in rates:
+        compiled(x, value)
+    try:
+        compiled(x, -1.0)
+        expect(False, "the root of a negative number raises")
+    except ValueError:
+        pass
     for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, lr=0.1), lambda p: torch.optim.Adam(p, lr=0.1, foreach=True),
                  lambda p: torch.optim.AdamW(p, lr=0.1, fused=True)):
         fusebox.reset()
