@@ -1,6 +1,7 @@
 #include "engine/capture/entries/dynamic_rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <cstdlib>
 #include <sstream>
@@ -72,7 +73,10 @@ std::vector<record::Place> stackOf(const Guard& guard) {
   return stack;
 }
 
-constexpr const char* kKinds[] = {"size", "stride", "offset", "int"};
+constexpr const char* kKinds[] = {"size", "stride", "offset", "int", "float"};
+double numberOf(const NumberSource& at, int64_t value) {
+  return at.kind == NumberSource::Kind::Bits ? std::bit_cast<double>(value) : static_cast<double>(value);
+}
 
 /// A comparison of a program that holds for one value, an operator that needed the number, or something else that did.
 std::string kindOf(const graph::Relation& relation) {
@@ -154,7 +158,7 @@ void recordShapes(record::Recorder* recorder, record::Id compile, record::Id fir
     row.source = origin.at.str();
     row.kind = kKinds[static_cast<size_t>(origin.at.kind)];
     const auto at = std::find(shapes.symbols.begin(), shapes.symbols.end(), origin.symbol);
-    if (at != shapes.symbols.end()) row.hint = static_cast<double>(shapes.hints[static_cast<size_t>(at - shapes.symbols.begin())]);
+    if (at != shapes.symbols.end()) row.hint = numberOf(origin.at, shapes.hints[static_cast<size_t>(at - shapes.symbols.begin())]);
     if (origin.symbol.lower() != INT64_MIN) row.lower = origin.symbol.lower();
     if (origin.symbol.upper() != INT64_MAX) row.upper = origin.symbol.upper();
     row.policy = origin.policy;
@@ -208,7 +212,7 @@ void recordShapes(record::Recorder* recorder, record::Id compile, record::Id fir
         s.expression = origin.symbol.name();
         s.symbols = {origin.symbol.name()};
         s.source = origin.at.str();
-        s.value = static_cast<double>(pinned.value);
+        s.value = numberOf(origin.at, pinned.value);
         if (s.kind == "operator") s.op = r.reason;
         s.reason = shapes.text(r) + (r.reason.empty() ? "" : ", asked by " + r.reason);
         s.guard = row.guard;

@@ -1,6 +1,9 @@
 """Floats that are made of sizes, beside tensors: values of the graph, not constants of a size."""
 
 import math
+import os
+import sqlite3
+import tempfile
 import unittest
 
 import torch
@@ -95,6 +98,22 @@ class FloatsOfSizes(unittest.TestCase):
         for name in "operators", "choices", "means", "beside_single_numbers", "written", "in_place":
             with self.subTest(name):
                 self.assertEqual(self.recompiles(ONE_ENTRY[name], "inductor", train=True), 1)
+
+
+class FloatsThatChange(unittest.TestCase):
+    def test_sessions_say_what_they_are(self):
+        def scaled(x, rate):
+            return x * 2 if rate > 0.5 else x * math.sqrt(rate)
+
+        fusebox.reset()
+        compiled, x = fusebox.compile(scaled), torch.randn(4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s.fusebox")
+            with fusebox.record(path):
+                for rate in 0.1, 0.25, 0.3:
+                    torch.testing.assert_close(compiled(x, rate), scaled(x, rate))
+            with sqlite3.connect(path) as db:
+                self.assertEqual(db.execute("SELECT kind, hint FROM symbols WHERE source = 'L[''rate'']'").fetchall(), [("float", 0.25)])
 
 
 if __name__ == "__main__":
