@@ -12,7 +12,6 @@
 #include <QProcess>
 #include <QProgressBar>
 #include <QScopedValueRollback>
-#include <QSettings>
 #include <QStatusBar>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -141,8 +140,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
     busyPart_->show();
     cancelPart_->show();
   });
-  QSettings settings;
-  restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+  restoreGeometry(setting(QStringLiteral("window/geometry")).toByteArray());
   layouts_.restore();
   outputDock_->hide();
   debugDock_->hide();
@@ -426,8 +424,8 @@ void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   }
   if (sessions.isEmpty()) return;
   for (const QString& session : sessions) names << QFileInfo(session).fileName();
-  const QStringList before = QSettings().value(QStringLiteral("window/crashedWith")).toStringList();
-  changeSettings([sessions](QSettings& settings) { settings.setValue(QStringLiteral("window/crashedWith"), sessions); });
+  const QStringList before = setting(QStringLiteral("window/crashedWith")).toStringList();
+  keepSettings({{QStringLiteral("window/crashedWith"), sessions}});
   sessions.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
   onMessageAction_ = [this, sessions] {
     for (const QString& session : sessions) openSession(session);

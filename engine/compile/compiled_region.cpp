@@ -290,7 +290,7 @@ void CompiledRegion::recordBuffers(Recorder* recorder, record::Id compile, const
     row.compile = compile;
     row.graph = snapshot_;
     row.name = buffer.name;
-    row.kind = kKinds[static_cast<size_t>(buffer.kind)];
+    row.kind = facts.buffers[i].isFreed ? "allocated" : kKinds[static_cast<size_t>(buffer.kind)];
     row.node = facts.producers[i];
     if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.index >= 0 && buffer.index < static_cast<int32_t>(inputs.size()))
       row.node = inputs[static_cast<size_t>(buffer.index)];

@@ -168,7 +168,7 @@ struct BufferRecord {
   Id compile = 0;
   GraphSnapshot graph;
   std::string name;
-  std::string kind;            ///< input, constant, planned, owned, view
+  std::string kind;            ///< input, constant, planned, allocated (freed after its last use), owned (a result), view
   int32_t node = -1;
   std::string dtype, shape, device;
   int64_t bytes = 0;

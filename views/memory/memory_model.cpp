@@ -51,7 +51,7 @@ TableRows memoryGraphRows(const query::Memory& memory) {
   for (const auto& g : memory.graphs) {
     TableRow row;
     row.cells = {textCell(memoryGraphName(g)), memoryCell(g.peakBytes), countCell(g.peakStep), memoryCell(g.poolBytes), memoryCell(g.plannedBytes),
-                 memoryCell(g.resultBytes), memoryCell(g.inputBytes), memoryCell(g.savedBytes), textCell(shortPlace(g.file, g.line))};
+                 memoryCell(g.allocatedBytes), memoryCell(g.resultBytes), memoryCell(g.inputBytes), memoryCell(g.savedBytes), textCell(shortPlace(g.file, g.line))};
     row.location = {ObjectKind::Graph, g.graph, {}, g.file, static_cast<int>(g.line)};
     rows.push_back(std::move(row));
   }

@@ -17,7 +17,6 @@
 #include <QPushButton>
 #include <QSemaphore>
 #include <QSet>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QTabWidget>
@@ -99,8 +98,7 @@ class WindowFlowTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
-    settingsThread().waitForDone();
-    QSettings().clear();
+    forgetSettings();
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
     window_->show();
