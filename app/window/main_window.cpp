@@ -179,7 +179,7 @@ void MainWindow::openSession(const QString& path) {
   if (isReload || file == awaited_) tabs_->forgetPlaces(file);
   if (file != awaited_) tabs_->select(file);
   messages_->dismiss();
-  session_ = std::make_unique<views::SessionLink>(file);
+  session_.reset(new views::SessionLink(file));
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
   connect(session_.get(), &views::SessionLink::importing, this, &MainWindow::sessionImporting);

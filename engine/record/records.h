@@ -43,7 +43,7 @@ struct CompileRecord {
 struct CompileEnd {
   bool ok = true;
   std::string error;
-  std::string cache;           ///< hit, miss or bypass
+  std::string cache;           ///< hit, miss, bypass or disabled
   std::string cacheKey;
 };
 
@@ -237,7 +237,7 @@ struct CudaGraphRecord {
 struct CacheRecord {
   Id compile = 0;
   std::string cache;           ///< graph, kernel, autotune, ...
-  std::string outcome;         ///< hit, miss, bypass, store
+  std::string outcome;         ///< hit, miss, bypass, disabled (by the user's settings), store
   std::string key, reason;
   int64_t savedNs = 0;
 };

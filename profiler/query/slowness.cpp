@@ -9,6 +9,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/guard_words.h"
 #include "profiler/query/operators.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
@@ -103,8 +104,8 @@ Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
 /// A recompilation: the function, and the guard with what it expected and found, where they are known.
 std::string recompileName(const Statement& s) {
   const std::string frame = s.text("kind") == "backward" ? say(FUSEBOX_TEXT("Slowness", "{} (backward)"), s.string("name")) : s.string("name");
-  if (s.isNull("guard") || s.isNull("expected") || s.isNull("found")) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
-  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), frame, s.string("guard"), s.string("expected"), s.string("found"));
+  if (s.text("guard").empty()) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
+  return say(FUSEBOX_TEXT("Slowness", "{}: {}"), frame, missWords(s.text("guard"), s.text("expected"), s.text("found")));
 }
 
 /// Names and places of what parts are about.

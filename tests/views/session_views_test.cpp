@@ -481,10 +481,15 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(cell(0, 1).section(QLatin1Char(' '), 0, 0), QStringLiteral("[0/0]"));
     QVERIFY(cell(0, 2) != QStringLiteral("chromium_event"));
     // What is chosen is marked, and nothing else.
-    QTRY_VERIFY(!text->toPlainText().isEmpty());
+    // A record without a payload shows its fields; the next one shows its payload again.
+    auto* tabs = view->findChild<QTabWidget*>("artifacts.tabs");
+    QTRY_COMPARE(tabs->currentIndex(), 1);
+    QVERIFY(!view->findChild<QPlainTextEdit*>("artifacts.detail")->toPlainText().isEmpty());
+    QVERIFY(!tabs->isTabEnabled(0));
     table->selectRow(14);
     QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
     QTRY_VERIFY(text->toPlainText().contains("class "));
+    QCOMPARE(tabs->currentIndex(), 0);
     QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
     QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "[0/0_1]");
     QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 200);
@@ -1023,6 +1028,27 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(newer, 3);
     QVERIFY(ended);
     QTRY_COMPARE(link.pending(), 0);
+  }
+
+  /// What reads on in the middle of a computation does not hold up the window that closes its session.
+  void aSessionIsLeftWithoutWaiting() {
+    std::unique_ptr<SessionLink, SessionLink::Leave> link(new SessionLink(small_));
+    QSignalSpy opened(link.get(), &SessionLink::opened);
+    QVERIFY(opened.count() > 0 || opened.wait());
+    std::atomic<bool> runs = false, goOn = false;
+    link->ask<int>(this, "busy", [&](session::Reader&) -> Result<int> {
+      runs = true;
+      while (!goOn) std::this_thread::yield();
+      return 0;
+    }, [](Result<int>&) { QFAIL("nobody waits for it"); });
+    QTRY_VERIFY(runs);
+    const QPointer<SessionLink> left(link.get());
+    link.reset();
+    QVERIFY(left);
+    QTest::qWait(50);
+    QVERIFY(left);
+    goOn = true;
+    QTRY_VERIFY(!left);
   }
 
   void whatIsInSightIsAnsweredFirst() {

@@ -97,7 +97,7 @@ void MemoryView::clear() {
   sayNone({});
   headline_->clear();
   if (session()) empty_->showReason(tr("Reading the session…"));
-  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+  else empty_->showNoSession();
 }
 
 void MemoryView::sayNone(const query::Holdings& holdings) {

@@ -166,7 +166,7 @@ DataTable* OverviewView::addTable(const QString& name, const QString& title, con
 
 void OverviewView::clear() {
   if (session()) empty_->showReason(tr("Reading the session…"));
-  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+  else empty_->showNoSession();
   announced_ = false;
 }
 
@@ -367,6 +367,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (s.cacheDisabled > 0) unhit << tr("disabled for %1").arg(number(s.cacheDisabled, tr("graph"), tr("graphs")));
   if (s.cacheDisabled > 0 && s.cacheMisses == 0) unhit.removeFirst();
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled), count(s.cacheHits), unhit.join(QStringLiteral(", ")));
+  if (!s.cacheDisabledBy.empty()) cache_.note->setToolTip(tr("%1: %2").arg(cache_.note->text(), str(s.cacheDisabledBy)));
 }
 
 }  // namespace fusebox::views
