@@ -156,7 +156,7 @@ class QueriesTest : public QObject {
     QCOMPARE(why->apart[1].kind, query::TimeKind::Recompiles);
     QCOMPARE(why->apart[1].ns, 130e3);
     QCOMPARE(why->apart[1].parts[0].name, std::string("f: L['x']: expected 8, found 9"));
-    QCOMPARE(why->apart[1].parts[1].name, std::string("f (backward): L['x'], expected 8, found 9"));
+    QCOMPARE(why->apart[1].parts[1].name, std::string("f (backward): L['x']: expected 8, found 9"));
     QCOMPARE(why->apart[1].parts[0].subject, query::TimeSubject::Failure);
     QVERIFY(std::abs(sum - why->stepNs) < 1);
     auto whole = query::whySlow(**reader, true);
