@@ -48,6 +48,7 @@ struct Program {
   std::string host = {};                         ///< text of Fusebox's own host.py
   std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
   std::string engine = "fusebox";
+  bool hasBackward = false;                      ///< as PyTorch's logs tell of it: a compile of the same frame
   int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
   std::map<std::string, std::string> settings = {};  ///< facts config.NAME
 };
@@ -91,6 +92,8 @@ void writeProgram(const std::string& path, const Program& p) {
         .guard = p.failed, .expected = p.shape, .found = text("[9, 64]"), .outcome = text("recompile"), .file = file,
         .line = p.failedLine, .time_ns = kStart + c});
   }
+  if (p.hasBackward) w.post(rows::Compile{.id = int64_t{90}, .frame_id = int64_t{1}, .parent_id = int64_t{1}, .attempt = int64_t{0}, .kind = text("backward"),
+      .dynamic = int64_t{0}, .start_ns = kStart, .end_ns = kStart + 1, .status = text("ok"), .thread = int64_t{1}, .file = file, .line = int64_t{1}});
   w.post(rows::Guard{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{0}, .kind = text("TENSOR_MATCH"), .source = text("L['x']"),
       .expected = p.shape, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
@@ -330,6 +333,13 @@ class CompareTest : public QObject {
     QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Removed));
     b.ops = {"aten::conv2d", "aten::max_pool2d", "aten::tanh"};  // other work: other functions
     QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Removed));
+  }
+
+  /// A backward pass is no entry of its own, whoever tells of it.
+  void aBackwardPassIsNoEntry() {
+    const Comparison c = compare({}, {.engine = "stock", .hasBackward = true});
+    QVERIFY(!find(c, Subject::Count, Kind::Changed, "entries compiled"));
+    QVERIFY(find(compare({}, {.recompiles = 1}), Subject::Count, Kind::Changed, "entries compiled"));
   }
 
   void whatFailsInOneSessionIsTheCause() {

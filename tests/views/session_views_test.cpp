@@ -543,6 +543,9 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto sums = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_sums.json.gz"));
     auto* lists = sums->findChild<QTabWidget*>("overview.tabs");
     QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Operators"));
+    auto work = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/nsight_node.sqlite.gz"));
+    lists = work->findChild<QTabWidget*>("overview.tabs");
+    QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Hottest kernels"));
     auto graph = show<GraphView>(processor);
     QTRY_VERIFY2(says(graph.get(), "graph.empty").contains("does not hold graphs"), qPrintable(says(graph.get(), "graph.empty")));
   }

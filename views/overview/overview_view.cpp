@@ -254,9 +254,9 @@ void OverviewView::fill(OverviewModel& model) {
   losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
-  // A profile tells of operators alone: the list of functions would only say that.
-  if (model.hasOperators && model.functions.empty() && !model.holdings.has(query::Holding::Graphs) && tabs_->currentWidget() == tabs_->widget(tabs_->indexOf(functions_)))
-    tabs_->setCurrentIndex(tabs_->indexOf(operators_));
+  // A profile tells of operators or kernels alone: the list of functions would only say that.
+  if (tabs_->currentWidget() == functions_ && model.functions.empty() && !model.holdings.has(query::Holding::Graphs) && (model.hasOperators || !model.kernels.empty()))
+    tabs_->setCurrentWidget(model.hasOperators ? operators_ : hottest_);
   askOperators();
   showNumbers(model);
   showVerdict(model.summary.coverage);

@@ -456,6 +456,8 @@ f(torch.randn(2, 8, 16, 16), torch.randn(8, 8, 3, 3))
         self.assertEqual(done.returncode, 0, done.stderr)
         database = sqlite3.connect(self.path("job.fusebox"))
         self.addCleanup(database.close)
+        # A copy into the layout of a convolution is made for that line.
+        self.assertEqual(database.execute("SELECT count(*) FROM kernels WHERE file IS NULL OR line IS NULL").fetchone(), (0,))
         graph, = database.execute("SELECT DISTINCT graph_id FROM buffers WHERE kind = 'allocated'").fetchone()
         kinds = dict(database.execute("SELECT kind, count(*) FROM buffers WHERE graph_id = ? GROUP BY kind", [graph]))
         self.assertEqual((kinds["allocated"], kinds["owned"]), (4, 1))  # two convolutions, values and places of the sort; the sine

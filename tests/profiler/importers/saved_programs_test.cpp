@@ -10,6 +10,7 @@
 #include "profiler/importers/torch_script_expression.h"
 #include "profiler/importers/torch_script_graph.h"
 #include "profiler/importers/zip_archive.h"
+#include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -140,6 +141,17 @@ class SavedProgramsTest : public QObject {
     COMPARE_ROWS(in_, "SELECT what FROM losses", "source_text");
     QVERIFY(in_.number("SELECT count(*) FROM source_files WHERE file LIKE '%mk.py' AND text LIKE '%torch.split%'") ==
             1);
+  }
+
+  /// A program in a file was saved, and nobody has compiled it.
+  void nothingIsSaidToBeCompiled() {
+    for (const char* name : {"exported.pt2", "traced.pt"}) {
+      QVERIFY(in_.open(Imported::data(name)));
+      const auto summary = query::summarize(in_.reader());
+      QVERIFY(summary);
+      const std::string text = query::toText(*summary);
+      for (const char* line : {"  captured  1 frame, 0 compiles, 1 graph\n", "  functions 1 function: 1 saved, not compiled here\n"}) QVERIFY2(text.find(line) != text.npos, text.c_str());
+    }
   }
 
   void tracedProgram() {
