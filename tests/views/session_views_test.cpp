@@ -514,6 +514,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_VERIFY(says(recompiles.get(), "recompiles.empty").contains("does not hold recompiles"));
     auto memory = show<MemoryView>(profile);
     QTRY_VERIFY(says(memory.get(), "memory.graphs.empty").contains("does not hold memory plans"));
+    for (const char* list : {"memory.buffers.empty", "memory.saved.empty"}) QVERIFY2(says(memory.get(), list).contains("does not hold memory plans"), list);
     auto fusion = show<FusionView>(profile);
     QTRY_VERIFY(says(fusion.get(), "fusion.decisions.empty").contains("does not hold fusion decisions"));
     auto overview = show<OverviewView>(profile);

@@ -46,9 +46,7 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   buffers_ = new DataTable(QStringLiteral("memory.buffers"), tr("Filter buffers"),
                            {{tr("Buffer")}, {tr("Kind"), tr("planned: in the pool; allocated: by itself, freed after its last use; result: handed out; view: another's memory")}, {tr("Bytes"), {}, true}, {tr("First step"), {}, true}, {tr("Last step"), {}, true}, {tr("Tensor")}, {tr("Line")}});
   buffers_->sortBy(2, Qt::DescendingOrder);
-  buffers_->setEmptyText(tr("No graph selected"), tr("Select a graph above."));
   saved_ = new DataTable(QStringLiteral("memory.saved"), tr("Filter saved tensors"), {{tr("Tensor")}, {tr("Bytes"), {}, true}, {tr("Kept as"), tr("Parameters and inputs live on anyway; the rest is kept only for the backward pass")}, {tr("Type")}, {tr("Line")}});
-  saved_->setEmptyText(tr("Nothing is kept for a backward pass"), tr("The function ran without gradients, or its backward pass was not recorded."));
   tabs_->addTab(buffers_, tr("Buffers"));
   tabs_->addTab(saved_, tr("Kept for backward"));
   auto* split = new QSplitter(Qt::Vertical);
@@ -103,9 +101,11 @@ void MemoryView::clear() {
 void MemoryView::sayNone(const query::Holdings& holdings) {
   if (!holdings.has(query::Holding::MemoryPlans)) {
     const Absence absence = absenceOf(holdings, query::Holding::MemoryPlans);
-    graphs_->setEmptyText(absence.headline, absence.hint);
+    for (DataTable* table : {graphs_, buffers_, saved_}) table->setEmptyText(absence.headline, absence.hint);
     return canvas_->setEmptyText(absence.headline);
   }
+  buffers_->setEmptyText(tr("No graph selected"), tr("Select a graph above."));
+  saved_->setEmptyText(tr("Nothing is kept for a backward pass"), tr("The function ran without gradients, or its backward pass was not recorded."));
   graphs_->setEmptyText(tr("No buffers recorded"), tr("Graphs appear here when they have been compiled."));
   canvas_->setEmptyText(tr("The buffers of the graph that is selected above are shown here."));
 }

@@ -457,7 +457,7 @@ class WindowFlowTest : public QObject {
     const QDir cache(folder_.filePath("cache/fusebox/imported"));
     QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 1);
     window_->closeSession();
-    QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 0);
+    QTRY_COMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 0);
     // Opened again and let alone it is read to the end, without a question.
     open(file);
     QSignalSpy whole(window_->session(), &views::SessionLink::imported);
