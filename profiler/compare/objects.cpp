@@ -264,8 +264,28 @@ std::map<std::string, const Symbol*> symbolsOf(const CodeObject& object) {
   return out;
 }
 
+/// A function that an engine puts around a module names the module's arguments its own way (L['args'][0].size()[0], L['input'].size()[0]): what
+/// only one side has is called as on the other, where as many there are the same part of an argument.
+std::map<std::string, const Symbol*> calledAlike(const std::map<std::string, const Symbol*>& x, std::map<std::string, const Symbol*> y) {
+  std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> byPart;
+  const auto partOf = [](const std::string& source) { return source.substr(std::min(source.size(), source.rfind(".size()["))); };
+  for (const auto& [source, symbol] : x)
+    if (!symbol->isConstant && !y.contains(source)) byPart[partOf(source)].first.push_back(source);
+  for (const auto& [source, symbol] : y)
+    if (!symbol->isConstant && !x.contains(source)) byPart[partOf(source)].second.push_back(source);
+  for (const auto& [part, sources] : byPart) {
+    if (part.empty() || sources.first.size() != sources.second.size()) continue;
+    for (size_t i = 0; i < sources.first.size(); ++i) {
+      auto symbol = y.extract(sources.second[i]);
+      symbol.key() = sources.first[i];
+      y.insert(std::move(symbol));
+    }
+  }
+  return y;
+}
+
 void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
-  const auto x = symbolsOf(a), y = symbolsOf(b);
+  const auto x = symbolsOf(a), y = o.sameEngine ? symbolsOf(b) : calledAlike(x, symbolsOf(b));
   const auto side = [](const Symbol* s) { return s ? Side{.present = true, .text = s->text, .place = s->place} : Side{}; };
   std::set<std::string> sources;
   for (const auto* symbols : {&x, &y})

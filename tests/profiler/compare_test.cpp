@@ -49,7 +49,8 @@ struct Program {
   std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
   std::string engine = "fusebox";
   bool hasBackward = false;                      ///< as PyTorch's logs tell of it: a compile of the same frame
-  int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
+  int64_t symbolUpper = 0, constant = 0;         ///< of symbolSource: symbolic up to there, or fixed; 0: not
+  std::string symbolSource = "L['x'].size()[0]";
   std::map<std::string, std::string> settings = {};  ///< facts config.NAME
 };
 
@@ -98,7 +99,7 @@ void writeProgram(const std::string& path, const Program& p) {
       .expected = p.shape, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
     w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = text("s0"), .kind = text("size"),
-        .source = text("L['x'].size()[0]"), .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
+        .source = p.symbolSource, .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
         .file = file, .line = int64_t{2}, .time_ns = kStart});
   if (p.constant > 0)
     w.post(rows::Specialisation{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{2}, .kind = text("number"),
@@ -200,6 +201,10 @@ class CompareTest : public QObject {
     QCOMPARE(e->b.text, std::string("specialised to 5"));
     QVERIFY(find(compare({.symbolUpper = 64}, {.symbolUpper = 32}), Subject::Symbol, Kind::Changed, source));
     QVERIFY(find(compare({}, {.symbolUpper = 32}), Subject::Symbol, Kind::Added, source));
+    // Another engine names the argument otherwise.
+    const Comparison named = compare({.symbolUpper = 64}, {.engine = "stock", .symbolUpper = 64, .symbolSource = "L['args'][0].size()[0]"});
+    QVERIFY(find(named, Subject::Symbol, Kind::Same, source) && !find(named, Subject::Symbol, Kind::Added));
+    QVERIFY(find(compare({.symbolUpper = 64}, {.engine = "stock", .symbolUpper = 64, .symbolSource = "L['args'][0].size()[1]"}), Subject::Symbol, Kind::Added));
     QVERIFY(!find(compare({}, {}), Subject::Symbol, Kind::Same));
   }
 

@@ -50,8 +50,8 @@ void LifetimesCanvas::mark(int buffer) {
 
 QRectF LifetimesCanvas::plotArea(const QSizeF& size) const {
   const QFontMetricsF metrics(font());
-  const double left = metrics.horizontalAdvance(QStringLiteral("999.9 MiB")) + 14;
-  return {left, 10, std::max(10.0, size.width() - left - 12), std::max(10.0, size.height() - 10 - metrics.height() - 12)};
+  const double left = metrics.horizontalAdvance(QStringLiteral("999.9 MiB")) + 14, top = metrics.height() + 14;  // the legend stands above
+  return {left, top, std::max(10.0, size.width() - left - 12), std::max(10.0, size.height() - top - metrics.height() - 12)};
 }
 
 QRectF LifetimesCanvas::boxRect(const LifeBox& box, const QRectF& plot) const {
@@ -147,7 +147,7 @@ void LifetimesCanvas::paintLegend(QPainter& painter, const QRectF& plot) const {
                                               {Theme::instance().category(kResultColour), tr("results")},
                                               {themed(Token::Error), tr("alive")}};
   double x = plot.left() + 8;
-  const double box = metrics.height() * 0.6, y = plot.top() + 4;
+  const double box = metrics.height() * 0.6, y = plot.top() - metrics.height() - 8;
   for (const auto& [colour, text] : marks) {
     painter.fillRect(QRectF(x, y + (metrics.height() - box) / 2, box, box), colour);
     painter.setPen(themed(Token::Text));
