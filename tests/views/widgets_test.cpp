@@ -440,6 +440,15 @@ class WidgetsTest : public QObject {
     split.resize(900, 600);
     QTRY_COMPARE(split.orientation(), Qt::Horizontal);
     QCOMPARE(split.sizes(), wide);
+    // What a list beside it leads to has most room below it, too.
+    SideSplitter listed(600);
+    for (int i = 0; i < 3; ++i) listed.addWidget(new QWidget);
+    listed.setStretchFactor(1, 1);
+    listed.resize(900, 600);
+    listed.show();
+    listed.resize(400, 600);
+    QTRY_COMPARE(listed.orientation(), Qt::Vertical);
+    QVERIFY(listed.sizes()[1] > listed.sizes()[0] && listed.sizes()[1] > listed.sizes()[2]);
   }
 
   void messageBarSaysAndCloses() {
