@@ -6715,6 +6715,22 @@ above float32 without tensor cores: it used those</source>
         <source>No source</source>
         <translation>Kein Quelltext</translation>
     </message>
+    <message>
+        <source>Open the line in an editor</source>
+        <translation>Die Zeile in einem Editor öffnen</translation>
+    </message>
+    <message>
+        <source>%1 is not on this machine.</source>
+        <translation>%1 ist nicht auf dieser Maschine.</translation>
+    </message>
+    <message>
+        <source>No editor was found. FUSEBOX_EDITOR names one, for example: code -g {file}:{line}</source>
+        <translation>Kein Editor wurde gefunden. FUSEBOX_EDITOR nennt einen, zum Beispiel: code -g {file}:{line}</translation>
+    </message>
+    <message>
+        <source>%1 could not be started.</source>
+        <translation>%1 konnte nicht gestartet werden.</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::StageBar</name>

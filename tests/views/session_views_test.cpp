@@ -33,6 +33,7 @@
 #include "views/overview/overview_view.h"
 #include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
+#include "views/source/line_editor.h"
 #include "views/source/source_view.h"
 #include "views/query/query_view.h"
 #include "views/timeline/timeline_view.h"
@@ -1032,6 +1033,29 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(newer, 3);
     QVERIFY(ended);
     QTRY_COMPARE(link.pending(), 0);
+  }
+
+  void aLineIsOpenedInTheEditor() {
+    QCOMPARE(editorCommand("my -g {file}:{line} {line}", "/a b/{line}.py", 7), (QStringList{"my", "-g", "/a b/{line}.py:7", "7"}));
+    QCOMPARE(editorCommand("\"my editor\" --wait", "/a.py", 7), (QStringList{"my editor", "--wait", "/a.py"}));
+    const QString told = folder_.filePath("told"), editor = folder_.filePath("editor");
+    QFile program(editor);
+    QVERIFY(program.open(QIODevice::WriteOnly) && program.write(QStringLiteral("#!/bin/sh\necho \"$1\" > %1.new; mv %1.new %1\n").arg(told).toUtf8()) > 0);
+    program.close();
+    QVERIFY(program.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
+    qputenv("FUSEBOX_EDITOR", (editor + " {file}:{line}").toUtf8());
+    const auto without = qScopeGuard([] { qunsetenv("FUSEBOX_EDITOR"); });
+    auto view = show<SourceView>(small_);
+    QTRY_VERIFY(!view->path().empty());
+    view->showLocation(Location::sourceLine(view->path(), 3));
+    QTRY_COMPARE(view->code()->currentLine(), 3);
+    QAction* edit = view->findChild<QAction*>("source.edit");
+    QVERIFY(edit);
+    edit->trigger();
+    QTRY_VERIFY(QFile::exists(told));
+    QFile text(told);
+    QVERIFY(text.open(QIODevice::ReadOnly));
+    QCOMPARE(QString::fromUtf8(text.readAll()).trimmed(), QString::fromStdString(view->path()) + ":3");
   }
 
   /// What reads on in the middle of a computation does not hold up the window that closes its session.
