@@ -3,10 +3,10 @@
 #include <QCoreApplication>
 #include <QLibraryInfo>
 #include <QLocale>
-#include <QSettings>
 #include <QTranslator>
 #include <memory>
 
+#include "app/window/settings_thread.h"
 #include "engine/support/text.h"
 
 #ifdef FUSEBOX_TRANSLATIONS
@@ -52,8 +52,8 @@ void speak(const QString& language) {
   install(QStringLiteral("fusebox_") + language, QStringLiteral(":/translations"));
 }
 
-QString chosenLanguage() { return QSettings().value(kSetting).toString(); }
+QString chosenLanguage() { return setting(kSetting).toString(); }
 
-void chooseLanguage(const QString& language) { QSettings().setValue(kSetting, language); }
+void chooseLanguage(const QString& language) { keepSettings({{kSetting, language}}); }
 
 }  // namespace fusebox::window

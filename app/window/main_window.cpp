@@ -12,7 +12,6 @@
 #include <QProcess>
 #include <QProgressBar>
 #include <QScopedValueRollback>
-#include <QSettings>
 #include <QStatusBar>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -141,8 +140,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
     busyPart_->show();
     cancelPart_->show();
   });
-  QSettings settings;
-  restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+  restoreGeometry(setting(QStringLiteral("window/geometry")).toByteArray());
   layouts_.restore();
   outputDock_->hide();
   debugDock_->hide();
@@ -181,7 +179,7 @@ void MainWindow::openSession(const QString& path) {
   if (isReload || file == awaited_) tabs_->forgetPlaces(file);
   if (file != awaited_) tabs_->select(file);
   messages_->dismiss();
-  session_ = std::make_unique<views::SessionLink>(file);
+  session_.reset(new views::SessionLink(file));
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
   connect(session_.get(), &views::SessionLink::importing, this, &MainWindow::sessionImporting);
@@ -426,8 +424,8 @@ void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   }
   if (sessions.isEmpty()) return;
   for (const QString& session : sessions) names << QFileInfo(session).fileName();
-  const QStringList before = QSettings().value(QStringLiteral("window/crashedWith")).toStringList();
-  changeSettings([sessions](QSettings& settings) { settings.setValue(QStringLiteral("window/crashedWith"), sessions); });
+  const QStringList before = setting(QStringLiteral("window/crashedWith")).toStringList();
+  keepSettings({{QStringLiteral("window/crashedWith"), sessions}});
   sessions.removeIf([&](const QString& session) { return before.contains(session); });  // what failed twice would fail again
   onMessageAction_ = [this, sessions] {
     for (const QString& session : sessions) openSession(session);

@@ -152,7 +152,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* debugDock_ = nullptr;
 
   ScriptRunner* runner_;
-  std::unique_ptr<views::SessionLink> session_;
+  std::unique_ptr<views::SessionLink, views::SessionLink::Leave> session_;
   QPointer<QDialog> manual_;
   views::Location selected_; ///< what a view announced last, with the view
   std::function<void()> onMessageAction_;  ///< what the message bar's button does

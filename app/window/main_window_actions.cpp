@@ -6,7 +6,6 @@
 #include <QHeaderView>
 #include <QMenuBar>
 #include <QProgressBar>
-#include <QSettings>
 #include <QStatusBar>
 #include <QToolBar>
 #include <QToolButton>
@@ -45,7 +44,7 @@ void MainWindow::buildActions() {
   add("file.open", file, tr("&Open session or trace…"), QKeySequence::Open, "open", [this] { chooseSession(); });
   add("file.openFolder", file, tr("Open &folder of traces…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O), "", [this] {
     const QString path = QFileDialog::getExistingDirectory(this, tr("Open a TORCH_TRACE or TORCH_COMPILE_DEBUG folder"),
-                                                           QSettings().value(QStringLiteral("lastFolder")).toString());
+                                                           setting(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
   // Not Ctrl+E: that goes to the end of a line that is edited, and a filter has the focus often.
@@ -204,10 +203,10 @@ void MainWindow::buildStatusBar() {
 }
 
 void MainWindow::chooseSession() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), setting(QStringLiteral("lastFolder")).toString(),
                                                     tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (path.isEmpty()) return;
-  changeSettings([folder = QFileInfo(path).absolutePath()](QSettings& settings) { settings.setValue(QStringLiteral("lastFolder"), folder); });
+  keepSettings({{QStringLiteral("lastFolder"), QFileInfo(path).absolutePath()}});
   openSession(path);
 }
 
@@ -338,7 +337,7 @@ void MainWindow::showKeys() {
 }
 
 void MainWindow::setTheme(int mode) {
-  changeSettings([mode](QSettings& settings) { settings.setValue(QStringLiteral("theme"), mode); });
+  keepSettings({{QStringLiteral("theme"), mode}});
   Theme::instance().apply(static_cast<Theme::Mode>(mode));
 }
 

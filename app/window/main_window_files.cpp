@@ -152,10 +152,9 @@ void MainWindow::closeEvent(QCloseEvent* event) {
       close();
     });
   }
-  changeSettings([geometry = saveGeometry()](QSettings& settings) {
-    settings.setValue(QStringLiteral("window/geometry"), geometry);
-    settings.remove(QStringLiteral("window/crashedWith"));
-  });
+  QVariantMap kept{{QStringLiteral("window/crashedWith"), {}}};
+  if (areSettingsRead()) kept[QStringLiteral("window/geometry")] = saveGeometry();
+  keepSettings(kept);
   layouts_.keep();
   crash_guard::noteOpen(this, {});
   event->accept();

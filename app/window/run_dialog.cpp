@@ -7,7 +7,6 @@
 #include <QHBoxLayout>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QSettings>
 #include <QVBoxLayout>
 
 #include "app/window/settings_thread.h"
@@ -110,14 +109,13 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   for (QLineEdit* edit : {script_, directory_, python_, variables_}) connect(edit, &QLineEdit::textChanged, this, &RunDialog::check);
   connect(form_, &QComboBox::currentIndexChanged, this, &RunDialog::check);
 
-  const QSettings settings;
-  script_->setText(settings.value(QStringLiteral("run/script")).toString());
-  form_->setCurrentIndex(settings.value(QStringLiteral("run/isModule")).toBool() ? 1 : 0);
-  arguments_->setText(settings.value(QStringLiteral("run/arguments")).toString());
-  variables_->setText(settings.value(QStringLiteral("run/variables")).toString());
-  directory_->setText(settings.value(QStringLiteral("run/directory")).toString());
-  python_->setText(settings.value(QStringLiteral("run/python")).toString());
-  engine_->setCurrentIndex(std::max(0, engine_->findData(settings.value(QStringLiteral("run/engine")))));
+  script_->setText(setting(QStringLiteral("run/script")).toString());
+  form_->setCurrentIndex(setting(QStringLiteral("run/isModule")).toBool() ? 1 : 0);
+  arguments_->setText(setting(QStringLiteral("run/arguments")).toString());
+  variables_->setText(setting(QStringLiteral("run/variables")).toString());
+  directory_->setText(setting(QStringLiteral("run/directory")).toString());
+  python_->setText(setting(QStringLiteral("run/python")).toString());
+  engine_->setCurrentIndex(std::max(0, engine_->findData(setting(QStringLiteral("run/engine")))));
   check();
   script_->setFocus();  // what is typed first
 }
@@ -152,9 +150,7 @@ void RunDialog::remember() const {
                      {QStringLiteral("run/script"), script_->text()},       {QStringLiteral("run/arguments"), arguments_->text()},
                      {QStringLiteral("run/directory"), directory_->text()}, {QStringLiteral("run/python"), python_->text()}};
   if (purpose_ == Purpose::Run) values[QStringLiteral("run/engine")] = engine_->currentData();
-  changeSettings([values](QSettings& settings) {
-    for (auto value = values.begin(); value != values.end(); ++value) settings.setValue(value.key(), value.value());
-  });
+  keepSettings(values);
 }
 
 RunRequest RunDialog::request() const {

@@ -1,7 +1,5 @@
 #include "app/window/task_layouts.h"
 
-#include <QSettings>
-
 #include "app/window/settings_thread.h"
 
 namespace fusebox::window {
@@ -16,17 +14,17 @@ QString keyOf(DockHost::Layout layout) {
 }  // namespace
 
 void TaskLayouts::restore() {
-  const QString last = QSettings().value(QStringLiteral("layouts/current")).toString();
+  const QString last = setting(QStringLiteral("layouts/current")).toString();
   for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i) {
     if (last == QLatin1String(kNames[i])) current_ = static_cast<DockHost::Layout>(i);
   }
   docks_->applyLayout(current_);
-  docks_->restoreArrangement(QSettings().value(keyOf(current_)).toByteArray());
+  docks_->restoreArrangement(setting(keyOf(current_)).toByteArray());
 }
 
 void TaskLayouts::choose(DockHost::Layout layout) {
   if (layout == current_) return;
-  const QByteArray arrangement = QSettings().value(keyOf(layout)).toByteArray();
+  const QByteArray arrangement = setting(keyOf(layout)).toByteArray();
   keep();
   current_ = layout;
   docks_->applyLayout(layout);
@@ -34,15 +32,13 @@ void TaskLayouts::choose(DockHost::Layout layout) {
 }
 
 void TaskLayouts::reset() {
-  changeSettings([key = keyOf(current_)](QSettings& settings) { settings.remove(key); });
+  keepSettings({{keyOf(current_), {}}});
   docks_->applyLayout(current_);
 }
 
 void TaskLayouts::keep() const {
-  changeSettings([layout = current_, arrangement = docks_->arrangement()](QSettings& settings) {
-    settings.setValue(keyOf(layout), arrangement);
-    settings.setValue(QStringLiteral("layouts/current"), QString::fromLatin1(kNames[static_cast<int>(layout)]));
-  });
+  if (!areSettingsRead()) return;  // an arrangement that nobody has seen yet is not written over
+  keepSettings({{keyOf(current_), docks_->arrangement()}, {QStringLiteral("layouts/current"), QString::fromLatin1(kNames[static_cast<int>(current_)])}});
 }
 
 }  // namespace fusebox::window

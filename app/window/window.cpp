@@ -2,11 +2,11 @@
 
 #include <QApplication>
 #include <QLocale>
-#include <QSettings>
 #include <nlohmann/json.hpp>
 
 #include "app/window/language.h"
 #include "app/window/main_window.h"
+#include "app/window/settings_thread.h"
 #include "app/window/window_log.h"
 #include "views/widgets/theme.h"
 
@@ -19,7 +19,7 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   QApplication::setApplicationDisplayName(QStringLiteral("Fusebox"));
   speak(languageFor(chosenLanguage(), QLocale::system().uiLanguages()));
   using views::Theme;
-  const int mode = QSettings().value(QStringLiteral("theme"), 0).toInt();
+  const int mode = setting(QStringLiteral("theme"), 0).toInt();
   Theme::instance().apply(mode >= 0 && mode <= 2 ? static_cast<Theme::Mode>(mode) : Theme::Mode::System);
   const QString state = crash_guard::defaultFolder();
   const auto leftovers = crash_guard::takeLeftovers(state);

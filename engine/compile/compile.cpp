@@ -293,13 +293,13 @@ Result<graph::Graph> runPasses(const graph::Graph& traced, const inductor::Lower
 }
 
 /// Why what is compiled now is nobody else's business; empty where it can be kept.
-std::string whyNoCache(const CompileOptions& options) {
-  if (std::string why = cache::whyNoCache(); !why.empty()) return why;
-  if (!options.caches.whyNot.empty()) return options.caches.whyNot;
-  if (!fusionRules().empty()) return "fusions are forbidden or forced";
-  if (!skippedPasses().empty()) return "graph passes are left out";
+GraphCaching::NoCache whyNoCache(const CompileOptions& options) {
+  if (std::string why = cache::whyNoCache(); !why.empty()) return {why, true};
+  if (!options.caches.whyNot.empty()) return {options.caches.whyNot, true};
+  if (!fusionRules().empty()) return {"fusions are forbidden or forced"};
+  if (!skippedPasses().empty()) return {"graph passes are left out"};
   using debug::bit, debug::Kind;
-  if (debug::armedAny(bit(Kind::Pass) | bit(Kind::Fusion) | bit(Kind::KernelCompile))) return "the debugger stops in the compiler";
+  if (debug::armedAny(bit(Kind::Pass) | bit(Kind::Fusion) | bit(Kind::KernelCompile))) return {"the debugger stops in the compiler"};
   return {};
 }
 
@@ -332,7 +332,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const SharedGraph& shared, 
   const graph::Graph& traced = *shared;
   std::optional<GraphCaching> caching;
   if (interface.isCached)
-    caching.emplace(shared, keyFacts(direction, options, interface), options.stored ? std::string() : whyNoCache(options),
+    caching.emplace(shared, keyFacts(direction, options, interface), options.stored ? GraphCaching::NoCache() : whyNoCache(options),
                     options.caches.isShared.value_or(cache::wantsRemoteCache()), options.compile, options.name, options.stored);
   if (auto kept = caching ? caching->load(constants) : nullptr) return finished(std::move(kept), options, source, interface);
   if (options.stored && options.stored->isComplete()) return fail(ErrorCode::NotFound, caching ? caching->whyMissed() : "the file has no code for it");

@@ -191,6 +191,7 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
     kernel.graph = snapshot_;
     kernel.name = group.name;
     kernel.nodes = originsOf(group);
+    if (kernel.nodes.empty()) kernel.place = placeOfReader(group);
     kernel.kind = isExtern ? "extern" : "generated";
     kernel.device = isExtern ? deviceOf(first.call, forms_->schedule.program.buffers) : kernels[static_cast<size_t>(group.kernel)].device.str();
     kernel.readBytes = traffic.readBytes;
@@ -222,6 +223,22 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
     kernelIds_.push_back(row.kernel);
     groupIds_.push_back(recorder->fusionGroup(std::move(row)));
   }
+}
+
+/// A copy into another layout belongs to no node: it is made for the first one that reads it.
+record::Place CompiledRegion::placeOfReader(const inductor::FusionGroup& group) const {
+  const auto& operations = forms_->lowered.operations;
+  const auto isMade = [&](inductor::BufferId buffer) {
+    return std::any_of(group.operations.begin(), group.operations.end(), [&](int32_t id) {
+      const auto& writes = operations[static_cast<size_t>(id)].writes;
+      return std::find(writes.begin(), writes.end(), buffer) != writes.end();
+    });
+  };
+  for (const Operation& operation : operations) {
+    if (operation.origins.empty() || std::none_of(operation.reads.begin(), operation.reads.end(), isMade)) continue;
+    if (const graph::SourceLine* line = record::placeOf(forms_->postGrad.node(operation.origins.front()))) return {line->file, line->line, line->function};
+  }
+  return {};
 }
 
 /// Nodes of the group whose values other steps can see: those that make buffers which some step touches.
@@ -290,7 +307,7 @@ void CompiledRegion::recordBuffers(Recorder* recorder, record::Id compile, const
     row.compile = compile;
     row.graph = snapshot_;
     row.name = buffer.name;
-    row.kind = kKinds[static_cast<size_t>(buffer.kind)];
+    row.kind = facts.buffers[i].isFreed ? "allocated" : kKinds[static_cast<size_t>(buffer.kind)];
     row.node = facts.producers[i];
     if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.index >= 0 && buffer.index < static_cast<int32_t>(inputs.size()))
       row.node = inputs[static_cast<size_t>(buffer.index)];

@@ -61,6 +61,7 @@ class CompiledRegion {
   void recordDecisions(record::Recorder* recorder, record::Id compile) const;
   void recordBuffers(record::Recorder* recorder, record::Id compile, const ProgramFacts& facts) const;
   std::vector<int32_t> resultsOf(const inductor::FusionGroup& group, const ProgramFacts& facts) const;
+  record::Place placeOfReader(const inductor::FusionGroup& group) const;
   std::vector<int32_t> originsOf(const inductor::FusionGroup& group) const;
 
   std::mutex formsMutex_;

@@ -15,20 +15,20 @@ namespace fusebox {
 using codegen::cpu::CompiledKernel;
 using record::Recorder;
 
-GraphCaching::GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
+GraphCaching::GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, NoCache whyNot, bool isShared, record::Id compile,
                            std::string name, std::shared_ptr<StoredGraphs> stored)
     : traced_(std::move(traced)), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile), stored_(std::move(stored)) {
-  if (!whyNot_.empty()) return;
+  if (!whyNot_.why.empty()) return;
   auto jit = processJit();
   if (!jit) {
-    whyNot_ = jit.error().text();
+    whyNot_.why = jit.error().text();
     return;
   }
   try {
-    auto key = graphKey(*traced_, facts_, (*jit)->target(), whyNot_);
-    if (whyNot_.empty()) key_ = std::move(key);
+    auto key = graphKey(*traced_, facts_, (*jit)->target(), whyNot_.why);
+    if (whyNot_.why.empty()) key_ = std::move(key);
   } catch (const std::exception& error) {  // symbols named twice, and the like
-    whyNot_ = error.what();
+    whyNot_.why = error.what();
   }
 }
 
@@ -40,7 +40,7 @@ void GraphCaching::record(const char* outcome, std::string reason, int64_t saved
 std::shared_ptr<CompiledRegion> GraphCaching::load(const std::vector<at::Tensor>& constants) {
   if (!key_) {
     countCache(CacheOutcome::Bypass);
-    record("bypass", whyMissed_ = whyNot_);
+    record(whyNot_.isDisabled ? "disabled" : "bypass", whyMissed_ = whyNot_.why);
     return nullptr;
   }
   try {

@@ -17,9 +17,13 @@ namespace fusebox {
 /// What one compilation has to do with the compiled-graph cache, and says of it in the session.
 class GraphCaching {
  public:
-  /// `whyNot`: why the cache is not to be used, if it is not.
+  /// Why the cache is not to be used; empty: it is.
+  struct NoCache {
+    std::string why;
+    bool isDisabled = false;  ///< by the user's settings; else by what this graph or this process is
+  };
   /// `isShared`: by Redis too. `stored`: takes the place of folder and Redis.
-  GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
+  GraphCaching(std::shared_ptr<const graph::Graph> traced, GraphKeyFacts facts, NoCache whyNot, bool isShared, record::Id compile,
                std::string name, std::shared_ptr<StoredGraphs> stored = nullptr);
 
   /// The compiled graph of an entry, with its code linked; null where it has to be compiled.
@@ -37,7 +41,8 @@ class GraphCaching {
 
   std::shared_ptr<const graph::Graph> traced_;
   GraphKeyFacts facts_;
-  std::string whyNot_, name_, whyMissed_;
+  NoCache whyNot_;
+  std::string name_, whyMissed_;
   bool isShared_ = false;
   record::Id compile_ = 0;
   std::shared_ptr<StoredGraphs> stored_;

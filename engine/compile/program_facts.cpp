@@ -89,6 +89,7 @@ class Reader {
     for (const inductor::Step& step : schedule_.program.steps) {
       if (const auto* launch = std::get_if<inductor::LaunchStep>(&step)) readLaunch(*launch);
       if (const auto* call = std::get_if<inductor::ExternStep>(&step)) readCall(*call);
+      if (const auto* freed = std::get_if<inductor::FreeStep>(&step); freed && isBuffer(freed->buffer)) facts_.buffers[at(freed->buffer)].isFreed = true;
     }
     findReuse();
     for (const inductor::Operation& operation : lowered_.operations)

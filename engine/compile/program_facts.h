@@ -12,6 +12,7 @@ namespace fusebox {
 struct ProgramFacts {
   struct Lifetime {
     int32_t first = -1, last = -1;  ///< fusion groups (positions in Schedule::groups) that touch the memory, views included
+    bool isFreed = false;           ///< the program lets go of it behind `last`; else it is in the pool, or lives on as a result
   };
   struct Traffic {
     int64_t readBytes = 0, writeBytes = 0;

@@ -43,7 +43,7 @@ struct CompileRecord {
 struct CompileEnd {
   bool ok = true;
   std::string error;
-  std::string cache;           ///< hit, miss or bypass
+  std::string cache;           ///< hit, miss, bypass or disabled
   std::string cacheKey;
 };
 
@@ -168,7 +168,7 @@ struct BufferRecord {
   Id compile = 0;
   GraphSnapshot graph;
   std::string name;
-  std::string kind;            ///< input, constant, planned, owned, view
+  std::string kind;            ///< input, constant, planned, allocated (freed after its last use), owned (a result), view
   int32_t node = -1;
   std::string dtype, shape, device;
   int64_t bytes = 0;
@@ -237,7 +237,7 @@ struct CudaGraphRecord {
 struct CacheRecord {
   Id compile = 0;
   std::string cache;           ///< graph, kernel, autotune, ...
-  std::string outcome;         ///< hit, miss, bypass, store
+  std::string outcome;         ///< hit, miss, bypass, disabled (by the user's settings), store
   std::string key, reason;
   int64_t savedNs = 0;
 };

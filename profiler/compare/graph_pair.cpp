@@ -272,9 +272,9 @@ std::string otherWork(const GroupContext& c, const Group& x, const Group& y) {
   };
   if (!x.nodes.empty() && !y.nodes.empty()) {
     const std::string inA = firstAlone(c.a, x, translated(y, c.inA)), inB = firstAlone(c.b, y, translated(x, c.pairs.inB));
-    if (!inA.empty() && !inB.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only, {} in B only"), inA, inB);
-    if (!inA.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only"), inA);
-    if (!inB.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in B only"), inB);
+    if (!inA.empty() && !inB.empty() && inA != inB) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only, {} in B only"), inA, inB);
+    if (!inA.empty() && inB.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in A only"), inA);
+    if (!inB.empty() && inA.empty()) return say(FUSEBOX_TEXT("Compare", "it computes {} in B only"), inB);
   }
   const auto bytes = [](const Group& g) { return static_cast<double>(g.readBytes + g.writeBytes); };
   return bytes(x) > 0 && bytes(y) > 0 && bytes(x) != bytes(y) ? say(FUSEBOX_TEXT("Compare", "it moves {} instead of {}"), bytesText(bytes(y)), bytesText(bytes(x))) : std::string();

@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
 #include "profiler/compare/align.h"
 #include "profiler/compare/outline.h"
+#include "profiler/query/guard_words.h"
+#include "profiler/query/operator_families.h"
 
 namespace fusebox::compare {
 namespace {
@@ -34,31 +37,78 @@ std::vector<const Graph*> graphsOf(const CodeObject& object) {
   return out;
 }
 
-/// Shared operators over all, and a little for equal shapes.
+/// Names of which a graph has some number each.
+class Counts {
+ public:
+  void add(std::string name) { ++counts_[std::move(name)], ++total_; }
+  bool isEmpty() const { return total_ == 0; }
+  /// What both have, over all: 0 to 1.
+  double shared(const Counts& other) const {
+    int64_t common = 0;
+    for (const auto& [name, count] : counts_) {
+      const auto found = other.counts_.find(name);
+      if (found != other.counts_.end()) common += std::min(count, found->second);
+    }
+    return total_ + other.total_ == 0 ? 1 : 2.0 * static_cast<double>(common) / static_cast<double>(total_ + other.total_);
+  }
+
+ private:
+  std::map<std::string, int64_t> counts_;
+  int64_t total_ = 0;
+};
+
+/// A symbol has a name of its own in each engine.
+std::string withoutSymbols(const std::string& shape) {
+  std::string out;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto isWord = [&](size_t at) { return at < shape.size() && (std::isalnum(static_cast<unsigned char>(shape[at])) || shape[at] == '_'); };
+    if (!std::isalpha(static_cast<unsigned char>(shape[i]))) {
+      out += shape[i];
+      continue;
+    }
+    while (isWord(i + 1)) ++i;
+    out += 's';
+  }
+  return out;
+}
+
+/// By the operators that two graphs share, and by what is left of them where an engine takes operators apart: a gelu is a product, an erf
+/// and a sum to another, but lies between the same products of matrices.
 class GraphLikeness {
  public:
   explicit GraphLikeness(const Graph& graph) : backward_(graph.backward) {
-    for (const auto& node : graph.nodes) ++ops_[node.op], ++total_, shapes_.insert(node.shape);
+    std::set<std::string> pointwise;
+    for (const auto& node : graph.nodes) {
+      ops_.add(node.op);
+      const std::string shape = withoutSymbols(node.shape);
+      switch (query::operatorFamily(nameOf(node.op))) {
+        case query::OperatorFamily::Matrix:
+        case query::OperatorFamily::Convolution: work_.add(node.op + shape); break;
+        case query::OperatorFamily::Pointwise:
+          if (pointwise.insert(shape).second) work_.add(shape);
+          break;
+        default: break;
+      }
+    }
     for (const auto& group : graph.groups) {
-      if (graph.nodes.empty()) ++ops_[group.name], ++total_;
+      if (graph.nodes.empty()) ops_.add(group.name);
     }
   }
   double to(const GraphLikeness& other) const {
     if (backward_ != other.backward_) return 0;
-    int64_t common = 0;
-    for (const auto& [op, count] : ops_) {
-      const auto found = other.ops_.find(op);
-      if (found != other.ops_.end()) common += std::min(count, found->second);
-    }
-    const double shared = total_ + other.total_ == 0 ? 1 : 2.0 * static_cast<double>(common) / static_cast<double>(total_ + other.total_);
-    return shared * (shapes_ == other.shapes_ ? 1 : 0.95);
+    const double ops = ops_.shared(other.ops_);
+    return work_.isEmpty() && other.work_.isEmpty() ? ops : std::max(ops, (ops + work_.shared(other.work_)) / 2);
   }
 
  private:
+  /// "mul" of "aten::mul.Tensor".
+  static std::string_view nameOf(std::string_view op) {
+    op.remove_prefix(std::min(op.size(), op.rfind(':') + 1));
+    return op.substr(0, op.find('.'));
+  }
+
   bool backward_;
-  std::map<std::string, int64_t> ops_;
-  std::set<std::string> shapes_;
-  int64_t total_ = 0;
+  Counts ops_, work_;
 };
 
 /// What an object's graphs compute, both directions.
@@ -74,7 +124,7 @@ double sameWork(const CodeObject& a, const CodeObject& b) {
 /// Functions of PyTorch's own that engines put around a module (`inner` of one, `Sequential.forward` of the other) are told by what
 /// they compute: the best pairs first.
 void alignWrappers(const Outline& o, std::vector<char>& usedA, std::vector<char>& usedB, std::vector<Match>& out) {
-  constexpr double kLeast = 0.5;
+  constexpr double kLeast = 0.55;  // more than equal shapes of other work
   constexpr size_t kMostPairs = 10'000;
   struct Pair {
     double likeness;
@@ -167,10 +217,8 @@ void compareStops(Outline& o, int32_t parent, Subject subject, const std::vector
 void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto side = [](const Recompile* x) {
     if (!x) return Side{};
-    // A log says of some guards only that they failed, of others not what was found.
-    const std::string found = x->found.empty() ? say(FUSEBOX_TEXT("Compare", "otherwise")) : x->found;
-    return Side{.present = true, .text = x->count > 1 ? say(FUSEBOX_TEXT("Compare", "expected {}, found {} ({} times)"), x->expected, found, x->count)
-                                      : say(FUSEBOX_TEXT("Compare", "expected {}, found {}"), x->expected, found),
+    const std::string values = query::valuesOfMiss(x->expected, x->found);
+    return Side{.present = true, .text = x->count == 1 ? values : values.empty() ? say(FUSEBOX_TEXT("Compare", "{} times"), x->count) : say(FUSEBOX_TEXT("Compare", "{} ({} times)"), values, x->count),
                 .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
   };
   const auto same = [&](const Recompile& x, const Recompile& y) { return o.sameEngine ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
@@ -216,8 +264,28 @@ std::map<std::string, const Symbol*> symbolsOf(const CodeObject& object) {
   return out;
 }
 
+/// A function that an engine puts around a module names the module's arguments its own way (L['args'][0].size()[0], L['input'].size()[0]): what
+/// only one side has is called as on the other, where as many there are the same part of an argument.
+std::map<std::string, const Symbol*> calledAlike(const std::map<std::string, const Symbol*>& x, std::map<std::string, const Symbol*> y) {
+  std::map<std::string, std::pair<std::vector<std::string>, std::vector<std::string>>> byPart;
+  const auto partOf = [](const std::string& source) { return source.substr(std::min(source.size(), source.rfind(".size()["))); };
+  for (const auto& [source, symbol] : x)
+    if (!symbol->isConstant && !y.contains(source)) byPart[partOf(source)].first.push_back(source);
+  for (const auto& [source, symbol] : y)
+    if (!symbol->isConstant && !x.contains(source)) byPart[partOf(source)].second.push_back(source);
+  for (const auto& [part, sources] : byPart) {
+    if (part.empty() || sources.first.size() != sources.second.size()) continue;
+    for (size_t i = 0; i < sources.first.size(); ++i) {
+      auto symbol = y.extract(sources.second[i]);
+      symbol.key() = sources.first[i];
+      y.insert(std::move(symbol));
+    }
+  }
+  return y;
+}
+
 void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
-  const auto x = symbolsOf(a), y = symbolsOf(b);
+  const auto x = symbolsOf(a), y = o.sameEngine ? symbolsOf(b) : calledAlike(x, symbolsOf(b));
   const auto side = [](const Symbol* s) { return s ? Side{.present = true, .text = s->text, .place = s->place} : Side{}; };
   std::set<std::string> sources;
   for (const auto* symbols : {&x, &y})

@@ -75,13 +75,13 @@ Result<void> readFrames(Loading& l) {
 
 Result<void> readCompiles(Loading& l) {
   return l.reader.each(
-      "SELECT compile_id, frame_id, parent_compile_id, backend, mode, cache, status, coalesce(dynamic, 0) AS dynamic, coalesce(dur_ns, 0) AS dur_ns, frame, file, line "
+      "SELECT compile_id, frame_id, parent_compile_id, kind, backend, mode, cache, status, coalesce(dynamic, 0) AS dynamic, coalesce(dur_ns, 0) AS dur_ns, frame, file, line "
       "FROM compiles ORDER BY compile_id",
       {}, [&](const Statement& s) {
         ++l.out.compiles;
         if (s.isNull("parent_compile_id")) l.out.compileNs += s.real("dur_ns");
         const auto parent = s.isNull("parent_compile_id") ? l.compileAt.end() : l.compileAt.find(s.integer("parent_compile_id"));
-        if (parent != l.compileAt.end() && (s.isNull("frame_id") || l.objectOfFrame.contains(s.integer("frame_id")) == false)) {
+        if (parent != l.compileAt.end() && (s.text("kind") == "backward" || s.isNull("frame_id") || l.objectOfFrame.contains(s.integer("frame_id")) == false)) {
           l.compileAt.emplace(s.integer("compile_id"), parent->second);
           return;
         }

@@ -245,7 +245,7 @@ Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out
   fact("Captured", fmt::format("{} frames, {} compiles, {} graphs", s.frames, s.compiles, s.graphs));
   fact("Run", query::runSentence(s));
   fact("Compile time", milliseconds(s.totalCompileMs));
-  fact("Caches", fmt::format("{} hits, {} misses, {} bypasses{}", s.cacheHits, s.cacheMisses, s.cacheBypasses, s.cacheDisabled > 0 ? fmt::format(", {} graphs without: it is disabled", s.cacheDisabled) : ""));
+  fact("Caches", fmt::format("{} hits, {} misses, {} bypasses{}", s.cacheHits, s.cacheMisses, s.cacheBypasses, s.cacheDisabled > 0 ? fmt::format(", {} without: {}", s.cacheDisabled == 1 ? "1 graph" : fmt::format("{} graphs", s.cacheDisabled), s.cacheDisabledBy.empty() ? "it is disabled" : s.cacheDisabledBy) : ""));
   out << "</table>\n";
   writePhases(s, out);
   if (auto advised = writeAdvice(reader, s, out); !advised) return tl::unexpected(advised.error());

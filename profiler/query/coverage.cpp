@@ -118,6 +118,10 @@ class CoverageReader {
           if (function) function->restarts += std::max<int64_t>(0, std::min<int64_t>(s.integer("attempt"), 1'000'000));
           if (s.text("status") != "failed") {
             if (s.isNull("status") || s.text("kind") == "backward") return;
+            if (s.text("status") == "saved") {
+              if (function) function->verdict = Verdict::Saved;
+              return;
+            }
             if (function) ++function->entries;
             newestGood[frame] = id;
             return;
@@ -146,7 +150,7 @@ class CoverageReader {
 
   /// Frames that say themselves that they run in Python.
   void addFrame(int64_t id, const Frame& f) {
-    if (isCompilers(f) || f.status.empty() || f.status == "compiled") return;
+    if (isCompilers(f) || f.status.empty() || f.status == "compiled" || f.status == "saved") return;
     if (f.status == "failed" && failedFrames_.contains(id)) return;
     const FunctionCoverage* function = functionOf(id);
     Uncompiled what{.frame = id, .function = function ? function->name : f.name, .file = f.file, .line = f.line};
@@ -219,7 +223,7 @@ const char* verdictName(Verdict verdict) {
 
 std::string verdictTitle(Verdict verdict) {
   static constexpr Text kTitles[] = {FUSEBOX_TEXT("Coverage", "compiled"), FUSEBOX_TEXT("Coverage", "partly compiled"),
-                                     FUSEBOX_TEXT("Coverage", "not compiled")};
+                                     FUSEBOX_TEXT("Coverage", "not compiled"), FUSEBOX_TEXT("Coverage", "saved, not compiled here")};
   return say(kTitles[static_cast<size_t>(verdict)]);
 }
 
@@ -234,12 +238,12 @@ Result<Coverage> coverageOf(const Reader& reader) {
 std::string coverageSentence(const Coverage& coverage) {
   std::string out;
   for (const bool ofLibrary : {false, true}) {
-    int64_t counts[3] = {}, all = 0;
+    int64_t counts[4] = {}, all = 0;
     for (const FunctionCoverage& f : coverage.functions) {
       if (f.ofLibrary == ofLibrary) ++counts[static_cast<size_t>(f.verdict)], ++all;
     }
     std::string list;
-    for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not}) {
+    for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not, Verdict::Saved}) {
       const int64_t count = counts[static_cast<size_t>(verdict)];
       if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
     }

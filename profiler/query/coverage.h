@@ -27,7 +27,7 @@ struct Uncompiled {
 
 /// A function that the compiler was given, with what resumes it after breaks.
 struct FunctionCoverage {
-  enum class Verdict : uint8_t { Whole, Partly, Not };
+  enum class Verdict : uint8_t { Whole, Partly, Not, Saved };  ///< Saved: a graph in a file, which nothing compiled
   int64_t frame = 0;
   std::string name = {}, file = {};
   int64_t line = 0;

@@ -103,7 +103,7 @@ void addUp(MemoryGraph& g, const std::vector<BufferLife>& buffers) {
     if (b.poolOffset >= 0) g.poolBytes = std::max(g.poolBytes, b.poolOffset + b.bytes);
     if (b.kind == "input") addBounded(g.inputBytes, b.bytes);
     if (!b.countsInPeak()) continue;  // no step touches it: its values live in a kernel it was fused into, not in memory
-    addBounded(b.kind == "owned" ? g.resultBytes : g.plannedBytes, b.bytes);
+    addBounded(b.kind == "owned" ? g.resultBytes : b.kind == "allocated" ? g.allocatedBytes : g.plannedBytes, b.bytes);
   }
 }
 

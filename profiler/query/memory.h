@@ -13,12 +13,12 @@ namespace fusebox::query {
 /// A buffer of a compiled graph and the steps (fusion groups in order of execution) in which it holds something.
 struct BufferLife {
   int64_t id = 0, node = 0, bytes = 0;
-  std::string name, kind, dtype, shape, device, file;  ///< kind: input, constant, planned, owned (handed out as a result), view
+  std::string name, kind, dtype, shape, device, file;  ///< kind: input, constant, planned, allocated (by itself, freed after its last use), owned (handed out as a result), view
   int64_t line = 0;
   int64_t first = -1, last = -1;  ///< steps, both included; results live to the end; -1: not touched
   int64_t poolOffset = -1;        ///< planned ones: where in the pool
   int64_t reuses = 0;             ///< the buffer whose place in the pool it takes
-  bool countsInPeak() const { return first >= 0 && (kind == "planned" || kind == "owned"); }
+  bool countsInPeak() const { return first >= 0 && (kind == "planned" || kind == "allocated" || kind == "owned"); }
 };
 
 /// A tensor that the forward pass keeps for the backward pass.
@@ -37,9 +37,10 @@ struct MemoryGraph {
   int64_t entry = -1;           ///< of the function's compiled entries; -1 where it has one only
   GraphPart part;               ///< of the function's graph, where data decide sizes in it
   int64_t steps = 0;            ///< fusion groups
-  int64_t peakBytes = 0, peakStep = 0;  ///< most bytes of planned buffers and results alive at one step
+  int64_t peakBytes = 0, peakStep = 0;  ///< most bytes of buffers and results alive at one step
   int64_t poolBytes = 0;        ///< size of the pool that the planned ones share
   int64_t plannedBytes = 0;     ///< sum of the planned ones: what they would need without sharing
+  int64_t allocatedBytes = 0;   ///< sum of those that have memory of their own and are freed within the graph
   int64_t resultBytes = 0, inputBytes = 0;
   int64_t savedBytes = 0;       ///< of a backward graph: activations kept for it
 };

@@ -26,7 +26,7 @@ std::string nameOf(const MemoryGraph& g, size_t longest = std::string::npos) {
 
 json graphJson(const MemoryGraph& g) {
   return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"resumes_at", g.resumesAt > 0 ? json(g.resumesAt) : json()}, {"entry", g.entry >= 0 ? json(g.entry) : json()}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
-          {"peak_step", g.peakStep}, {"pool_bytes", g.poolBytes}, {"planned_bytes", g.plannedBytes}, {"result_bytes", g.resultBytes}, {"input_bytes", g.inputBytes},
+          {"peak_step", g.peakStep}, {"pool_bytes", g.poolBytes}, {"planned_bytes", g.plannedBytes}, {"allocated_bytes", g.allocatedBytes}, {"result_bytes", g.resultBytes}, {"input_bytes", g.inputBytes},
           {"saved_bytes", g.savedBytes}};
 }
 
@@ -64,19 +64,19 @@ std::string toText(const Memory& m) {
   out += "\n";
   for (const auto& d : m.measured.devices) out += fmt::format("            {}: {} in use at most, {} taken from the device\n", d.name, bytes(d.allocatedBytes), bytes(d.reservedBytes));
   if (m.graphs.empty()) return out + "  no buffers of compiled graphs were recorded\n";
-  out += fmt::format("\n  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", "peak", "step", "pool", "results", "inputs", "saved");
+  out += fmt::format("\n  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", "peak", "step", "pool", "allocated", "results", "inputs", "saved");
   for (const auto& g : m.graphs) {
-    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.resultBytes),
+    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.allocatedBytes), bytes(g.resultBytes),
                        bytes(g.inputBytes), g.backward ? bytes(g.savedBytes) : "");
   }
-  return out + "\n  peak: planned buffers and results alive at one step. saved: activations kept from forward to backward.\n  --graph N shows the buffers of one.\n";
+  return out + "\n  peak: buffers and results alive at one step. allocated: apart from the pool, freed after their last use. saved: activations kept from forward to backward.\n  --graph N shows the buffers of one.\n";
 }
 
 std::string toText(const GraphLifetimes& l) {
   std::string out = fmt::format("  {}: {} at its peak, at step {} of {}{}\n  pool {} for {} of planned buffers\n", nameOf(l.graph), bytes(l.graph.peakBytes), l.graph.peakStep, l.graph.steps,
                                 static_cast<size_t>(l.graph.peakStep) < l.stepNames.size() ? " (" + l.stepNames[static_cast<size_t>(l.graph.peakStep)] + ")" : "", bytes(l.graph.poolBytes),
                                 bytes(l.graph.plannedBytes));
-  out += fmt::format("\n  {:<28} {:<8} {:>10} {:>11}  {}\n", "alive at the peak", "kind", "bytes", "steps", "what");
+  out += fmt::format("\n  {:<28} {:<9} {:>10} {:>11}  {}\n", "alive at the peak", "kind", "bytes", "steps", "what");
   std::vector<const BufferLife*> alive;
   for (const auto& b : l.buffers) {
     if (b.countsInPeak() && b.first <= l.graph.peakStep && b.last >= l.graph.peakStep) alive.push_back(&b);
@@ -84,13 +84,13 @@ std::string toText(const GraphLifetimes& l) {
   std::stable_sort(alive.begin(), alive.end(), [](const BufferLife* a, const BufferLife* b) { return a->bytes > b->bytes; });
   for (size_t i = 0; i < alive.size() && i < 15; ++i) {
     const BufferLife& b = *alive[i];
-    out += fmt::format("  {:<28} {:<8} {:>10} {:>5} – {:<3}  {}{}{}\n", b.name.substr(0, 28), b.kind, bytes(b.bytes), b.first, b.last, b.dtype, b.shape, b.file.empty() ? "" : fmt::format("  {}:{}", b.file, b.line));
+    out += fmt::format("  {:<28} {:<9} {:>10} {:>5} – {:<3}  {}{}{}\n", b.name.substr(0, 28), b.kind, bytes(b.bytes), b.first, b.last, b.dtype, b.shape, b.file.empty() ? "" : fmt::format("  {}:{}", b.file, b.line));
   }
   if (alive.size() > 15) out += fmt::format("  … and {} smaller ones\n", alive.size() - 15);
   if (!l.saved.empty()) out += "\n  kept for the backward pass\n";
   for (size_t i = 0; i < l.saved.size() && i < 15; ++i) {
     const SavedTensor& s = l.saved[i];
-    out += fmt::format("  {:<28} {:<8} {:>10} {:>11}  {}{}{}\n", s.name.substr(0, 28), s.kept ? "input" : "saved", bytes(s.bytes), "", s.dtype, s.shape, s.file.empty() ? "" : fmt::format("  {}:{}", s.file, s.line));
+    out += fmt::format("  {:<28} {:<9} {:>10} {:>11}  {}{}{}\n", s.name.substr(0, 28), s.kept ? "input" : "saved", bytes(s.bytes), "", s.dtype, s.shape, s.file.empty() ? "" : fmt::format("  {}:{}", s.file, s.line));
   }
   return out;
 }

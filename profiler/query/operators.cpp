@@ -15,11 +15,13 @@ namespace {
 
 using session::Statement;
 
-// Of events that start together the longer one holds the others. Calls of compiled regions have the names that profilers give them.
+// Of events that start together the longer one holds the others. Calls of compiled regions have the names that profilers give them. What
+// a device did for no operator stands where it was asked for, its time there in place of the id: a replayed graph's kernels are the region's.
 constexpr const char* kEvents =
     "SELECT name, kind, start_ns, dur_ns, thread, detail, file, line, id FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'overhead') "
     "AND dur_ns IS NOT NULL UNION ALL SELECT 'Torch-Compiled Region: ' || substr(f.name, 17), 'call', l.start_ns, l.dur_ns, l.thread, '', NULL, NULL, 0 "
     "FROM t_call l JOIN t_compile c ON c.id = l.compile_id JOIN t_frame f ON f.id = c.frame_id WHERE f.name LIKE 'compiled region %' "
+    "UNION ALL SELECT '', 'device', called_ns, 0, thread, '', NULL, NULL, dur_ns FROM t_gpu_event WHERE cpu_event IS NULL AND called_ns IS NOT NULL AND thread IS NOT NULL "
     "ORDER BY thread, start_ns, dur_ns DESC, id";
 constexpr const char* kDevice = "SELECT operator, sum(dur_ns) AS dur_ns FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
 constexpr size_t kMostShapes = 1000, kMostPlaces = 1000;
@@ -84,6 +86,11 @@ Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader
       thread = s.integer("thread");
     }
     while (!open.empty() && open.back().endNs <= start) close();
+    if (kind == "device") {
+      const auto caller = std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return rows[o.row].kind == "call" || rows[o.row].kind == "cpu_op"; });
+      if (caller != open.rend() && rows[caller->row].kind == "call") addBounded(rows[caller->row].deviceNs, boundedAmount(s.integer("id")));
+      return;
+    }
     if (!open.empty()) {
       Open& parent = open.back();
       parent.childNs += std::min(end, parent.endNs) - start;

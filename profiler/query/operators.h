@@ -16,7 +16,7 @@ struct OperatorTotals {
   int64_t totalNs = 0;   ///< on the CPU, with what it called; a call inside of a call of the same name counts twice
   int64_t selfNs = 0;    ///< without the operators, annotations and runtime calls inside of it
   int64_t leastNs = 0, mostNs = 0;
-  int64_t deviceNs = 0;  ///< of the kernels and copies that its calls asked for themselves
+  int64_t deviceNs = 0;  ///< of the kernels and copies that its calls asked for themselves, a region's replays of CUDA graphs among them
   int64_t shapes = 0;    ///< different sizes of inputs; 0: the recording has none
   struct Place {
     std::string file;

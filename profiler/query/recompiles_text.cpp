@@ -1,6 +1,7 @@
 // Recompiles as JSON and as text.
 #include <fmt/format.h>
 
+#include "profiler/query/guard_words.h"
 #include "profiler/query/recompiles.h"
 
 namespace fusebox::query {
@@ -68,8 +69,7 @@ const GuardMiss* causeOf(const RecompileChain& chain, const ChainEntry& entry) {
 std::string sentence(const GuardMiss& m) {
   const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
   if (!m.difference.empty()) return guard + ": " + m.difference;
-  if (m.expected.empty() && m.found.empty()) return guard;
-  return fmt::format("{}: expected {}, found {}", guard, m.expected, m.found.empty() ? "otherwise" : m.found);
+  return missWords(guard, m.expected, m.found);
 }
 
 const StackPlace* callerOf(const GuardMiss& m) {

@@ -9,6 +9,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/guard_words.h"
 #include "profiler/query/operators.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
@@ -103,8 +104,8 @@ Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
 /// A recompilation: the function, and the guard with what it expected and found, where they are known.
 std::string recompileName(const Statement& s) {
   const std::string frame = s.text("kind") == "backward" ? say(FUSEBOX_TEXT("Slowness", "{} (backward)"), s.string("name")) : s.string("name");
-  if (s.isNull("guard") || s.isNull("expected") || s.isNull("found")) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
-  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), frame, s.string("guard"), s.string("expected"), s.string("found"));
+  if (s.text("guard").empty()) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), frame);
+  return say(FUSEBOX_TEXT("Slowness", "{}: {}"), frame, missWords(s.text("guard"), s.text("expected"), s.text("found")));
 }
 
 /// Names and places of what parts are about.
@@ -157,7 +158,9 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
-    return say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, 100 * p.ns / stepNs);
+    const double percent = 100 * p.ns / stepNs;
+    return percent < 0.5 ? say(FUSEBOX_TEXT("Slowness", "; most time takes {} (less than 1 % of the step)"), p.name)
+                         : say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, percent);
   };
   const int64_t n = row.count;
   // Compilations are counted in all steps that were read; their time is, like all times, that of one step on average.

@@ -51,12 +51,14 @@ std::optional<int64_t> numberAtEnd(std::string_view name, std::string_view& stem
   return number;
 }
 
+/// Word for word as the index t_cpu_event_of_steps has it.
+const std::string kMarks = "FROM t_cpu_event WHERE (kind IN ('user_annotation', 'nvtx') OR name GLOB 'ProfilerStep#*' OR name GLOB 'Optimizer.step#*') ";
+
 Result<Steps> countedSteps(const Reader& reader) {
   constexpr std::string_view kProfiler = "ProfilerStep#";
   constexpr size_t kFewest = 3, kMostStems = 10'000;
   std::map<std::pair<std::string, int64_t>, Marks> marks;  // by what stands before the number, and thread
-  auto read = reader.each("SELECT name, start_ns, dur_ns, thread FROM t_cpu_event WHERE (kind IN ('user_annotation', 'nvtx') AND name GLOB '*[0-9]') "
-                          "OR name GLOB 'ProfilerStep#[0-9]*' ORDER BY start_ns LIMIT ?", {kMostEvents}, [&](const Statement& s) {
+  auto read = reader.each("SELECT name, start_ns, dur_ns, thread " + kMarks + "AND name GLOB '*[0-9]' ORDER BY start_ns LIMIT ?", {kMostEvents}, [&](const Statement& s) {
     std::string_view stem;
     const std::string_view name = s.text("name");
     const auto number = numberAtEnd(name, stem);
@@ -85,7 +87,7 @@ Result<Steps> markedSteps(const Reader& reader) {
   auto counted = countedSteps(reader);
   if (!counted || !counted->steps.empty()) return counted;
   std::vector<Step> spans;
-  auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB 'Optimizer.step#*' ORDER BY start_ns", {},
+  auto read = reader.each("SELECT start_ns, dur_ns " + kMarks + "AND name GLOB 'Optimizer.step#*' ORDER BY start_ns", {},
                           [&](const Statement& s) { spans.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns"))}); });
   if (!read) return tl::unexpected(read.error());
   Steps out{.steps = {}, .how = say(FUSEBOX_TEXT("Slowness", "from one optimizer step to the next"))};
@@ -93,9 +95,21 @@ Result<Steps> markedSteps(const Reader& reader) {
   return out.steps.empty() ? Steps{} : out;
 }
 
-Result<std::vector<Event>> lastEvents(const Reader& reader, const char* sql) {
+/// When the last kMostEvents of a track of t_block began, or some before them: nothing earlier need be read.
+Result<int64_t> lastFrom(const Reader& reader, int64_t track) {
+  int64_t from = 0;
+  auto read = reader.each("SELECT min(start_ns) AS from_ns FROM (SELECT start_ns, total(last_id - first_id + 1) OVER (ORDER BY end_ns DESC ROWS BETWEEN UNBOUNDED PRECEDING "
+                          "AND 1 PRECEDING) AS later FROM t_block WHERE track = ?1) WHERE later < ?2",
+                          {track, kMostEvents}, [&](const Statement& s) { from = s.integer("from_ns"); });
+  if (!read) return tl::unexpected(read.error());
+  return from;
+}
+
+Result<std::vector<Event>> lastEvents(const Reader& reader, int64_t track, const char* sql) {
+  const auto from = lastFrom(reader, track);
+  if (!from) return tl::unexpected(from.error());
   std::vector<Event> out;
-  auto read = reader.each(sql, {kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what")}); });
+  auto read = reader.each(sql, {*from, kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what")}); });
   if (!read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Event& a, const Event& b) { return a.startNs < b.startNs; });
   return out;
@@ -154,18 +168,21 @@ Result<Steps> findSteps(const Reader& reader) {
   auto marked = markedSteps(reader);
   if (!marked || !marked->steps.empty()) return marked;
   struct Source {
+    int64_t track;
     const char* sql;
     Text how;
   };
   // A backward pass has a compile of its own; recompiled entries count as their function.
   static constexpr Source kSources[] = {
-      {"SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what "
-       "FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id ORDER BY l.start_ns DESC LIMIT ?",
+      {1, "SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what "
+       "FROM t_block b CROSS JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id "
+       "WHERE b.track = 1 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2",
        FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
-      {"SELECT start_ns, dur_ns, kernel_id AS what FROM t_launch ORDER BY start_ns DESC LIMIT ?", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
+      {0, "SELECT l.start_ns, l.dur_ns, l.kernel_id AS what FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+       "WHERE b.track = 0 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
   };
   for (const Source& source : kSources) {
-    auto events = lastEvents(reader, source.sql);
+    auto events = lastEvents(reader, source.track, source.sql);
     if (!events) return tl::unexpected(events.error());
     Steps steps = repeatedSteps(*events, source.how);
     if (steps.steps.empty()) continue;

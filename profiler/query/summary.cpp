@@ -22,7 +22,7 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
   // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
-      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile) AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
+      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile WHERE status IS NOT 'saved') AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
       "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches, "
@@ -126,11 +126,15 @@ Result<void> readCache(const Reader& reader, Summary& out) {
     if (outcome == "hit") out.cacheHits += row.integer("count");
     if (outcome == "miss") out.cacheMisses += row.integer("count");
     if (outcome == "bypass") out.cacheBypasses += row.integer("count");
-    if (outcome == "disabled") out.cacheDisabled += row.integer("count");
+    if (outcome == "disabled") out.cacheDisabled += row.integer("count"), out.cacheDisabledBy = row.string("why");
   };
-  auto events = reader.each("SELECT outcome, count(*) AS count FROM cache_events GROUP BY outcome", {}, count);
-  if (!events || out.cacheHits + out.cacheMisses + out.cacheBypasses + out.cacheDisabled > 0) return events;
-  return reader.each("SELECT cache AS outcome, count(*) AS count FROM compiles WHERE cache IS NOT NULL GROUP BY cache", {}, count);
+  // One lookup of each graph: what was captured, and what PyTorch keeps around a graph, are looked up beside it.
+  for (const char* sql : {"SELECT outcome, count(*) AS count, group_concat(DISTINCT nullif(reason, '')) AS why FROM cache_events WHERE cache IN ('graph', 'fx_graph') GROUP BY outcome",
+                          "SELECT cache AS outcome, count(*) AS count, '' AS why FROM compiles WHERE cache IS NOT NULL GROUP BY cache"}) {
+    auto read = reader.each(sql, {}, count);
+    if (!read || out.cacheHits + out.cacheMisses + out.cacheBypasses + out.cacheDisabled > 0) return read;
+  }
+  return {};
 }
 
 Result<void> readLosses(const Reader& reader, Summary& out) {
@@ -221,7 +225,7 @@ nlohmann::json toJson(const Summary& s) {
             {"codegen", s.codegenMs},
             {"total", s.totalCompileMs}}},
           {"run_ms", s.runMs},
-          {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}, {"disabled", s.cacheDisabled}}},
+          {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}, {"disabled", s.cacheDisabled}, {"disabled_by", s.cacheDisabledBy}}},
           {"hottest", hottest},
           {"losses", losses}};
   if (!s.importedFormat.empty()) out["imported_format"] = s.importedFormat;

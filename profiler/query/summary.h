@@ -39,8 +39,9 @@ struct Summary {
   double captureMs = 0, aotMs = 0, inductorMs = 0, codegenMs = 0, totalCompileMs = 0;
   double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels (`runIsKernels`)
   bool runIsKernels = false;
-  int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;
-  int64_t cacheDisabled = 0;  ///< lookups that PyTorch's settings left out, as its logs say
+  int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;  ///< of graphs
+  int64_t cacheDisabled = 0;    ///< graphs for which the user's settings left the cache out
+  std::string cacheDisabledBy;  ///< which ones, where that is known
   struct Loss {
     std::string what, detail;
     int64_t count = 0;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "profiler/query/guard_words.h"
 #include "profiler/query/summary.h"
 
 namespace fusebox::query {
@@ -72,7 +73,7 @@ std::string toText(const Summary& s) {
   out += fmt::format("  compile   {}\n", s.hasCompileTimes || s.totalCompileMs > 0 ? fmt::format("{} (capture {}, aot {}, inductor {}, codegen {})", ms(s.totalCompileMs), ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs))
                                                                                    : kUnknown);
   out += fmt::format("  run       {}\n", runSentence(s));
-  const std::string disabled = s.cacheDisabled > 0 ? fmt::format(", not asked for {}: it is disabled", plural(s.cacheDisabled, "graph", "graphs")) : std::string();
+  const std::string disabled = s.cacheDisabled > 0 ? fmt::format(", not asked for {}: {}", plural(s.cacheDisabled, "graph", "graphs"), s.cacheDisabledBy.empty() ? "it is disabled" : s.cacheDisabledBy) : std::string();
   const bool knowsCache = s.hasCompileTimes || s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled > 0;
   out += fmt::format("  cache     {}\n", knowsCache ? fmt::format("{}, {}, {}{}", plural(s.cacheHits, "hit", "hits"), plural(s.cacheMisses, "miss", "misses"), plural(s.cacheBypasses, "bypass", "bypasses"), disabled)
                                                      : kUnknown);
@@ -89,9 +90,7 @@ std::string toText(const Summary& s) {
                      s.limitsReached == 0 ? "" : fmt::format(", {} that reached the limit of entries", plural(s.limitsReached, "frame", "frames")));
   for (size_t i = 0; i < s.recompiles.size() && i < kListed; ++i) {
     const auto& r = s.recompiles[i];
-    // A log says of some guards only that they failed.
-    const std::string values = r.expected.empty() && r.found.empty() ? std::string() : fmt::format(": expected {}, found {}", r.expected, r.found.empty() ? "otherwise" : r.found);
-    out += fmt::format("    {}: {}: {}{}{}\n", place(r.file, r.line), r.frame, r.guard, values,
+    out += fmt::format("    {}: {}: {}{}\n", place(r.file, r.line), r.frame, missWords(r.guard, r.expected, r.found),
                        r.outcome == "limit" ? " (recompile limit reached, runs in eager)" : "");
   }
   more(out, s.recompiles.size());

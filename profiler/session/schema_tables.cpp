@@ -92,6 +92,7 @@ CREATE TABLE t_call_stats(kind INTEGER, compile_id INTEGER, calls INTEGER, total
   max_ns INTEGER, PRIMARY KEY(kind, compile_id)) WITHOUT ROWID;
 CREATE TABLE t_cpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, start_ns INTEGER, dur_ns INTEGER, thread INTEGER,
   depth INTEGER, compile_id INTEGER, detail TEXT, file TEXT, line INTEGER);
+CREATE INDEX t_cpu_event_of_steps ON t_cpu_event(start_ns) WHERE kind IN ('user_annotation', 'nvtx') OR name GLOB 'ProfilerStep#*' OR name GLOB 'Optimizer.step#*';
 CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER, start_ns INTEGER,
   dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER, shape_id INTEGER, lane INTEGER,
   thread INTEGER, called_ns INTEGER, call_dur_ns INTEGER, cpu_event INTEGER, graph INTEGER, graph_node INTEGER);

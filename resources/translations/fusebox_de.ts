@@ -913,14 +913,6 @@
         <translation>Aufruf</translation>
     </message>
     <message>
-        <source>expected {}, found {} ({} times)</source>
-        <translation>erwartet {}, gefunden {} ({} Mal)</translation>
-    </message>
-    <message>
-        <source>expected {}, found {}</source>
-        <translation>erwartet {}, gefunden {}</translation>
-    </message>
-    <message>
         <source>guards</source>
         <translation>Guards</translation>
     </message>
@@ -1233,8 +1225,12 @@
         <translation>{}, {} ({})</translation>
     </message>
     <message>
-        <source>otherwise</source>
-        <translation>anderes</translation>
+        <source>{} times</source>
+        <translation>{} Mal</translation>
+    </message>
+    <message>
+        <source>{} ({} times)</source>
+        <translation>{} ({} Mal)</translation>
     </message>
 </context>
 <context>
@@ -1282,6 +1278,10 @@
     <message>
         <source>{} functions of libraries: {}</source>
         <translation>{} Funktionen von Bibliotheken: {}</translation>
+    </message>
+    <message>
+        <source>saved, not compiled here</source>
+        <translation>gespeichert, hier nicht kompiliert</translation>
     </message>
 </context>
 <context>
@@ -1684,6 +1684,22 @@
         <source>what is left of the loop</source>
         <translation>was von der Schleife noch kommt</translation>
     </message>
+    <message>
+        <source>found {}</source>
+        <translation>gefunden {}</translation>
+    </message>
+    <message>
+        <source>expected {}, found {}</source>
+        <translation>erwartet {}, gefunden {}</translation>
+    </message>
+    <message>
+        <source>otherwise</source>
+        <translation>anderes</translation>
+    </message>
+    <message>
+        <source>{}: {}</source>
+        <translation>{}: {}</translation>
+    </message>
 </context>
 <context>
     <name>Kernels</name>
@@ -1733,6 +1749,26 @@
     <message>
         <source>{}, from line {}</source>
         <translation>{}, ab Zeile {}</translation>
+    </message>
+    <message>
+        <source>the process held {} at most, {} when recording began</source>
+        <translation>der Prozess belegte höchstens {}, zu Beginn der Aufzeichnung {}</translation>
+    </message>
+    <message>
+        <source>the process held {} at most</source>
+        <translation>der Prozess belegte höchstens {}</translation>
+    </message>
+    <message>
+        <source>{} {} in use at most, {} taken from the device</source>
+        <translation>{} höchstens {} in Gebrauch, {} dem Gerät abgenommen</translation>
+    </message>
+    <message>
+        <source>Measured: this session does not hold it.</source>
+        <translation>Gemessen: Diese Sitzung enthält es nicht.</translation>
+    </message>
+    <message>
+        <source>Measured: {}.</source>
+        <translation>Gemessen: {}.</translation>
     </message>
 </context>
 <context>
@@ -2061,10 +2097,6 @@
         <translation>{}: noch einmal kompiliert</translation>
     </message>
     <message>
-        <source>{}: {}, expected {}, found {}</source>
-        <translation>{}: {}, erwartet {}, gefunden {}</translation>
-    </message>
-    <message>
         <source>{} (backward)</source>
         <translation>{} (rückwärts)</translation>
     </message>
@@ -2216,16 +2248,13 @@
         <source>marked by the program ({} … {})</source>
         <translation>vom Programm markiert ({} … {})</translation>
     </message>
-</context>
-<context>
-    <name>Source</name>
     <message>
-        <source>{}
-expected {}
-found {}</source>
-        <translation>{}
-erwartet {}
-gefunden {}</translation>
+        <source>{}: {}</source>
+        <translation>{}: {}</translation>
+    </message>
+    <message>
+        <source>; most time takes {} (less than 1 % of the step)</source>
+        <translation>; am längsten dauert {} (weniger als 1 % des Schritts)</translation>
     </message>
 </context>
 <context>
@@ -2429,10 +2458,6 @@ gefunden {}</translation>
         <translation>nur sein Anfang wird gezeigt</translation>
     </message>
     <message>
-        <source>(this record has no payload; its fields are beside)</source>
-        <translation>(dieser Eintrag hat keinen Inhalt; seine Felder stehen daneben)</translation>
-    </message>
-    <message>
         <source>Save record</source>
         <translation>Eintrag speichern</translation>
     </message>
@@ -2443,6 +2468,10 @@ gefunden {}</translation>
     <message>
         <source>Artifacts</source>
         <translation>Artefakte</translation>
+    </message>
+    <message>
+        <source>This record has fields only</source>
+        <translation>Dieser Eintrag hat nur Felder</translation>
     </message>
 </context>
 <context>
@@ -3374,6 +3403,17 @@ gefunden {}</translation>
     <message>
         <source>… and %1 characters more</source>
         <translation>… und %1 weitere Zeichen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::EmptyState</name>
+    <message>
+        <source>No session yet</source>
+        <translation>Noch keine Sitzung</translation>
+    </message>
+    <message>
+        <source>That of a program that starts is shown as soon as it compiles something. Else run a script, or open a session or a trace.</source>
+        <translation>Die eines Programms, das startet, erscheint, sobald es etwas kompiliert. Sonst ein Skript ausführen, oder eine Sitzung oder einen Trace öffnen.</translation>
     </message>
 </context>
 <context>
@@ -4354,10 +4394,6 @@ gefunden {}</translation>
 <context>
     <name>fusebox::views::GuardsView</name>
     <message>
-        <source>%1: expected %2, found %3</source>
-        <translation>%1: erwartet %2, gefunden %3</translation>
-    </message>
-    <message>
         <source>Filter frames</source>
         <translation>Frames filtern</translation>
     </message>
@@ -5005,10 +5041,6 @@ gefunden {}</translation>
         <translation>Rechnen</translation>
     </message>
     <message>
-        <source>%1 GFLOP/s</source>
-        <translation>%1 GFLOP/s</translation>
-    </message>
-    <message>
         <source>line</source>
         <translation>Zeile</translation>
     </message>
@@ -5155,6 +5187,14 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>a result, lives on after the call</source>
         <translation>ein Ergebnis, lebt nach dem Aufruf weiter</translation>
     </message>
+    <message>
+        <source>allocated, freed after its last use</source>
+        <translation>eigener Speicher, nach der letzten Verwendung frei</translation>
+    </message>
+    <message>
+        <source>allocated by itself, freed after its last use</source>
+        <translation>eigener Speicher, nach der letzten Verwendung frei</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::MemoryView</name>
@@ -5173,10 +5213,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Peak</source>
         <translation>Höchststand</translation>
-    </message>
-    <message>
-        <source>Most bytes of planned buffers and results alive at one step</source>
-        <translation>Die meisten Bytes geplanter Puffer und Ergebnisse, die in einem Schritt leben</translation>
     </message>
     <message>
         <source>At step</source>
@@ -5241,10 +5277,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Kind</source>
         <translation>Art</translation>
-    </message>
-    <message>
-        <source>planned: in the pool; result: handed out; view: another&apos;s memory</source>
-        <translation>planned: im Pool; result: herausgegeben; view: Speicher eines anderen</translation>
     </message>
     <message>
         <source>Bytes</source>
@@ -5315,14 +5347,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Die Sitzung wird gelesen…</translation>
     </message>
     <message>
-        <source>No session is open</source>
-        <translation>Keine Sitzung ist offen</translation>
-    </message>
-    <message>
-        <source>Run a script, or open a session or a trace.</source>
-        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
-    </message>
-    <message>
         <source>No buffers recorded</source>
         <translation>Keine Puffer aufgezeichnet</translation>
     </message>
@@ -5357,6 +5381,26 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Memory</source>
         <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>Most bytes of buffers and results alive at one step</source>
+        <translation>Die meisten Bytes von Puffern und Ergebnissen, die in einem Schritt leben</translation>
+    </message>
+    <message>
+        <source>Allocated</source>
+        <translation>Eigener Speicher</translation>
+    </message>
+    <message>
+        <source>By itself, apart from the pool (most results of library calls), and freed after the last use</source>
+        <translation>Für sich, neben dem Pool (die meisten Ergebnisse von Bibliotheksaufrufen), und nach der letzten Verwendung frei</translation>
+    </message>
+    <message>
+        <source>planned: in the pool; allocated: by itself, freed after its last use; result: handed out; view: another&apos;s memory</source>
+        <translation>planned: im Pool; allocated: eigener Speicher, nach der letzten Verwendung frei; result: herausgegeben; view: Speicher eines anderen</translation>
+    </message>
+    <message>
+        <source>; nothing lies in a pool</source>
+        <translation>; nichts liegt in einem Pool</translation>
     </message>
 </context>
 <context>
@@ -5729,14 +5773,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Die Sitzung wird gelesen…</translation>
     </message>
     <message>
-        <source>No session is open</source>
-        <translation>Keine Sitzung ist offen</translation>
-    </message>
-    <message>
-        <source>Run a script, or open a session or a trace.</source>
-        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
-    </message>
-    <message>
         <source>The overview cannot be read</source>
         <translation>Die Übersicht kann nicht gelesen werden</translation>
     </message>
@@ -5976,6 +6012,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>graphs</source>
         <translation>Graphen</translation>
     </message>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1: %2</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::QueryView</name>
@@ -6018,10 +6058,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Columns</source>
         <translation>Spalten</translation>
-    </message>
-    <message>
-        <source>No session is open</source>
-        <translation>Keine Sitzung ist offen</translation>
     </message>
     <message>
         <source>Query</source>
@@ -6078,6 +6114,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>rows</source>
         <translation>Zeilen</translation>
+    </message>
+    <message>
+        <source>No session yet</source>
+        <translation>Noch keine Sitzung</translation>
     </message>
 </context>
 <context>
@@ -6505,14 +6545,6 @@ above float32 without tensor cores: it used those</source>
         <translation>Die Sitzung wird gelesen…</translation>
     </message>
     <message>
-        <source>No session is open</source>
-        <translation>Keine Sitzung ist offen</translation>
-    </message>
-    <message>
-        <source>Run a script, or open a session or a trace.</source>
-        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
-    </message>
-    <message>
         <source>The time cannot be split</source>
         <translation>Die Zeit lässt sich nicht aufteilen</translation>
     </message>
@@ -6682,6 +6714,22 @@ above float32 without tensor cores: it used those</source>
     <message>
         <source>No source</source>
         <translation>Kein Quelltext</translation>
+    </message>
+    <message>
+        <source>Open the line in an editor</source>
+        <translation>Die Zeile in einem Editor öffnen</translation>
+    </message>
+    <message>
+        <source>%1 is not on this machine.</source>
+        <translation>%1 ist nicht auf dieser Maschine.</translation>
+    </message>
+    <message>
+        <source>No editor was found. FUSEBOX_EDITOR names one, for example: code -g {file}:{line}</source>
+        <translation>Kein Editor wurde gefunden. FUSEBOX_EDITOR nennt einen, zum Beispiel: code -g {file}:{line}</translation>
+    </message>
+    <message>
+        <source>%1 could not be started.</source>
+        <translation>%1 konnte nicht gestartet werden.</translation>
     </message>
 </context>
 <context>

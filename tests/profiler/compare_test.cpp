@@ -48,7 +48,9 @@ struct Program {
   std::string host = {};                         ///< text of Fusebox's own host.py
   std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
   std::string engine = "fusebox";
-  int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
+  bool hasBackward = false;                      ///< as PyTorch's logs tell of it: a compile of the same frame
+  int64_t symbolUpper = 0, constant = 0;         ///< of symbolSource: symbolic up to there, or fixed; 0: not
+  std::string symbolSource = "L['x'].size()[0]";
   std::map<std::string, std::string> settings = {};  ///< facts config.NAME
 };
 
@@ -91,11 +93,13 @@ void writeProgram(const std::string& path, const Program& p) {
         .guard = p.failed, .expected = p.shape, .found = text("[9, 64]"), .outcome = text("recompile"), .file = file,
         .line = p.failedLine, .time_ns = kStart + c});
   }
+  if (p.hasBackward) w.post(rows::Compile{.id = int64_t{90}, .frame_id = int64_t{1}, .parent_id = int64_t{1}, .attempt = int64_t{0}, .kind = text("backward"),
+      .dynamic = int64_t{0}, .start_ns = kStart, .end_ns = kStart + 1, .status = text("ok"), .thread = int64_t{1}, .file = file, .line = int64_t{1}});
   w.post(rows::Guard{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{0}, .kind = text("TENSOR_MATCH"), .source = text("L['x']"),
       .expected = p.shape, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
     w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = text("s0"), .kind = text("size"),
-        .source = text("L['x'].size()[0]"), .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
+        .source = p.symbolSource, .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
         .file = file, .line = int64_t{2}, .time_ns = kStart});
   if (p.constant > 0)
     w.post(rows::Specialisation{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{2}, .kind = text("number"),
@@ -197,6 +201,10 @@ class CompareTest : public QObject {
     QCOMPARE(e->b.text, std::string("specialised to 5"));
     QVERIFY(find(compare({.symbolUpper = 64}, {.symbolUpper = 32}), Subject::Symbol, Kind::Changed, source));
     QVERIFY(find(compare({}, {.symbolUpper = 32}), Subject::Symbol, Kind::Added, source));
+    // Another engine names the argument otherwise.
+    const Comparison named = compare({.symbolUpper = 64}, {.engine = "stock", .symbolUpper = 64, .symbolSource = "L['args'][0].size()[0]"});
+    QVERIFY(find(named, Subject::Symbol, Kind::Same, source) && !find(named, Subject::Symbol, Kind::Added));
+    QVERIFY(find(compare({.symbolUpper = 64}, {.engine = "stock", .symbolUpper = 64, .symbolSource = "L['args'][0].size()[1]"}), Subject::Symbol, Kind::Added));
     QVERIFY(!find(compare({}, {}), Subject::Symbol, Kind::Same));
   }
 
@@ -321,8 +329,22 @@ class CompareTest : public QObject {
       QVERIFY(f && f->a.present && f->b.present);
       QVERIFY2(c.cause.headline.find("different programs") == std::string::npos, c.cause.headline.c_str());
     }
+    // One engine keeps a gelu and the other takes it apart; the products of matrices around it are the same.
+    a.ops = {"aten::addmm", "aten::gelu", "aten::addmm"};
+    b.ops = {"aten::addmm", "aten::mul.Tensor", "aten::mul.Tensor", "aten::erf", "aten::add.Tensor", "aten::mul.Tensor", "aten::addmm"};
+    QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Same, "Sequential.forward"));
+    b.ops = {"aten::sigmoid", "aten::tanh"};  // equal shapes of other work
+    a.ops = {"aten::relu", "aten::abs"};
+    QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Removed));
     b.ops = {"aten::conv2d", "aten::max_pool2d", "aten::tanh"};  // other work: other functions
     QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Removed));
+  }
+
+  /// A backward pass is no entry of its own, whoever tells of it.
+  void aBackwardPassIsNoEntry() {
+    const Comparison c = compare({}, {.engine = "stock", .hasBackward = true});
+    QVERIFY(!find(c, Subject::Count, Kind::Changed, "entries compiled"));
+    QVERIFY(find(compare({}, {.recompiles = 1}), Subject::Count, Kind::Changed, "entries compiled"));
   }
 
   void whatFailsInOneSessionIsTheCause() {

@@ -155,8 +155,8 @@ class QueriesTest : public QObject {
     QCOMPARE(why->apart[0].count, int64_t{1});
     QCOMPARE(why->apart[1].kind, query::TimeKind::Recompiles);
     QCOMPARE(why->apart[1].ns, 130e3);
-    QCOMPARE(why->apart[1].parts[0].name, std::string("f: L['x'], expected 8, found 9"));
-    QCOMPARE(why->apart[1].parts[1].name, std::string("f (backward): L['x'], expected 8, found 9"));
+    QCOMPARE(why->apart[1].parts[0].name, std::string("f: L['x']: expected 8, found 9"));
+    QCOMPARE(why->apart[1].parts[1].name, std::string("f (backward): L['x']: expected 8, found 9"));
     QCOMPARE(why->apart[1].parts[0].subject, query::TimeSubject::Failure);
     QVERIFY(std::abs(sum - why->stepNs) < 1);
     auto whole = query::whySlow(**reader, true);
@@ -291,6 +291,7 @@ class QueriesTest : public QObject {
     buffer(5, 2, "out", "owned", 40, 1, 1, null, null);
     buffer(6, 3, "g", "planned", 8, 0, 0, int64_t{0}, null);
     buffer(7, 2, "d", "planned", 60, 3, 3, int64_t{0}, int64_t{4});  // written over c, which it reads: nothing more is alive
+    buffer(10, 2, "mm", "allocated", 4, 2, 2, null, null);  // of a library call, freed at once
     for (int64_t id : {8, 9})  // fused away: no step makes or reads it, so it never is memory
       buffer(id, 2, "gone", id == 8 ? "owned" : "planned", 7000, -1, -1, null, null);
     w.finish();
@@ -305,11 +306,12 @@ class QueriesTest : public QObject {
     QCOMPARE(forward.peakStep, int64_t{1});
     QCOMPARE(forward.poolBytes, int64_t{178});
     QCOMPARE(forward.plannedBytes, int64_t{290});
+    QCOMPARE(forward.allocatedBytes, int64_t{4});
     QCOMPARE(forward.resultBytes, int64_t{40});
     QCOMPARE(memory->graphs[1].savedBytes, int64_t{256});
     auto lives = query::lifetimesOf(**reader, 2);
     QVERIFY(lives);
-    QCOMPARE(lives->alive, (std::vector<int64_t>{100, 190, 170, 120}));
+    QCOMPARE(lives->alive, (std::vector<int64_t>{100, 190, 174, 120}));
     QCOMPARE(lives->stepNames[3], std::string("step3"));
     QCOMPARE(lives->saved.size(), size_t{2});
     QVERIFY(lives->saved[0].name == "relu" && !lives->saved[0].kept && lives->saved[1].kept);

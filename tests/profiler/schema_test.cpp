@@ -214,6 +214,19 @@ class SchemaTest : public QObject {
     }
   }
 
+  /// The loop of a program is looked for among what may mark it, not among all that its profiler saw.
+  void marksOfStepsHaveAnIndex() {
+    Database database = freshSchema();
+    for (const char* question : {"name GLOB '*[0-9]' ORDER BY start_ns LIMIT 9", "name GLOB 'Optimizer.step#*' ORDER BY start_ns"}) {
+      auto plan = database.prepare(std::string("EXPLAIN QUERY PLAN SELECT start_ns FROM t_cpu_event WHERE (kind IN ('user_annotation', 'nvtx') OR name GLOB 'ProfilerStep#*' "
+                                               "OR name GLOB 'Optimizer.step#*') AND ") + question);
+      QVERIFY(plan);
+      const auto more = plan->step();
+      QVERIFY(more && *more);
+      QVERIFY2(plan->text("detail").find("t_cpu_event_of_steps") != std::string_view::npos, plan->string("detail").c_str());
+    }
+  }
+
   void rawTablesArePrivate() {
     Database database = freshSchema();
     auto others = database.integer(

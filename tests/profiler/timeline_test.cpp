@@ -23,6 +23,31 @@ class TimelineTest : public QObject {
   std::string file(const char* name) { return dir_.filePath(name).toStdString(); }
 
  private slots:
+  /// From one to the next, and from the last to the first; and back.
+  void sliceHitsGoAround() {
+    const std::string path = file("slices");
+    QVERIFY(test::writeSyntheticSession(path, {.launches = 400}).has_value());
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    std::string kernel;
+    std::vector<int64_t> starts;
+    QVERIFY((*reader)->each("SELECT kernel FROM launches ORDER BY launch_id LIMIT 1", {}, [&](const Statement& s) { kernel = std::string(s.textAt(0)); }));
+    QVERIFY((*reader)->each("SELECT start_ns FROM launches WHERE instr(lower(kernel), lower(?)) ORDER BY start_ns", {kernel}, [&](const Statement& s) { starts.push_back(s.integerAt(0)); }));
+    QVERIFY(starts.size() > 3);
+    using query::SliceDirection;
+    const auto at = [&](int64_t ns, SliceDirection direction) { return query::findSlice(**reader, kernel, ns, direction).value_or(query::SliceHit{}); };
+    for (size_t i = 0; i < starts.size(); ++i) {
+      const size_t next = (i + 1) % starts.size(), previous = (i + starts.size() - 1) % starts.size();
+      QCOMPARE(at(starts[i], SliceDirection::From).slice.startNs, starts[i]);
+      QCOMPARE(at(starts[i], SliceDirection::From).number, static_cast<int64_t>(i) + 1);
+      QCOMPARE(at(starts[i], SliceDirection::Next).slice.startNs, starts[next]);
+      QCOMPARE(at(starts[i], SliceDirection::Previous).slice.startNs, starts[previous]);
+    }
+    QCOMPARE(at(0, SliceDirection::From).count, static_cast<int64_t>(starts.size()));
+    QCOMPARE(query::findSlice(**reader, "no such name", 0, SliceDirection::From)->count, int64_t{0});
+    QCOMPARE(query::findSlice(**reader, "%", 0, SliceDirection::From)->count, int64_t{0});  // no pattern
+  }
+
   // Durations from 100 ns to minutes on one thread, in order.
   void pyramidEqualsTheRows() {
     const std::string path = file("mixed");

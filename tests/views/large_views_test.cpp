@@ -18,6 +18,7 @@
 #include "views/kernels/kernels_model.h"
 #include "views/overview/overview_model.h"
 #include "views/source/source_model.h"
+#include "views/timeline/timeline_canvas.h"
 #include "views/timeline/timeline_model.h"
 
 using namespace fusebox;
@@ -195,6 +196,23 @@ class LargeViewsTest : public QObject, private test::ShownView {
       found = std::string(s.textAt(0)) == span.name && s.integerAt(1) == span.startNs && s.integerAt(2) == span.endNs && s.integerAt(3) == first->thread;
     }));
     QVERIFY(found);
+    // While no span comes, those that are shown are kept; the canvas has them as before.
+    const auto grown = loadTimelineOutline(*reader_, outline->spanLanes());
+    QVERIFY(grown.has_value() && grown->keepsSpans && grown->lanes.size() == outline->lanes.size());
+    TimelineCanvas canvas;
+    canvas.resize(900, 600);
+    canvas.setOutline(*outline, false);
+    canvas.setOutline(*grown, true);
+    for (size_t i = 0; i < outline->lanes.size(); ++i) {
+      const TimelineLane &was = outline->lanes[i], &now = canvas.outline().lanes[i];
+      QVERIFY(grown->lanes[i].spans.empty());
+      QVERIFY(was.isSame(now) && was.name == now.name && was.title == now.title && was.group == now.group && was.depth == now.depth && was.count == now.count);
+      QCOMPARE(now.spans.size(), was.spans.size());
+      QCOMPARE(now.rows.size(), was.rows.size());
+    }
+    auto other = outline->spanLanes();
+    --other.spanMark.stages;
+    QVERIFY(!loadTimelineOutline(*reader_, other)->keepsSpans);
   }
 
   /// Kernels that never ran come last where runs decide, and a filter finds them all the same.

@@ -33,6 +33,7 @@
 #include "views/overview/overview_view.h"
 #include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
+#include "views/source/line_editor.h"
 #include "views/source/source_view.h"
 #include "views/query/query_view.h"
 #include "views/timeline/timeline_view.h"
@@ -481,10 +482,15 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(cell(0, 1).section(QLatin1Char(' '), 0, 0), QStringLiteral("[0/0]"));
     QVERIFY(cell(0, 2) != QStringLiteral("chromium_event"));
     // What is chosen is marked, and nothing else.
-    QTRY_VERIFY(!text->toPlainText().isEmpty());
+    // A record without a payload shows its fields; the next one shows its payload again.
+    auto* tabs = view->findChild<QTabWidget*>("artifacts.tabs");
+    QTRY_COMPARE(tabs->currentIndex(), 1);
+    QVERIFY(!view->findChild<QPlainTextEdit*>("artifacts.detail")->toPlainText().isEmpty());
+    QVERIFY(!tabs->isTabEnabled(0));
     table->selectRow(14);
     QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
     QTRY_VERIFY(text->toPlainText().contains("class "));
+    QCOMPARE(tabs->currentIndex(), 0);
     QCOMPARE(table->selectionModel()->selectedRows().size(), 1);
     QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "[0/0_1]");
     QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 200);
@@ -509,6 +515,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_VERIFY(says(recompiles.get(), "recompiles.empty").contains("does not hold recompiles"));
     auto memory = show<MemoryView>(profile);
     QTRY_VERIFY(says(memory.get(), "memory.graphs.empty").contains("does not hold memory plans"));
+    for (const char* list : {"memory.buffers.empty", "memory.saved.empty"}) QVERIFY2(says(memory.get(), list).contains("does not hold memory plans"), list);
     auto fusion = show<FusionView>(profile);
     QTRY_VERIFY(says(fusion.get(), "fusion.decisions.empty").contains("does not hold fusion decisions"));
     auto overview = show<OverviewView>(profile);
@@ -538,6 +545,9 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto sums = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_sums.json.gz"));
     auto* lists = sums->findChild<QTabWidget*>("overview.tabs");
     QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Operators"));
+    auto work = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/nsight_node.sqlite.gz"));
+    lists = work->findChild<QTabWidget*>("overview.tabs");
+    QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Hottest kernels"));
     auto graph = show<GraphView>(processor);
     QTRY_VERIFY2(says(graph.get(), "graph.empty").contains("does not hold graphs"), qPrintable(says(graph.get(), "graph.empty")));
   }
@@ -1023,6 +1033,50 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(newer, 3);
     QVERIFY(ended);
     QTRY_COMPARE(link.pending(), 0);
+  }
+
+  void aLineIsOpenedInTheEditor() {
+    QCOMPARE(editorCommand("my -g {file}:{line} {line}", "/a b/{line}.py", 7), (QStringList{"my", "-g", "/a b/{line}.py:7", "7"}));
+    QCOMPARE(editorCommand("\"my editor\" --wait", "/a.py", 7), (QStringList{"my editor", "--wait", "/a.py"}));
+    const QString told = folder_.filePath("told"), editor = folder_.filePath("editor");
+    QFile program(editor);
+    QVERIFY(program.open(QIODevice::WriteOnly) && program.write(QStringLiteral("#!/bin/sh\necho \"$1\" > %1.new; mv %1.new %1\n").arg(told).toUtf8()) > 0);
+    program.close();
+    QVERIFY(program.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner));
+    qputenv("FUSEBOX_EDITOR", (editor + " {file}:{line}").toUtf8());
+    const auto without = qScopeGuard([] { qunsetenv("FUSEBOX_EDITOR"); });
+    auto view = show<SourceView>(small_);
+    QTRY_VERIFY(!view->path().empty());
+    view->showLocation(Location::sourceLine(view->path(), 3));
+    QTRY_COMPARE(view->code()->currentLine(), 3);
+    QAction* edit = view->findChild<QAction*>("source.edit");
+    QVERIFY(edit);
+    edit->trigger();
+    QTRY_VERIFY(QFile::exists(told));
+    QFile text(told);
+    QVERIFY(text.open(QIODevice::ReadOnly));
+    QCOMPARE(QString::fromUtf8(text.readAll()).trimmed(), QString::fromStdString(view->path()) + ":3");
+  }
+
+  /// What reads on in the middle of a computation does not hold up the window that closes its session.
+  void aSessionIsLeftWithoutWaiting() {
+    std::unique_ptr<SessionLink, SessionLink::Leave> link(new SessionLink(small_));
+    QSignalSpy opened(link.get(), &SessionLink::opened);
+    QVERIFY(opened.count() > 0 || opened.wait());
+    std::atomic<bool> runs = false, goOn = false;
+    link->ask<int>(this, "busy", [&](session::Reader&) -> Result<int> {
+      runs = true;
+      while (!goOn) std::this_thread::yield();
+      return 0;
+    }, [](Result<int>&) { QFAIL("nobody waits for it"); });
+    QTRY_VERIFY(runs);
+    const QPointer<SessionLink> left(link.get());
+    link.reset();
+    QVERIFY(left);
+    QTest::qWait(50);
+    QVERIFY(left);
+    goOn = true;
+    QTRY_VERIFY(!left);
   }
 
   void whatIsInSightIsAnsweredFirst() {

@@ -36,7 +36,12 @@ class TextTest : public QObject {
     QCOMPARE(formatBytes(3.2 * 1024 * 1024), std::string("3.20 MiB"));
     QCOMPARE(formatBandwidth(2000, 1000), std::string("2.00 GB/s"));
     QCOMPARE(formatBandwidth(0, 1000), std::string());
+    QCOMPARE(formatBandwidth(2100, 1e6), std::string("2.10 MB/s"));
+    QCOMPARE(formatFlops(590'000, 16e6), std::string("36.9 MFLOP/s"));
+    QCOMPARE(formatFlops(0, 16e6), std::string());
     QCOMPARE(formatShare(1, 8), std::string("12.5 %"));
+    QCOMPARE(formatShare(0, 8), std::string("0.0 %"));
+    QCOMPARE(formatShare(14.8, 31.9e3), std::string("<0.1 %"));
     QCOMPARE(rulerStep(3), 5.0);
     QCOMPARE(rulerStep(0.017), 0.02);
     QCOMPARE(rulerStep(700), 1000.0);

@@ -211,6 +211,23 @@ class WidgetsTest : public QObject {
     QCOMPARE(picture->drawnOf(13), 2);
   }
 
+  /// A long name is cut between letters, of however many bytes each is.
+  void namesAreCutBetweenLetters() {
+    for (const char* letter : {"x", "\u00fc", "\u8a9e", "\U0001F525"}) {
+      for (int before = 0; before < 4; ++before) {
+        auto data = diamond()->data;
+        data.nodes[1].kind = "placeholder";
+        data.nodes[1].name = std::string(static_cast<size_t>(before), 'a');
+        for (int i = 0; i < 60; ++i) data.nodes[1].name += letter;
+        const auto picture = makePicture(std::move(data), {GraphFolding::Nothing, true});
+        const std::string& title = picture->titles[static_cast<size_t>(picture->drawnIndex[1])];
+        const QString read = QString::fromStdString(title);
+        QVERIFY2(read.endsWith(QChar(0x2026)) && !read.contains(QChar::ReplacementCharacter), title.c_str());
+        QVERIFY(QString::fromStdString(picture->node(picture->drawnIndex[1]).name).startsWith(read.chopped(1)));
+      }
+    }
+  }
+
   void legendsWrap() {
     StageBar bar;
     std::vector<StageBar::Part> parts;
@@ -423,6 +440,15 @@ class WidgetsTest : public QObject {
     split.resize(900, 600);
     QTRY_COMPARE(split.orientation(), Qt::Horizontal);
     QCOMPARE(split.sizes(), wide);
+    // What a list beside it leads to has most room below it, too.
+    SideSplitter listed(600);
+    for (int i = 0; i < 3; ++i) listed.addWidget(new QWidget);
+    listed.setStretchFactor(1, 1);
+    listed.resize(900, 600);
+    listed.show();
+    listed.resize(400, 600);
+    QTRY_COMPARE(listed.orientation(), Qt::Vertical);
+    QVERIFY(listed.sizes()[1] > listed.sizes()[0] && listed.sizes()[1] > listed.sizes()[2]);
   }
 
   void messageBarSaysAndCloses() {

@@ -52,18 +52,18 @@ ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
   textColumn->setSpacing(0);
   textColumn->addWidget(text_, 1);
   textColumn->addWidget(findBar_);
-  auto* tabs = new QTabWidget;
-  tabs->setObjectName(QStringLiteral("artifacts.tabs"));
-  tabs->setAccessibleName(tr("Parts of the record"));
-  tabs->setDocumentMode(true);
-  tabs->addTab(textPage, tr("Payload"));
-  tabs->addTab(detail_, tr("Fields"));
+  tabs_ = new QTabWidget;
+  tabs_->setObjectName(QStringLiteral("artifacts.tabs"));
+  tabs_->setAccessibleName(tr("Parts of the record"));
+  tabs_->setDocumentMode(true);
+  tabs_->addTab(textPage, tr("Payload"));
+  tabs_->addTab(detail_, tr("Fields"));
   auto* right = new QWidget;
   auto* rightColumn = new QVBoxLayout(right);
   rightColumn->setContentsMargins(0, 0, 0, 0);
   rightColumn->setSpacing(0);
   rightColumn->addWidget(head_);
-  rightColumn->addWidget(tabs, 1);
+  rightColumn->addWidget(tabs_, 1);
   auto* split = new SideSplitter(760);
   split->addWidget(table_);
   split->addWidget(right);
@@ -156,9 +156,15 @@ void ArtifactsView::showText(const ArtifactText& artifact) {
   if (artifact == written_) return;  // a session that grows keeps the place
   written_ = artifact;
   text_->setLanguage(languageOf(artifact));
-  text_->setCode(artifact.text.empty() ? tr("(this record has no payload; its fields are beside)")
-                                       : str(artifact.text));
+  text_->setCode(str(artifact.text));
   detail_->setCode(str(artifact.detail));
+  // A record without a payload is its fields; the next one that has one is shown as before.
+  const bool hasPayload = !artifact.text.empty();
+  if (!hasPayload && tabs_->isTabEnabled(0)) wasAtPayload_ = tabs_->currentIndex() == 0;
+  const bool comesBack = hasPayload && !tabs_->isTabEnabled(0) && wasAtPayload_;
+  tabs_->setTabEnabled(0, hasPayload);
+  tabs_->setTabToolTip(0, hasPayload ? QString() : tr("This record has fields only"));
+  if (comesBack) tabs_->setCurrentIndex(0);
 }
 
 void ArtifactsView::find() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QLabel>
+#include <QTabWidget>
 
 #include "views/artifacts/artifacts_model.h"
 #include "views/widgets/code_pane.h"
@@ -37,6 +38,8 @@ class ArtifactsView : public View {
   QLabel* head_;
   CodePane* text_;
   CodePane* detail_;
+  QTabWidget* tabs_;
+  bool wasAtPayload_ = true;  ///< before a record came that has none
   FindBar* findBar_;
   EmptyState* empty_;
   int64_t shown_ = 0;

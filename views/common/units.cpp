@@ -34,6 +34,8 @@ std::string scaled(double value, const std::array<Unit, N>& units) {
 constexpr std::array<Unit, 4> kTimes{{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}};
 constexpr std::array<Unit, 5> kBytes{
     {{1, "B"}, {1024., "KiB"}, {1048576., "MiB"}, {1073741824., "GiB"}, {1099511627776., "TiB"}}};
+constexpr std::array<Unit, 5> kByteRates{{{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}}};
+constexpr std::array<Unit, 6> kFlopRates{{{1, "FLOP/s"}, {1e3, "kFLOP/s"}, {1e6, "MFLOP/s"}, {1e9, "GFLOP/s"}, {1e12, "TFLOP/s"}, {1e15, "PFLOP/s"}}};
 
 }  // namespace
 
@@ -53,13 +55,21 @@ std::string formatNumberOf(int64_t count, const std::string& one, const std::str
 
 std::string formatBandwidth(double bytes, double nanoseconds) {
   if (bytes <= 0 || nanoseconds <= 0) return {};
-  return threeDigits(bytes / nanoseconds, "GB/s");
+  return scaled(bytes / nanoseconds * 1e9, kByteRates);
+}
+
+std::string formatFlops(double flops, double nanoseconds) {
+  if (flops <= 0 || nanoseconds <= 0) return {};
+  return scaled(flops / nanoseconds * 1e9, kFlopRates);
 }
 
 std::string formatShare(double part, double whole) {
   if (whole <= 0) return {};
+  constexpr double kLeast = 0.1;  // of what is there, less is never "0.0 %"
+  const double percent = 100 * part / whole;
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * part / whole);
+  if (percent > 0 && percent < kLeast / 2) std::snprintf(text, sizeof text, "<%.1f %%", kLeast);
+  else std::snprintf(text, sizeof text, "%.1f %%", percent);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/query/guard_words.h"
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
@@ -37,7 +38,7 @@ QString titleOf(const query::RecompileChain& chain) {
 QString causeOf(const query::RecompileChain& chain, const query::ChainEntry& entry) {
   for (const query::GuardMiss& miss : chain.misses) {
     if (entry.cause != 0 && miss.failure == entry.cause)
-      return GuardsView::tr("%1: expected %2, found %3").arg(str(miss.text), str(miss.expected), str(miss.found));
+      return str(query::missWords(miss.text, miss.expected, miss.found));
   }
   return {};
 }

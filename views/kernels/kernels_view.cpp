@@ -368,8 +368,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     if (detail.occupancy > 0) page.pair(tr("occupancy"), tr("%1, limited by %2").arg(str(formatShare(detail.occupancy, 1)), str(detail.occupancyLimit)));
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
     const double flops = static_cast<double>(detail.flops) * static_cast<double>(timed);
-    page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
-                                    ? tr("%1 GFLOP/s").arg(flops / static_cast<double>(detail.totalNs), 0, 'f', 1) : QString());
+    page.pair(tr("arithmetic"), str(formatFlops(flops, static_cast<double>(detail.totalNs))));
     const QString place = str(shortPlace(detail.file, detail.line));
     page.pair(tr("line"), detail.placeIsFunction ? tr("%1, where the function begins that launched it first").arg(place) : place,
               Location::sourceLine(detail.file, detail.line));

@@ -14,13 +14,8 @@
 namespace fusebox::views {
 namespace {
 
-/// "12.3 TFLOP/s"
-QString flopRate(double rate) {
-  const char* const names[] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"};
-  int unit = 0;
-  while (unit < 5 && rate >= 1000) rate /= 1000, ++unit;
-  return QStringLiteral("%1 %2").arg(rate, 0, 'f', rate < 10 ? 1 : 0).arg(QLatin1String(names[unit]));
-}
+/// `rate`: floating-point operations a second.
+QString flopRate(double rate) { return str(formatFlops(rate, 1e9)); }
 
 }  // namespace
 
@@ -52,7 +47,7 @@ QPointF RooflinePlot::Axes::at(double intensity, double rate) const {
 RooflinePlot::Axes RooflinePlot::axes(const QRectF& area) const {
   const QFontMetricsF metrics(font());
   Axes a;
-  a.plot = area.adjusted(metrics.horizontalAdvance(QStringLiteral("888 GFLOP/s")) + 14, 12, -18, -2 * metrics.height() - 14);
+  a.plot = area.adjusted(metrics.horizontalAdvance(QStringLiteral("88.8 GFLOP/s")) + 14, 12, -18, -2 * metrics.height() - 14);
   double lowX = -2, highX = 2, lowY = 9, highY = line_.roof.flops > 0 ? std::log10(line_.roof.flops) : 12;
   for (const auto& point : line_.points) {
     lowX = std::min(lowX, std::log10(point.intensity)), highX = std::max(highX, std::log10(point.intensity));

@@ -14,6 +14,10 @@
 namespace fusebox::views {
 namespace {
 
+constexpr int kResultColour = 1, kPlannedColour = 2, kAllocatedColour = 3;  // categories of the theme
+
+int colourOf(const query::BufferLife& buffer) { return buffer.kind == "owned" ? kResultColour : buffer.kind == "allocated" ? kAllocatedColour : kPlannedColour; }
+
 QString bytesText(double bytes) { return str(formatBytes(bytes)); }
 
 }  // namespace
@@ -46,8 +50,8 @@ void LifetimesCanvas::mark(int buffer) {
 
 QRectF LifetimesCanvas::plotArea(const QSizeF& size) const {
   const QFontMetricsF metrics(font());
-  const double left = metrics.horizontalAdvance(QStringLiteral("999.9 MiB")) + 14;
-  return {left, 10, std::max(10.0, size.width() - left - 12), std::max(10.0, size.height() - 10 - metrics.height() - 12)};
+  const double left = metrics.horizontalAdvance(QStringLiteral("999.9 MiB")) + 14, top = metrics.height() + 14;  // the legend stands above
+  return {left, top, std::max(10.0, size.width() - left - 12), std::max(10.0, size.height() - top - metrics.height() - 12)};
 }
 
 QRectF LifetimesCanvas::boxRect(const LifeBox& box, const QRectF& plot) const {
@@ -98,7 +102,7 @@ void LifetimesCanvas::paintAll(QPainter& painter, const QSizeF& size) const {
 }
 
 QColor LifetimesCanvas::fillOf(const LifeBox& box) const {
-  QColor fill = Theme::instance().category(lifetimes_.buffers[box.buffer].kind == "owned" ? 1 : 2);
+  QColor fill = Theme::instance().category(colourOf(lifetimes_.buffers[box.buffer]));
   fill.setAlphaF(static_cast<int>(box.buffer) == marked_ ? 0.95F : 0.6F);
   return fill;
 }
@@ -138,9 +142,12 @@ void LifetimesCanvas::paintNames(QPainter& painter, const QRectF& plot) const {
 
 void LifetimesCanvas::paintLegend(QPainter& painter, const QRectF& plot) const {
   const QFontMetricsF metrics(painter.font());
-  const std::pair<QColor, QString> marks[] = {{Theme::instance().category(2), tr("planned, in the pool")}, {Theme::instance().category(1), tr("results")}, {themed(Token::Error), tr("alive")}};
+  const std::pair<QColor, QString> marks[] = {{Theme::instance().category(kPlannedColour), tr("planned, in the pool")},
+                                              {Theme::instance().category(kAllocatedColour), tr("allocated, freed after its last use")},
+                                              {Theme::instance().category(kResultColour), tr("results")},
+                                              {themed(Token::Error), tr("alive")}};
   double x = plot.left() + 8;
-  const double box = metrics.height() * 0.6, y = plot.top() + 4;
+  const double box = metrics.height() * 0.6, y = plot.top() - metrics.height() - 8;
   for (const auto& [colour, text] : marks) {
     painter.fillRect(QRectF(x, y + (metrics.height() - box) / 2, box, box), colour);
     painter.setPen(themed(Token::Text));
@@ -183,7 +190,7 @@ QString LifetimesCanvas::describe(int index) const {
     return at < lifetimes_.stepNames.size() ? str(lifetimes_.stepNames[at]) : QString();
   };
   return tr("%1: %2%3, %4\n%5\nfrom step %6 (%7) to step %8 (%9)")
-      .arg(str(b.name), str(b.dtype), str(b.shape), bytesText(static_cast<double>(b.bytes)), b.kind == "owned" ? tr("a result, lives on after the call") : tr("planned, in the pool"))
+      .arg(str(b.name), str(b.dtype), str(b.shape), bytesText(static_cast<double>(b.bytes)), b.kind == "owned" ? tr("a result, lives on after the call") : b.kind == "allocated" ? tr("allocated by itself, freed after its last use") : tr("planned, in the pool"))
       .arg(b.first)
       .arg(stepName(b.first))
       .arg(b.last)

@@ -51,7 +51,7 @@ TableRows memoryGraphRows(const query::Memory& memory) {
   for (const auto& g : memory.graphs) {
     TableRow row;
     row.cells = {textCell(memoryGraphName(g)), memoryCell(g.peakBytes), countCell(g.peakStep), memoryCell(g.poolBytes), memoryCell(g.plannedBytes),
-                 memoryCell(g.resultBytes), memoryCell(g.inputBytes), memoryCell(g.savedBytes), textCell(shortPlace(g.file, g.line))};
+                 memoryCell(g.allocatedBytes), memoryCell(g.resultBytes), memoryCell(g.inputBytes), memoryCell(g.savedBytes), textCell(shortPlace(g.file, g.line))};
     row.location = {ObjectKind::Graph, g.graph, {}, g.file, static_cast<int>(g.line)};
     rows.push_back(std::move(row));
   }
@@ -87,12 +87,11 @@ TableRows savedRows(const query::GraphLifetimes& lifetimes) {
 std::string measuredText(const query::MeasuredMemory& m) {
   const auto bytes = [](int64_t n) { return formatBytes(static_cast<double>(n)); };
   std::string text;
-  if (m.peakRssBytes > 0) {
-    text = "Measured: the process held " + bytes(m.peakRssBytes) + " at most";
-    if (m.startRssBytes > 0) text += ", " + bytes(m.startRssBytes) + " when recording began";
-  }
-  for (const auto& d : m.devices) text += (text.empty() ? "Measured: " : "; ") + d.name + " " + bytes(d.allocatedBytes) + " in use at most, " + bytes(d.reservedBytes) + " taken from the device";
-  return text.empty() ? "Measured: this session does not hold it." : text + ".";
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (m.peakRssBytes > 0 && m.startRssBytes > 0) add(say(FUSEBOX_TEXT("Memory", "the process held {} at most, {} when recording began"), bytes(m.peakRssBytes), bytes(m.startRssBytes)));
+  else if (m.peakRssBytes > 0) add(say(FUSEBOX_TEXT("Memory", "the process held {} at most"), bytes(m.peakRssBytes)));
+  for (const auto& d : m.devices) add(say(FUSEBOX_TEXT("Memory", "{} {} in use at most, {} taken from the device"), d.name, bytes(d.allocatedBytes), bytes(d.reservedBytes)));
+  return text.empty() ? say(FUSEBOX_TEXT("Memory", "Measured: this session does not hold it.")) : say(FUSEBOX_TEXT("Memory", "Measured: {}."), text);
 }
 
 LifePicture layOutLifetimes(const query::GraphLifetimes& lifetimes) {

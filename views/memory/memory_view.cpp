@@ -29,10 +29,11 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   }
   graphs_ = new DataTable(QStringLiteral("memory.graphs"), tr("Filter graphs"),
                           {{tr("Function")},
-                           {tr("Peak"), tr("Most bytes of planned buffers and results alive at one step"), true},
+                           {tr("Peak"), tr("Most bytes of buffers and results alive at one step"), true},
                            {tr("At step"), tr("Steps are kernels and calls in order of execution"), true},
                            {tr("Pool"), tr("One piece of memory that planned buffers share, one after the other"), true},
                            {tr("Planned"), tr("What they would need without sharing"), true},
+                           {tr("Allocated"), tr("By itself, apart from the pool (most results of library calls), and freed after the last use"), true},
                            {tr("Results"), tr("Handed out: they live on after the call"), true},
                            {tr("Inputs"), {}, true},
                            {tr("Saved"), tr("Of a backward pass: activations that the forward pass keeps for it, parameters and inputs left out"), true},
@@ -43,11 +44,9 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   tabs_->setAccessibleName(tr("Buffers and saved tensors"));
   tabs_->setDocumentMode(true);
   buffers_ = new DataTable(QStringLiteral("memory.buffers"), tr("Filter buffers"),
-                           {{tr("Buffer")}, {tr("Kind"), tr("planned: in the pool; result: handed out; view: another's memory")}, {tr("Bytes"), {}, true}, {tr("First step"), {}, true}, {tr("Last step"), {}, true}, {tr("Tensor")}, {tr("Line")}});
+                           {{tr("Buffer")}, {tr("Kind"), tr("planned: in the pool; allocated: by itself, freed after its last use; result: handed out; view: another's memory")}, {tr("Bytes"), {}, true}, {tr("First step"), {}, true}, {tr("Last step"), {}, true}, {tr("Tensor")}, {tr("Line")}});
   buffers_->sortBy(2, Qt::DescendingOrder);
-  buffers_->setEmptyText(tr("No graph selected"), tr("Select a graph above."));
   saved_ = new DataTable(QStringLiteral("memory.saved"), tr("Filter saved tensors"), {{tr("Tensor")}, {tr("Bytes"), {}, true}, {tr("Kept as"), tr("Parameters and inputs live on anyway; the rest is kept only for the backward pass")}, {tr("Type")}, {tr("Line")}});
-  saved_->setEmptyText(tr("Nothing is kept for a backward pass"), tr("The function ran without gradients, or its backward pass was not recorded."));
   tabs_->addTab(buffers_, tr("Buffers"));
   tabs_->addTab(saved_, tr("Kept for backward"));
   auto* split = new QSplitter(Qt::Vertical);
@@ -96,15 +95,17 @@ void MemoryView::clear() {
   sayNone({});
   headline_->clear();
   if (session()) empty_->showReason(tr("Reading the session…"));
-  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+  else empty_->showNoSession();
 }
 
 void MemoryView::sayNone(const query::Holdings& holdings) {
   if (!holdings.has(query::Holding::MemoryPlans)) {
     const Absence absence = absenceOf(holdings, query::Holding::MemoryPlans);
-    graphs_->setEmptyText(absence.headline, absence.hint);
+    for (DataTable* table : {graphs_, buffers_, saved_}) table->setEmptyText(absence.headline, absence.hint);
     return canvas_->setEmptyText(absence.headline);
   }
+  buffers_->setEmptyText(tr("No graph selected"), tr("Select a graph above."));
+  saved_->setEmptyText(tr("Nothing is kept for a backward pass"), tr("The function ran without gradients, or its backward pass was not recorded."));
   graphs_->setEmptyText(tr("No buffers recorded"), tr("Graphs appear here when they have been compiled."));
   canvas_->setEmptyText(tr("The buffers of the graph that is selected above are shown here."));
 }
@@ -141,7 +142,9 @@ void MemoryView::openGraph(int64_t graph) {
         const auto& g = shown_.graph;
         const auto bytes = [](int64_t n) { return str(formatBytes(static_cast<double>(n))); };
         const auto at = static_cast<size_t>(g.peakStep);
-        const QString pool = g.plannedBytes > 0 ? tr("; the pool holds %1 of planned buffers in %2").arg(bytes(g.plannedBytes), bytes(g.poolBytes)) : tr("; all of it are results");
+        const QString pool = g.plannedBytes > 0     ? tr("; the pool holds %1 of planned buffers in %2").arg(bytes(g.plannedBytes), bytes(g.poolBytes))
+                             : g.allocatedBytes > 0 ? tr("; nothing lies in a pool")
+                                                    : tr("; all of it are results");
         headline_->setText(tr("<b>%1</b>&nbsp; %2 at its peak, at step %3%4%5")
                                .arg(str(memoryGraphName(g)).toHtmlEscaped(), bytes(g.peakBytes))
                                .arg(g.peakStep)

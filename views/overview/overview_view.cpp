@@ -166,7 +166,7 @@ DataTable* OverviewView::addTable(const QString& name, const QString& title, con
 
 void OverviewView::clear() {
   if (session()) empty_->showReason(tr("Reading the session…"));
-  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+  else empty_->showNoSession();
   announced_ = false;
 }
 
@@ -254,9 +254,9 @@ void OverviewView::fill(OverviewModel& model) {
   losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
-  // A profile tells of operators alone: the list of functions would only say that.
-  if (model.hasOperators && model.functions.empty() && !model.holdings.has(query::Holding::Graphs) && tabs_->currentWidget() == tabs_->widget(tabs_->indexOf(functions_)))
-    tabs_->setCurrentIndex(tabs_->indexOf(operators_));
+  // A profile tells of operators or kernels alone: the list of functions would only say that.
+  if (tabs_->currentWidget() == functions_ && model.functions.empty() && !model.holdings.has(query::Holding::Graphs) && (model.hasOperators || !model.kernels.empty()))
+    tabs_->setCurrentWidget(model.hasOperators ? operators_ : hottest_);
   askOperators();
   showNumbers(model);
   showVerdict(model.summary.coverage);
@@ -367,6 +367,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (s.cacheDisabled > 0) unhit << tr("disabled for %1").arg(number(s.cacheDisabled, tr("graph"), tr("graphs")));
   if (s.cacheDisabled > 0 && s.cacheMisses == 0) unhit.removeFirst();
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled), count(s.cacheHits), unhit.join(QStringLiteral(", ")));
+  if (!s.cacheDisabledBy.empty()) cache_.note->setToolTip(tr("%1: %2").arg(cache_.note->text(), str(s.cacheDisabledBy)));
 }
 
 }  // namespace fusebox::views

@@ -34,7 +34,7 @@ constexpr Recipe kRecipes[] = {
 
 QueryView::QueryView(const ViewContext& context) : View(context), text_(new QPlainTextEdit), recipes_(new QComboBox), state_(new QLabel) {
   views_ = new DataTable(QStringLiteral("query.views"), tr("Filter views"), {{tr("View"), tr("A row's double click asks for all of it")}, {tr("Columns")}});
-  views_->setEmptyText(tr("No session is open"), {});
+  views_->setEmptyText(tr("No session yet"), {});
   views_->model()->setMonospaceColumns({0, 1});
   text_->setObjectName(QStringLiteral("query.text"));
   text_->setAccessibleName(tr("Query"));

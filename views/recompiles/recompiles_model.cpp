@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/support/text.h"
+#include "profiler/query/guard_words.h"
 
 namespace fusebox::views {
 namespace {
@@ -26,8 +27,7 @@ int toneOf(GuardTreeRow::State state) { return state == GuardTreeRow::State::Sam
 std::string missSentence(const GuardMiss& m) {
   const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
   if (!m.difference.empty()) return guard + ": " + m.difference;
-  if (m.expected.empty() && m.found.empty()) return guard;
-  return guard + ": " + m.expected + " → " + (m.found.empty() ? "?" : m.found);
+  return query::missWords(guard, m.expected, m.found);
 }
 
 TableRows chainRows(const std::vector<RecompileChain>& chains) {

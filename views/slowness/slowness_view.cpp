@@ -92,7 +92,7 @@ void SlownessView::clear() {
   kinds_->setRows({});
   parts_->setRows({});
   if (session()) empty_->showReason(tr("Reading the session…"));
-  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+  else empty_->showNoSession();
 }
 
 void SlownessView::load() {

@@ -8,6 +8,7 @@
 #include "profiler/query/coverage.h"
 #include "profiler/query/entries.h"
 #include "profiler/query/function_names.h"
+#include "profiler/query/guard_words.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 
@@ -94,7 +95,7 @@ SourceEvent failureEvent(const Statement& s) {
   event.kind = SourceEvent::Kind::Failure;
   event.line = static_cast<int>(s.integer("line"));
   event.headline = s.string("frame") + ": " + s.string("outcome");
-  event.detail = say(FUSEBOX_TEXT("Source", "{}\nexpected {}\nfound {}"), s.string("guard"), s.string("expected"), s.string("found"));
+  event.detail = query::missWords(s.text("guard"), s.text("expected"), s.text("found"));
   event.location = Location::of(ObjectKind::Failure, s.integer("failure_id"));
   return event;
 }

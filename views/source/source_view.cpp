@@ -1,6 +1,8 @@
 #include "views/source/source_view.h"
 
+#include <QFileInfo>
 #include <QHeaderView>
+#include <QProcess>
 #include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "profiler/query/holdings.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/source/line_editor.h"
 #include "views/widgets/side_splitter.h"
 #include "views/widgets/text.h"
 
@@ -80,7 +83,18 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
     if (!source_.path.empty()) emit lineClicked(str(source_.path), line);
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(addViewAction(QStringLiteral("edit"), tr("Open the line in an editor")), &QAction::triggered, this, &SourceView::openEditor);
   clear();
+}
+
+void SourceView::openEditor() {
+  const QString file = str(source_.path);
+  if (file.isEmpty()) return;
+  if (!QFileInfo(file).isAbsolute() || !QFileInfo(file).isFile()) return details_->showHint(tr("%1 is not on this machine.").arg(file));
+  QStringList words = editorCommand(qEnvironmentVariable("FUSEBOX_EDITOR"), file, code_->currentLine());
+  if (words.isEmpty()) return details_->showHint(tr("No editor was found. FUSEBOX_EDITOR names one, for example: code -g {file}:{line}"));
+  const QString program = words.takeFirst();
+  if (!QProcess::startDetached(program, words)) details_->showHint(tr("%1 could not be started.").arg(program));
 }
 
 void SourceView::clear() {

@@ -44,6 +44,7 @@ class SourceView : public View {
   void showSource(SourceText source);
   void showMarks();
   void explainLine(int line);
+  void openEditor();
 
   DataTable* files_;
   CodePane* code_;

@@ -210,6 +210,7 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
     selectedStart_ = -1;
     bars_ = {};
   }
+  if (outline.keepsSpans) takeSpans(outline);
   // Freeing the names of a large trace would be felt here.
   QThreadPool::globalInstance()->start([old = std::make_shared<TimelineOutline>(std::exchange(outline_, std::move(outline)))] {});
   arrows_.clear();
@@ -220,6 +221,17 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
     emit windowChanged();
   }
   update();
+}
+
+/// `grown` has what outline_ lets go of.
+void TimelineCanvas::takeSpans(TimelineOutline& grown) {
+  for (TimelineLane& lane : grown.lanes) {
+    if (lane.kind != TimelineLane::Kind::Stages) continue;
+    const auto old = std::find_if(outline_.lanes.begin(), outline_.lanes.end(), [&](const TimelineLane& before) { return before.isSame(lane); });
+    if (old == outline_.lanes.end()) continue;
+    lane.spans = std::move(old->spans);
+    lane.rows = std::move(old->rows);
+  }
 }
 
 /// Bars and selection go along with their lanes to `grown`, where other lanes and spans may have come before them.
@@ -238,7 +250,7 @@ void TimelineCanvas::moveTo(const TimelineOutline& grown) {
   if (selected_.lane < 0) return;
   Hit kept = selected_;
   kept.lane = movedLane(static_cast<size_t>(selected_.lane));
-  if (const NamedSpan* span = spanOf(selected_)) {
+  if (const NamedSpan* span = spanOf(selected_); span && !grown.keepsSpans) {
     kept.span = -1;
     const auto& spans = kept.lane >= 0 ? grown.lanes[static_cast<size_t>(kept.lane)].spans : std::vector<NamedSpan>();
     for (size_t s = 0; s < spans.size() && kept.span < 0; ++s) {

@@ -99,6 +99,7 @@ class TimelineCanvas : public QWidget {
   bool event(QEvent* event) override;
 
  private:
+  void takeSpans(TimelineOutline& grown);
   void moveTo(const TimelineOutline& grown);
   double xOf(int64_t time) const;
   int64_t timeAt(double x) const;

@@ -114,6 +114,54 @@ Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outl
   return {};
 }
 
+/// Spans are written once they have ended, in the order of their ends.
+Result<void> markSpans(const session::Reader& reader, SpanMark& mark) {
+  return reader.each("SELECT (SELECT max(id) FROM t_cpu_event) AS last_event, (SELECT count(*) FROM t_stage) AS stages", {},
+                     [&](const Statement& s) { mark = {s.integer("last_event"), s.integer("stages")}; });
+}
+
+Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline) {
+  std::map<int64_t, TimelineLane> spans;
+  int64_t read = 0;
+  auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
+    ++read;
+    TimelineLane& lane = spans[s.integer("thread")];
+    NamedSpan span;
+    span.id = s.integer("span_id");
+    span.startNs = sane(s.integer("start_ns"));
+    span.endNs = std::max(sane(s.integer("end_ns")), span.startNs);
+    span.compile = s.integer("compile_id");
+    span.name = s.string("name");
+    span.detail = s.string("detail");
+    (s.text("kind") == "stage" ? lane.hasStages : lane.hasOthers) = true;
+    lane.spans.push_back(std::move(span));
+  });
+  if (!outcome) return outcome;
+  std::map<int64_t, int64_t> counts;
+  if (read >= kMostSpans) {
+    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
+    if (!outcome) return outcome;
+  }
+  std::map<int64_t, std::string> threads;
+  outcome = reader.each("SELECT thread, name FROM threads", {},
+                        [&](const Statement& s) { threads[s.integer("thread")] = s.string("name"); });
+  if (!outcome) return outcome;
+  for (auto& [thread, lane] : spans) {
+    lane.kind = TimelineLane::Kind::Stages;
+    lane.thread = thread;
+    const auto name = threads.find(thread);
+    lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
+    lane.group = groupOf(lane, name == threads.end() ? std::string() : name->second);
+    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
+    stackSpans(lane);
+    if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
+      lane.name = say(FUSEBOX_TEXT("Timeline", "{} (the longest {} of {})"), lane.name, lane.count, all->second);
+    }
+    outline.lanes.push_back(std::move(lane));
+  }
+  return {};
+}
+
 }  // namespace
 
 size_t SpanRow::firstEndingAfter(int64_t time, size_t at) const {
@@ -130,48 +178,29 @@ std::vector<TimelineLane> TimelineOutline::laneKeys() const {
   return keys;
 }
 
-Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
+TimelineOutline TimelineOutline::spanLanes() const {
+  TimelineOutline out;
+  out.spanMark = spanMark;
+  for (const TimelineLane& lane : lanes) {
+    if (lane.kind != TimelineLane::Kind::Stages) continue;
+    out.lanes.push_back({.kind = lane.kind, .thread = lane.thread, .title = lane.title, .name = lane.name, .group = lane.group, .count = lane.count, .depth = lane.depth});
+    out.lanes.back().hasStages = lane.hasStages;
+    out.lanes.back().hasOthers = lane.hasOthers;
+  }
+  return out;
+}
+
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before) {
   TimelineOutline outline;
   const auto range = query::timeRange(reader);
   if (!range) return tl::unexpected(range.error());
   outline.range = {sane(range->startNs), std::max(sane(range->startNs), sane(range->endNs))};
-  std::map<int64_t, TimelineLane> spans;
-  int64_t read = 0;
-  auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
-    ++read;
-    TimelineLane& lane = spans[s.integer("thread")];
-    NamedSpan span;
-    span.id = s.integer("span_id");
-    span.startNs = sane(s.integer("start_ns"));
-    span.endNs = std::max(sane(s.integer("end_ns")), span.startNs);
-    span.compile = s.integer("compile_id");
-    span.name = s.string("name");
-    span.detail = s.string("detail");
-    (s.text("kind") == "stage" ? lane.hasStages : lane.hasOthers) = true;
-    lane.spans.push_back(std::move(span));
-  });
-  if (!outcome) return tl::unexpected(outcome.error());
-  std::map<int64_t, int64_t> counts;
-  if (read >= kMostSpans) {
-    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
-    if (!outcome) return tl::unexpected(outcome.error());
-  }
-  std::map<int64_t, std::string> threads;
-  outcome = reader.each("SELECT thread, name FROM threads", {},
-                        [&](const Statement& s) { threads[s.integer("thread")] = s.string("name"); });
-  if (!outcome) return tl::unexpected(outcome.error());
-  for (auto& [thread, lane] : spans) {
-    lane.kind = TimelineLane::Kind::Stages;
-    lane.thread = thread;
-    const auto name = threads.find(thread);
-    lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
-    lane.group = groupOf(lane, name == threads.end() ? std::string() : name->second);
-    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
-    stackSpans(lane);
-    if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
-      lane.name = say(FUSEBOX_TEXT("Timeline", "{} (the longest {} of {})"), lane.name, lane.count, all->second);
-    }
-    outline.lanes.push_back(std::move(lane));
+  if (auto marked = markSpans(reader, outline.spanMark); !marked) return tl::unexpected(marked.error());
+  if (!before.lanes.empty() && before.spanMark == outline.spanMark) {
+    outline.lanes = before.lanes;
+    outline.keepsSpans = true;
+  } else if (auto added = addSpanLanes(reader, outline); !added) {
+    return tl::unexpected(added.error());
   }
   const bool isImported = !reader.info("imported_format").empty();
   const auto recorded = query::lanes(reader);
@@ -199,7 +228,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   joinGroups(outline.lanes);
   int64_t owner = kFirstMemoryOwner;
   for (const char* name : kMemoryNames) outline.names[owner++] = name;
-  outcome = reader.each("SELECT kernel_id, name FROM kernels WHERE " + query::ranKernels(), {},
+  auto outcome = reader.each("SELECT kernel_id, name FROM kernels WHERE " + query::ranKernels(), {},
                         [&](const Statement& s) { outline.names[s.integer("kernel_id")] = s.string("name"); });
   if (!outcome) return tl::unexpected(outcome.error());
   outcome = reader.each("SELECT compile_id, frame, kind FROM compiles", {}, [&](const Statement& s) {

@@ -53,15 +53,26 @@ struct TimelineLane {
   }
 };
 
+/// By which it is known whether a session has more spans than before.
+struct SpanMark {
+  int64_t lastEvent = 0, stages = 0;
+  bool operator==(const SpanMark&) const = default;
+};
+
 struct TimelineOutline {
   query::TimeRange range;
   std::vector<TimelineLane> lanes;  ///< those of a group one after the other
   std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
+  SpanMark spanMark;
+  bool keepsSpans = false;  ///< lanes of spans are those of the outline before, and their spans are left out
   /// Kind, thread and metric of each lane: what there is to ask for, without the spans.
   std::vector<TimelineLane> laneKeys() const;
+  /// Its lanes of spans without the spans, and the mark: what the next outline may keep.
+  TimelineOutline spanLanes() const;
 };
 
-Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader);
+/// `before`: spanLanes() of the outline that is shown. While a session grows by launches its spans need not be read and sorted again.
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before = {});
 
 /// Owners of bars that are copies or fills of memory.
 inline constexpr int64_t kFirstMemoryOwner = -(int64_t{1} << 60);

@@ -88,7 +88,7 @@ void TimelineView::find() { search_->focusFilter(); }
 
 void TimelineView::load() {
   session()->ask<TimelineOutline>(
-      this, "outline", [](session::Reader& reader) { return loadTimelineOutline(reader); },
+      this, "outline", [before = loaded_ ? canvas_->outline().spanLanes() : TimelineOutline()](session::Reader& reader) { return loadTimelineOutline(reader, before); },
       [this](Result<TimelineOutline>& outline) {
         if (!outline) return empty_->showReason(tr("The timeline cannot be read"), str(outline.error().text()));
         if (outline->lanes.empty()) {

@@ -1,5 +1,6 @@
 #include "views/widgets/session_link.h"
 
+#include <QCoreApplication>
 #include <QMetaObject>
 #include <QWidget>
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{400};
 constexpr int kImportNice = 3;
+constexpr int kThreads = 2;
 
 /// Device and inode of a file, so that a deleted or replaced one is noticed; 0 if it is not there.
 quint64 identityOf(const QString& path) {
@@ -34,14 +36,16 @@ SessionLink::SessionLink(QString path, QObject* parent) : QObject(parent), path_
   importThread_ = std::thread([this] {
     const SignalStack stack;
     importLoop();
+    post([this] { threadEnded(); });
   });
   thread_ = std::thread([this] {
     const SignalStack stack;
     readLoop();
+    post([this] { threadEnded(); });
   });
 }
 
-SessionLink::~SessionLink() {
+void SessionLink::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -50,9 +54,26 @@ SessionLink::~SessionLink() {
   }
   import_.cancelled = import_.known = true;  // nobody wants what was read
   wake_.notify_all();
+}
+
+SessionLink::~SessionLink() {
+  stop();
   thread_.join();
   importThread_.join();
   if (import_.partial && importedPath_ && *importedPath_) importing::removeSession(**importedPath_);
+}
+
+void SessionLink::Leave::operator()(SessionLink* link) const {
+  link->disconnect();
+  link->newest_.clear();
+  link->setParent(QCoreApplication::instance());
+  link->isLeft_ = true;
+  link->stop();
+  if (link->endedThreads_ == kThreads) link->deleteLater();
+}
+
+void SessionLink::threadEnded() {
+  if (++endedThreads_ == kThreads && isLeft_) deleteLater();
 }
 
 void SessionLink::stopImporting() { import_.cancelled = true; }

@@ -32,7 +32,12 @@ class SessionLink : public QObject {
   Q_OBJECT
  public:
   explicit SessionLink(QString path, QObject* parent = nullptr);
+  /// Waits for the threads: what a question computes is not ended in the middle.
   ~SessionLink() override;
+  /// Deletes a link once its threads have ended, and does not wait for that; the application does when it ends.
+  struct Leave {
+    void operator()(SessionLink* link) const;
+  };
 
   QString path() const { return path_; }  // by value: who closes the link by its path still reads it afterwards
   bool isOpen() const { return open_; }
@@ -117,6 +122,8 @@ class SessionLink : public QObject {
   void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
               const Deliver& deliver);
   void noteTrouble(const Error& error);
+  void stop();
+  void threadEnded();
   void readLoop();
   void importLoop();
   bool openReader(std::unique_ptr<session::Reader>& reader);
@@ -160,6 +167,8 @@ class SessionLink : public QObject {
   std::optional<Result<std::string>> importedPath_;   ///< how it ended
   bool closeWanted_ = false, readerClosed_ = false;
   std::atomic<bool> importing_{false};
+  int endedThreads_ = 0;  // GUI thread
+  bool isLeft_ = false;   // GUI thread
   std::thread thread_, importThread_;
 };
 

@@ -15,6 +15,8 @@ class SideSplitter : public QSplitter {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  int content() const;  ///< the part that stretches, else the first
+
   int narrow_;
   QList<int> wideSizes_;  ///< of the last time that the panels were beside
 };

@@ -67,6 +67,7 @@ class EntryMaker {
   void finish(Entry& entry, CaptureEvent& e);
   void giveUpCompiling(CaptureEvent& e);
   void install(const std::shared_ptr<Entry>& entry);
+  std::string whyCacheIsOff() const;
   std::string whyNotCached() const;
   std::shared_ptr<Entry> recall();
   std::shared_ptr<Entry> recalled(KeptPlace::Candidate& candidate, std::string& why, int64_t& furthest);
@@ -595,10 +596,15 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
 }
 
 /// Why captures of the cache are neither looked for nor kept here; empty: they are.
-std::string EntryMaker::whyNotCached() const {
+/// By the user's settings.
+std::string EntryMaker::whyCacheIsOff() const {
   if (!caches_.whyNot.empty()) return caches_.whyNot;
   if (std::string why = cache::whyNoCache(); !why.empty()) return why;
-  if (!captureConfig().cacheCaptures) return "fusebox.config.cache_captures is off";
+  return captureConfig().cacheCaptures ? std::string() : "fusebox.config.cache_captures is off";
+}
+
+std::string EntryMaker::whyNotCached() const {
+  if (std::string why = whyCacheIsOff(); !why.empty()) return why;
   if (options_->function) return "graphs of a backend written in Python stay in their process";
   if (debug::armedAny(~uint32_t{0})) return "a debugger is attached";
   if (tellsInstructions()) return "a log of instructions is asked for";
@@ -637,7 +643,7 @@ std::shared_ptr<Entry> EntryMaker::recall() {
     restorePythonError(error);
   }
   if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
-  if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : kept_ ? "miss" : "bypass", {}, why, entry ? savedNs - (nowNs() - start) : 0});
+  if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : kept_ ? "miss" : whyCacheIsOff().empty() ? "bypass" : "disabled", {}, why, entry ? savedNs - (nowNs() - start) : 0});
   return entry;
 }
 

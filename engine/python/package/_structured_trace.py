@@ -169,6 +169,8 @@ def _lowered(c, assembly):
             if cache["saved_ns"] > 0:
                 about["time_saved_ns"] = cache["saved_ns"]
             _artifact(f"fx_graph_cache_{cache['outcome']}", about, "json")
+        elif cache["cache"] == "graph" and cache["outcome"] == "disabled":  # PyTorch, too, has no artifact of that
+            _instant(c, "fx_graph_cache_disabled", c.end_ns, {"cache_bypass_reason": cache["reason"]})
         elif cache["cache"] == "autotune":
             _artifact("fusebox_launch_shape", f"{cache['key']}: {cache['reason']}")
     hints = _hints(c)
@@ -258,6 +260,11 @@ def _spans(c, begin):
 
 def _span_name(stage):
     return _SPANS.get(stage["name"]) or _PHASES.get(stage["phase"], "") + stage["name"]
+
+
+def _instant(c, name, time_ns, more):
+    about = {"name": name, "ts": unix_ns(time_ns) / 1000, "args": {"compile_id": c.id, **more}, "ph": "i", "cat": "dynamo_timed", "tid": 0, "pid": 0, "s": "p"}
+    _put("chromium_event", {}, json.dumps(about, indent=0))
 
 
 def _edge(c, name, phase, time_ns, more=None):

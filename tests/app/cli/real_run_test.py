@@ -443,6 +443,27 @@ torch.compile(Net())(torch.ones(2, 4))
         self.assertIn(f"inside inner, at {self.path('site-packages/library.py')}:6", text)
         self.assertNotIn("host.py", text)
 
+    def test_what_library_calls_make_is_freed(self):
+        """Only what a graph hands out lives on; the rest of what convolutions and sorts make ends with its last use."""
+        done = self.go("""
+@torch.compile
+def f(x, w):
+    y = torch.conv2d(torch.conv2d(x, w, padding=1).relu(), w, padding=1)
+    return torch.sort(y.flatten())[0].sin()
+
+f(torch.randn(2, 8, 16, 16), torch.randn(8, 8, 3, 3))
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        database = sqlite3.connect(self.path("job.fusebox"))
+        self.addCleanup(database.close)
+        # A copy into the layout of a convolution is made for that line.
+        self.assertEqual(database.execute("SELECT count(*) FROM kernels WHERE file IS NULL OR line IS NULL").fetchone(), (0,))
+        graph, = database.execute("SELECT DISTINCT graph_id FROM buffers WHERE kind = 'allocated'").fetchone()
+        kinds = dict(database.execute("SELECT kind, count(*) FROM buffers WHERE graph_id = ? GROUP BY kind", [graph]))
+        self.assertEqual((kinds["allocated"], kinds["owned"]), (4, 1))  # two convolutions, values and places of the sort; the sine
+        shown = json.loads(fusebox("memory", self.path("job.fusebox"), "--graph", str(graph), "--json").stdout)
+        self.assertLess(max(shown["alive_bytes"]), shown["allocated_bytes"] + shown["result_bytes"])
+
     def test_recompiles_inside_a_library(self):
         """A guard on a library's line is told at the program's line that led there, and nobody is told to edit the library."""
         done = self.go("""

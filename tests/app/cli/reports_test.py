@@ -41,7 +41,7 @@ class Reports(unittest.TestCase):
         data = json.loads(fusebox("summary", "--json", self.session).stdout)
         self.assertLessEqual(SUMMARY_KEYS, set(data))
         self.assertEqual(set(data["compile_ms"]), {"capture", "aot", "inductor", "codegen", "total"})
-        self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses", "disabled"})
+        self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses", "disabled", "disabled_by"})
         self.assertEqual(data["launches"], 2000)
         self.assertEqual(data["graph_breaks"][0]["line"], 19)
 

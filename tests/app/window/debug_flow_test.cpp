@@ -6,7 +6,6 @@
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QPushButton>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
 #include <QToolButton>
@@ -101,8 +100,7 @@ class DebugFlowTest : public QObject {
     if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
   }
   void init() {
-    settingsThread().waitForDone();
-    QSettings().clear();
+    forgetSettings();
     window_ = std::make_unique<MainWindow>(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
     window_->resize(1280, 800);
     window_->show();

@@ -12,7 +12,6 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QPlainTextEdit>
-#include <QSettings>
 #include <QSplitter>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -24,6 +23,7 @@
 #include <QTranslator>
 #include <QTreeWidget>
 #include <QtTest>
+#include <future>
 
 #include "app/window/crash_guard.h"
 #include "app/window/main_window.h"
@@ -152,11 +152,43 @@ class HabitsTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
-    settingsThread().waitForDone();
-    QSettings().clear();
+    forgetSettings();
     makeWindow();
   }
   void cleanup() { window_.reset(); }
+
+  /// What the window was told is known at once, whatever the disk does.
+  void aSlowDiskDoesNotHoldUpTheWindow() {
+    QCOMPARE(setting("habits/colour", "none").toString(), QString("none"));
+    std::promise<void> go;
+    changeSettings([wait = go.get_future().share()](QSettings&) { wait.wait(); });
+    keepSettings({{"habits/colour", "blue"}});
+    makeWindow();
+    QCOMPARE(setting("habits/colour").toString(), QString("blue"));
+    QVERIFY(!QSettings().contains("habits/colour"));
+    keepSettings({{"habits/colour", {}}, {"habits/shape", 3}});
+    QCOMPARE(setting("habits/colour", "none").toString(), QString("none"));
+    go.set_value();
+    settingsThread().waitForDone();
+    QVERIFY(!QSettings().contains("habits/colour"));
+    QCOMPARE(QSettings().value("habits/shape").toInt(), 3);
+  }
+
+  /// A disk that has answered neither when the window comes nor when it goes keeps the arrangement that it has.
+  void whatWasNotReadIsNotWrittenOver() {
+    window_.reset();
+    forgetSettings();
+    QSettings().setValue("layouts/current", "profile");
+    std::promise<void> go;
+    changeSettings([wait = go.get_future().share()](QSettings&) { wait.wait(); });
+    makeWindow();
+    QVERIFY(!areSettingsRead());
+    window_->close();
+    go.set_value();
+    settingsThread().waitForDone();
+    QCOMPARE(QSettings().value("layouts/current").toString(), QString("profile"));
+    QVERIFY(!QSettings().contains("window/geometry"));
+  }
 
   void everythingThatTakesTheFocusHasANameForScreenReaders() {
     open(session_);

@@ -4,12 +4,12 @@
 #include <QMenuBar>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QXmlStreamReader>
 #include <QtTest>
 
+#include "app/window/settings_thread.h"
 #include "app/window/language.h"
 #include "app/window/main_window.h"
 #include "app/window/run_dialog.h"
@@ -73,7 +73,7 @@ class LanguageTest : public QObject {
     QStandardPaths::setTestModeEnabled(true);
     QCoreApplication::setOrganizationName("fusebox-tests");
     QCoreApplication::setApplicationName("language");
-    QSettings().clear();
+    forgetSettings();
     views::Theme::instance().apply(views::Theme::Mode::Light);
     if (!languages().contains("de")) QSKIP("built without lrelease");
   }

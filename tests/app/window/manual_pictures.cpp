@@ -5,7 +5,6 @@
 #include <QApplication>
 #include <QDir>
 #include <QPlainTextEdit>
-#include <QSettings>
 #include <QSplitter>
 #include <QStandardPaths>
 #include <QTabWidget>
@@ -14,6 +13,7 @@
 #include <QTextBlock>
 #include <QtTest>
 
+#include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "profiler/session/reader.h"
@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
   QStandardPaths::setTestModeEnabled(true);
   QApplication::setOrganizationName("fusebox-pictures");
   QApplication::setApplicationName("fusebox");
-  QSettings().clear();
+  window::forgetSettings();
   views::Theme::instance().apply(views::Theme::Mode::Light);
   const QDir resources(QString::fromLocal8Bit(argv[1]));
   // Opened where its path says nothing of this machine: at home.

@@ -7,7 +7,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QTabWidget>
@@ -17,6 +16,7 @@
 #include <QtTest>
 
 #include "app/debug/debug_text.h"
+#include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "app/window/run_dialog.h"
@@ -155,7 +155,7 @@ class PersonTest : public QObject {
     QCoreApplication::setOrganizationName("fusebox-tests");
     QCoreApplication::setApplicationName("person");
     QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    QSettings().clear();
+    forgetSettings();
     qputenv("OMP_WAIT_POLICY", "PASSIVE");
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
     if (qEnvironmentVariableIsSet("FUSEBOX_PICTURES")) qputenv("HOME", folder_.path().toUtf8());  // a picture's paths say nothing of this machine

@@ -8,13 +8,13 @@
 #include <QLineEdit>
 #include <QLocale>
 #include <QPushButton>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
 #include "app/window/language.h"
 #include "app/window/main_window.h"
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   QStandardPaths::setTestModeEnabled(true);
   QApplication::setOrganizationName("fusebox-screenshots");
   QApplication::setApplicationName("fusebox");
-  QSettings().clear();
+  window::forgetSettings();
   window::speak(window::languageFor({}, QLocale::system().uiLanguages()));  // LC_ALL=de_DE.UTF-8 takes them in German
   if (argc == 5 && QByteArray(argv[1]) == "--compare") {
     const QDir folder(QString::fromLocal8Bit(argv[2]));
@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
   if (!test::writeModelSession(model.toStdString(), 12)) return 1;
   for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
     views::Theme::instance().apply(mode);
-    QSettings().clear();
+    window::forgetSettings();
     takeWindow(folder, QString::fromLatin1(name), session, model, temporary.filePath("notes.txt"));
   }
   return 0;

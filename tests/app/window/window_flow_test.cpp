@@ -17,7 +17,6 @@
 #include <QPushButton>
 #include <QSemaphore>
 #include <QSet>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QTabWidget>
@@ -99,8 +98,7 @@ class WindowFlowTest : public QObject {
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
   }
   void init() {
-    settingsThread().waitForDone();
-    QSettings().clear();
+    forgetSettings();
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
     window_->show();
@@ -459,7 +457,7 @@ class WindowFlowTest : public QObject {
     const QDir cache(folder_.filePath("cache/fusebox/imported"));
     QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 1);
     window_->closeSession();
-    QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 0);
+    QTRY_COMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 0);
     // Opened again and let alone it is read to the end, without a question.
     open(file);
     QSignalSpy whole(window_->session(), &views::SessionLink::imported);

@@ -6,7 +6,6 @@
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QPushButton>
-#include <QSettings>
 #include <QStandardPaths>
 #include <QtTest>
 
@@ -48,8 +47,7 @@ class WindowRunTest : public QObject {
     if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
   }
   void init() {
-    settingsThread().waitForDone();
-    QSettings().clear();
+    forgetSettings();
     window_ = std::make_unique<MainWindow>(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
     window_->show();
   }

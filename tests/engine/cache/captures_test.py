@@ -327,7 +327,7 @@ def main(compile):
         text = MODEL.replace("def main(compile):", "import fusebox\ndef main(compile):\n    fusebox.config.cache_captures = False")
         self.program(MODEL)
         found = self.program(text)
-        self.assertEqual(found["events"], [["bypass", "fusebox.config.cache_captures is off"]])
+        self.assertEqual(found["events"], [["disabled", "fusebox.config.cache_captures is off"]])
         self.assertEqual(self.program(MODEL, TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")["captures_recalled"], 0)
         self.assert_taken(self.program(MODEL))
 

@@ -216,9 +216,10 @@ class Trace(Process):
     def test_records(self):
         records = self.trace("breaks")
         for name in ("dynamo_start", "describe_tensor", "describe_source", "dynamo_output_graph", "dynamo_cpp_guards_str", "aot_inference_graph",
-                     "inductor_post_grad_graph", "inductor_output_code", "compilation_metrics", "chromium_event", "dynamo_graph_break_reason", "fx_graph_cache_bypass", "fx_graph_runnable",
+                     "inductor_post_grad_graph", "inductor_output_code", "compilation_metrics", "chromium_event", "dynamo_graph_break_reason", "fx_graph_runnable",
                      "inductor_provenance_tracking_node_mappings"):
             self.assertTrue(self.named(records, name), name)
+        self.assertTrue([payload for _, payload in self.named(records, "chromium_event") if "fx_graph_cache_disabled" in payload])
         metrics = [about["compilation_metrics"] for about, _ in self.named(records, "compilation_metrics")]
         self.assertEqual([(m["compile_id"], m["co_name"]) for m in metrics][0], ("0/0", "step"))
         self.assertTrue(all(m["fail_type"] is None for m in metrics))
@@ -230,7 +231,7 @@ class Trace(Process):
             span = json.loads(payload)
             if span["ph"] == "B":
                 open_spans.append(span["name"])
-            else:
+            elif span["ph"] == "E":
                 self.assertEqual(open_spans.pop(), span["name"])
         self.assertEqual(open_spans, [])
 

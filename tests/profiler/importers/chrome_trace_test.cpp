@@ -232,8 +232,8 @@ class ChromeTraceTest : public QObject {
       std::map<int64_t, std::string> names;
       std::map<std::string, int64_t> expected, found;
       for (const auto& e : trace["traceEvents"])
-        // What a replayed graph launches carries the number of the compiled region, which is a call here.
-        if (e.value("cat", "") == "cpu_op" && !e.value("name", "").starts_with("Torch-Compiled") && e.contains("args") && e["args"].contains("External id")) names[e["args"]["External id"]] = e["name"];
+        // What a replayed graph launches carries the number of the compiled region.
+        if (e.value("cat", "") == "cpu_op" && e.contains("args") && e["args"].contains("External id")) names[e["args"]["External id"]] = e["name"];
       for (const auto& e : trace["traceEvents"]) {
         const std::string kind = e.value("cat", "");
         if (kind != "kernel" && kind != "gpu_memcpy" && kind != "gpu_memset") continue;

@@ -1,5 +1,11 @@
 // Nsight Systems exports, Perfetto traces and TORCH_COMPILE_DEBUG folders.
 #include <sqlite3.h>
+#include <unistd.h>
+
+#include <QDir>
+#include <QFile>
+#include <QFileInfo>
+#include <QScopeGuard>
 
 #include <filesystem>
 #include <set>
@@ -195,6 +201,32 @@ class OtherTracesTest : public QObject {
     }
     QCOMPARE(in_.number("SELECT count(*) FROM graphs"), int64_t{3});
     QVERIFY(!in_.open(in_.path(".")));
+  }
+
+  /// Where the user has no folder of their own, sessions lie where nobody else could have put something: not behind a link of another.
+  void theSpareFolderIsNoLink() {
+    QTemporaryDir home, temporary, elsewhere;
+    const auto changed = [](const char* name, const QByteArray& value) {
+      const QByteArray before = qgetenv(name);
+      qputenv(name, value);
+      return qScopeGuard([name, before] { before.isNull() ? qunsetenv(name) : qputenv(name, before); });
+    };
+    const QString taken = home.filePath("taken");  // a file where a folder would have to be
+    QVERIFY(QFile(taken).open(QIODevice::WriteOnly));
+    const auto cache = changed("XDG_CACHE_HOME", taken.toUtf8());
+    const auto temp = changed("TMPDIR", temporary.path().toUtf8());
+    const QString name = temporary.filePath(QStringLiteral("fusebox-%1").arg(getuid()));
+    const QString own = QString::fromStdString(importing::cacheFolder());
+    QCOMPARE(own, name + "/imported");
+    QCOMPARE(QFileInfo(own).permissions() & (QFileDevice::ReadGroup | QFileDevice::WriteGroup | QFileDevice::ReadOther | QFileDevice::WriteOther), QFileDevice::Permissions());
+    QVERIFY(QDir(name).removeRecursively());
+    QVERIFY(QFile::link(elsewhere.path(), name));
+    const QString spare = QString::fromStdString(importing::cacheFolder());
+    QVERIFY2(spare.startsWith(name + "-"), qPrintable(spare));
+    QVERIFY(QFileInfo(spare).isDir() && !QFileInfo(spare).isSymLink());
+    QVERIFY(QDir(elsewhere.path()).isEmpty());
+    QCOMPARE(QString::fromStdString(importing::cacheFolder()), spare);
+    QVERIFY(QDir(spare).removeRecursively());
   }
 };
 

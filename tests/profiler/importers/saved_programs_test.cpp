@@ -1,5 +1,7 @@
 // Programs that PyTorch saved: .pt2 of torch.export.save, .pt of torch.jit.save. Expectations are what PyTorch itself
 // prints of them.
+#include <sys/resource.h>
+
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -8,6 +10,7 @@
 #include "profiler/importers/torch_script_expression.h"
 #include "profiler/importers/torch_script_graph.h"
 #include "profiler/importers/zip_archive.h"
+#include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -46,6 +49,55 @@ std::string changed(std::string text, std::mt19937& random) {
     if (text.empty()) text = " ";
   }
   return text;
+}
+
+struct StoredEntry {
+  std::string name, content;
+  uint64_t bytes;  ///< with zeros behind the content; 0: without
+};
+
+template <class T>
+void put(std::string& out, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>(static_cast<uint64_t>(value) >> (8 * i));
+}
+
+uint32_t crcOf(const std::string& text) {
+  uint32_t crc = ~uint32_t{0};
+  for (const char c : text) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xEDB88320U : 0);
+  }
+  return ~crc;
+}
+
+/// An archive without compression; zeros are a hole in the file.
+void writeStoredZip(const std::string& path, const std::vector<StoredEntry>& entries) {
+  std::ofstream file(path, std::ios::binary);
+  std::string directory;
+  uint64_t at = 0;
+  for (const StoredEntry& e : entries) {
+    const auto bytes = static_cast<uint32_t>(std::max<uint64_t>(e.bytes, e.content.size()));
+    std::string facts;  // what a local header and the directory have in common
+    put<uint16_t>(facts, 20), put<uint16_t>(facts, 0), put<uint16_t>(facts, 0), put<uint32_t>(facts, 0);
+    put(facts, crcOf(e.content)), put(facts, bytes), put(facts, bytes), put(facts, static_cast<uint16_t>(e.name.size())), put<uint16_t>(facts, 0);
+    file.seekp(static_cast<std::streamoff>(at));
+    file << "PK\x03\x04" << facts << e.name << e.content;
+    directory += std::string("PK\x01\x02") + std::string("\x14\x00", 2) + facts;
+    put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint32_t>(directory, 0), put(directory, static_cast<uint32_t>(at));
+    directory += e.name;
+    at += 30 + e.name.size() + bytes;
+  }
+  file.seekp(static_cast<std::streamoff>(at));
+  std::string end = "PK\x05\x06";
+  put<uint32_t>(end, 0), put(end, static_cast<uint16_t>(entries.size())), put(end, static_cast<uint16_t>(entries.size()));
+  put(end, static_cast<uint32_t>(directory.size())), put(end, static_cast<uint32_t>(at)), put<uint16_t>(end, 0);
+  file << directory << end;
+}
+
+int64_t peakBytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} << 10;
 }
 
 std::string forwardOf(const std::string& body, const std::string& parameters = "x: Tensor, y: Tensor") {
@@ -91,6 +143,17 @@ class SavedProgramsTest : public QObject {
             1);
   }
 
+  /// A program in a file was saved, and nobody has compiled it.
+  void nothingIsSaidToBeCompiled() {
+    for (const char* name : {"exported.pt2", "traced.pt"}) {
+      QVERIFY(in_.open(Imported::data(name)));
+      const auto summary = query::summarize(in_.reader());
+      QVERIFY(summary);
+      const std::string text = query::toText(*summary);
+      for (const char* line : {"  captured  1 frame, 0 compiles, 1 graph\n", "  functions 1 function: 1 saved, not compiled here\n"}) QVERIFY2(text.find(line) != text.npos, text.c_str());
+    }
+  }
+
   void tracedProgram() {
     QVERIFY2(in_.open(Imported::data("traced.pt")), in_.error().text().c_str());
     COMPARE_ROWS(
@@ -103,6 +166,17 @@ class SavedProgramsTest : public QObject {
     COMPARE_ROWS(in_, "SELECT what, detail FROM losses", "");
     COMPARE_ROWS(in_, "SELECT file, line FROM nodes WHERE op = 'aten::cat'", "code/__torch__.py,23");
     QVERIFY(in_.number("SELECT count(*) FROM source_files WHERE text LIKE '%torch.cat([a, b], -1)%'") == 1);
+  }
+
+  /// What lies behind the name in data.pkl, tensors of any number of gigabytes, is not read.
+  void onlyTheHeadOfThePickleIsRead() {
+    constexpr uint64_t kBytes = uint64_t{768} << 20;
+    const std::string path = in_.path("large.pt");
+    writeStoredZip(path, {{"m/code/__torch__.py", inside("traced.pt", "code/__torch__.py"), 0}, {"m/data.pkl", inside("traced.pt", "data.pkl"), kBytes}});
+    const int64_t before = peakBytes();
+    QVERIFY2(in_.open(path), in_.error().text().c_str());
+    QVERIFY(in_.number("SELECT count(*) FROM nodes WHERE kind = 'call'") > 5);
+    QVERIFY2(peakBytes() - before < (int64_t{256} << 20), qPrintable(QString::number(peakBytes() - before)));
   }
 
   void scriptedProgram() {
