@@ -1,5 +1,6 @@
 #include "engine/capture/entries/hook_skip.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ constexpr std::string_view kTorchModelCode[] = {"nn/modules/", "nn/functional.py
                                                 "distributions/", "ao/nn/"};
 /// ... and what in these is machinery all the same.
 constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/lazy.py", "optim/lr_scheduler.py"};
+
+/// PyTorch's own tracing, and what it reckons with (sympy): nothing that it calls is the program's to compile.
+constexpr std::string_view kTorchTracing[] = {"_dynamo/symbolic_convert.py", "fx/experimental/", "fx/passes/", "_subclasses/", "_inductor/", "utils/_sympy/"};
 
 struct Folders {
   std::string torch;                 ///< with a trailing slash
@@ -54,6 +58,16 @@ bool isTorchMachinery(std::string_view path) {
 }
 
 }  // namespace
+
+bool isTracing(PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) return PyErr_Clear(), false;
+  const std::string_view path = file;
+  const std::string& torch = folders().torch;
+  return startsWith(path, torch) && std::any_of(std::begin(kTorchTracing), std::end(kTorchTracing), [&](std::string_view folder) {
+    return startsWith(path.substr(torch.size()), folder);
+  });
+}
 
 void addSkippedFolder(std::string folder) { folders().skipped.push_back(std::move(folder)); }
 
