@@ -77,11 +77,19 @@ class Interpreter {
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
     const RunningCall running(*handle);
+    if (isDifferentiable_) cutStatistics(handle->schema(), stack);
     if (isDifferentiable_ && node.op == "aten::copy") copyDifferentiably(stack);
     else if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
+  }
+
+  /// Eager's batch norm gives statistics without a history, and the derivative of its backward is one by its input alone. Here operators may have
+  /// computed them.
+  static void cutStatistics(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+    for (size_t i = 0; i < stack.size(); ++i)
+      if (schema.arguments()[i].name().starts_with("save_") && stack[i].isTensor() && stack[i].toTensor().defined()) stack[i] = stack[i].toTensor().detach();
   }
 
   /// copy(self, source, …) has no derivative. Its result is the source, in the type and the sizes of what it is copied over.

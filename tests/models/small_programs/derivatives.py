@@ -110,3 +110,22 @@ def what_is_printed_inside(compile):
         return grad(noted)(x)
 
     return f(torch.randn(3, 2)), f(torch.randn(3, 2)), seen
+
+
+@script
+def penalties_of_gradients_behind_norms_and_written_buffers(compile):
+    """What backward needs of a buffer that forward has written to, or of a batch's statistics, is no function of the inputs."""
+    out = []
+    layers = (lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 4)), lambda: torch.nn.utils.spectral_norm(torch.nn.Linear(4, 4)),
+              lambda: torch.nn.BatchNorm1d(4), lambda: torch.nn.LayerNorm(4))
+    for layer in layers:
+        model = torch.nn.Sequential(layer(), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        run = compile(model)
+        for _ in range(2):
+            x = torch.randn(6, 4, requires_grad=True)
+            gradient, = torch.autograd.grad(run(x).sum(), x, create_graph=True)
+            penalty = ((gradient.norm(2, 1) - 1) ** 2).mean()
+            model.zero_grad()
+            penalty.backward()
+            out.append((penalty, x.grad, [p.grad for p in model.parameters()], list(model.buffers())))
+    return out
