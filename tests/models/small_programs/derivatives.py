@@ -129,3 +129,19 @@ def penalties_of_gradients_behind_norms_and_written_buffers(compile):
             penalty.backward()
             out.append((penalty, x.grad, [p.grad for p in model.parameters()], list(model.buffers())))
     return out
+
+
+@script
+def gradients_of_gradients_take_formulas_that_have_a_derivative(compile):
+    """Where eager takes another formula with gradients on than without."""
+    functions = (torch.nn.functional.silu, lambda x: torch.nn.functional.group_norm(x, 2, torch.ones(4), torch.zeros(4)),
+                 lambda x: torch.nn.functional.group_norm(x, 1), lambda x: torch.fft.rfft(x).abs())
+    out = []
+    for function in functions:
+        run = compile(lambda x, function=function: function(x * 1.5))
+        x = torch.randn(3, 4, requires_grad=True)
+        first, = torch.autograd.grad(run(x).sin().sum(), x, create_graph=True)
+        second, = torch.autograd.grad((first * x).sum(), x, create_graph=True)
+        third, = torch.autograd.grad(second.sin().sum(), x)
+        out.append((first, second, third))
+    return out

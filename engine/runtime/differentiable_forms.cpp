@@ -1,0 +1,78 @@
+#include "engine/runtime/differentiable_forms.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string_view>
+#include <unordered_map>
+
+namespace fusebox::runtime {
+
+namespace {
+
+using torch::jit::Stack;
+
+/// copy(self, source, …): the source, in the type and the sizes of what it is copied over
+bool copy(Stack& stack) {
+  const at::Tensor self = stack[0].toTensor(), source = stack[1].toTensor();
+  stack.assign(1, source.to(self.options()).expand_symint(self.sym_sizes()));
+  return true;
+}
+
+/// silu_backward(grad, self)
+bool siluBackward(Stack& stack) {
+  const at::Tensor grad = stack[0].toTensor(), self = stack[1].toTensor(), sigmoid = self.sigmoid();
+  stack.assign(1, grad * sigmoid * (1 + self * (1 - sigmoid)));
+  return true;
+}
+
+/// native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+bool groupNormBackward(Stack& stack) {
+  const at::Tensor grad = stack[0].toTensor(), input = stack[1].toTensor();
+  const at::Tensor weight = stack[4].isNone() ? at::Tensor() : stack[4].toTensor();
+  const int64_t samples = stack[5].toInt(), channels = stack[6].toInt(), places = stack[7].toInt(), groups = stack[8].toInt();
+  const auto wanted = stack[9].toBoolList();
+  const std::vector<int64_t> whole{samples, groups, channels / groups, places}, perGroup{samples, groups, 1, 1}, all{2, 3};
+  const at::Tensor rstd = stack[3].toTensor().reshape(perGroup);
+  const at::Tensor given = grad.reshape(whole), normalised = (input.reshape(whole) - stack[2].toTensor().reshape(perGroup)) * rstd;
+  const at::Tensor scaled = weight.defined() ? given * weight.reshape({1, groups, channels / groups, 1}) : given;
+  const auto mean = [&](const at::Tensor& t) { return t.mean(all, /*keepdim=*/true); };
+  const auto perChannel = [&](const at::Tensor& t) { return t.sum(at::IntArrayRef{0, 3}).reshape({channels}); };
+  const at::Tensor ofInput = wanted[0] ? ((scaled - mean(scaled) - normalised * mean(scaled * normalised)) * rstd).reshape_as(input) : at::Tensor();
+  const at::Tensor ofWeight = wanted[1] ? perChannel(given * normalised) : at::Tensor(), ofBias = wanted[2] ? perChannel(given) : at::Tensor();
+  stack.assign({ofInput, ofWeight, ofBias});
+  return true;
+}
+
+/// view_scatter(self, source, …): complex ones have a derivative as writes in place
+template <const char* view, const char* overload>
+bool scatter(Stack& stack) {
+  const at::Tensor made = stack[0].toTensor().clone(), source = stack[1].toTensor();
+  if (!made.is_complex()) return false;
+  stack[0] = made;
+  stack.erase(stack.begin() + 1);
+  c10::Dispatcher::singleton().findSchemaOrThrow(view, overload).callBoxed(&stack);
+  stack.back().toTensor().copy_(source);
+  stack.assign(1, made);
+  return true;
+}
+constexpr char kSlice[] = "aten::slice", kSelect[] = "aten::select", kDiagonal[] = "aten::diagonal", kStrided[] = "aten::as_strided";
+constexpr char kTensor[] = "Tensor", kInt[] = "int", kNone[] = "";
+
+}  // namespace
+
+bool callDifferentiableForm(const std::string& op, Stack& stack) {
+  static const std::unordered_map<std::string_view, bool (*)(Stack&)> forms{
+      {"aten::copy", copy},
+      {"aten::silu_backward", siluBackward},
+      {"aten::native_group_norm_backward", groupNormBackward},
+      {"aten::slice_scatter", scatter<kSlice, kTensor>},
+      {"aten::select_scatter", scatter<kSelect, kInt>},
+      {"aten::diagonal_scatter", scatter<kDiagonal, kNone>},
+      {"aten::as_strided_scatter", scatter<kStrided, kNone>},
+  };
+  const auto known = forms.find(op);
+  return known != forms.end() && known->second(stack);
+}
+
+}  // namespace fusebox::runtime
