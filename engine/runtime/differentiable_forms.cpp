@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 
@@ -23,6 +24,26 @@ bool copy(Stack& stack) {
 bool siluBackward(Stack& stack) {
   const at::Tensor grad = stack[0].toTensor(), self = stack[1].toTensor(), sigmoid = self.sigmoid();
   stack.assign(1, grad * sigmoid * (1 + self * (1 - sigmoid)));
+  return true;
+}
+
+/// logit_backward(grad, self, eps)
+bool logitBackward(Stack& stack) {
+  const at::Tensor grad = stack[0].toTensor(), self = stack[1].toTensor(), made = grad / (self * (1 - self));
+  const double least = stack[2].isNone() ? 0 : stack[2].toDouble(), outside = stack[2].isNone() ? std::numeric_limits<double>::quiet_NaN() : 0;
+  stack.assign(1, at::where(self.ge(least).logical_and(self.le(1 - least)), made, outside));
+  return true;
+}
+
+/// Operators that give factors of a matrix, or of its transpose, without a history: formulas for gradients off go by these.
+template <size_t factors>
+bool withFactors(const char* op, Stack& stack) {
+  const at::Tensor matrix = stack[0].toTensor();
+  c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(&stack);
+  auto made = at::linalg_lu_factor_ex(matrix);
+  if (!std::get<0>(made).equal(stack[factors].toTensor())) made = at::linalg_lu_factor_ex(matrix.mT());
+  stack[factors] = std::get<0>(made);
+  stack[factors + 1] = std::get<1>(made);
   return true;
 }
 
@@ -66,6 +87,10 @@ bool callDifferentiableForm(const std::string& op, Stack& stack) {
       {"aten::copy", copy},
       {"aten::silu_backward", siluBackward},
       {"aten::native_group_norm_backward", groupNormBackward},
+      {"aten::logit_backward", logitBackward},
+      {"aten::_linalg_det", [](Stack& stack) { return withFactors<1>("aten::_linalg_det", stack); }},
+      {"aten::_linalg_slogdet", [](Stack& stack) { return withFactors<2>("aten::_linalg_slogdet", stack); }},
+      {"aten::_linalg_solve_ex", [](Stack& stack) { return withFactors<1>("aten::_linalg_solve_ex", stack); }},
       {"aten::slice_scatter", scatter<kSlice, kTensor>},
       {"aten::select_scatter", scatter<kSelect, kInt>},
       {"aten::diagonal_scatter", scatter<kDiagonal, kNone>},

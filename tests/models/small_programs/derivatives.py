@@ -135,7 +135,10 @@ def penalties_of_gradients_behind_norms_and_written_buffers(compile):
 def gradients_of_gradients_take_formulas_that_have_a_derivative(compile):
     """Where eager takes another formula with gradients on than without."""
     functions = (torch.nn.functional.silu, lambda x: torch.nn.functional.group_norm(x, 2, torch.ones(4), torch.zeros(4)),
-                 lambda x: torch.nn.functional.group_norm(x, 1), lambda x: torch.fft.rfft(x).abs())
+                 lambda x: torch.nn.functional.group_norm(x, 1), lambda x: torch.fft.rfft(x).abs(),
+                 lambda x: torch.logit(x.sigmoid()), lambda x: torch.logit(x.sigmoid(), 0.1), lambda x: torch.linalg.det(x[:, :3]),
+                 lambda x: torch.linalg.slogdet(x[:, :3])[1], lambda x: torch.linalg.solve(x[:, :3] + 4 * torch.eye(3), x),
+                 lambda x: torch.linalg.solve(x[:, :3].mT + 4 * torch.eye(3), x[:, 0]))
     out = []
     for function in functions:
         run = compile(lambda x, function=function: function(x * 1.5))
@@ -143,5 +146,5 @@ def gradients_of_gradients_take_formulas_that_have_a_derivative(compile):
         first, = torch.autograd.grad(run(x).sin().sum(), x, create_graph=True)
         second, = torch.autograd.grad((first * x).sum(), x, create_graph=True)
         third, = torch.autograd.grad(second.sin().sum(), x)
-        out.append((first, second, third))
+        out.append((first, second, third.contiguous()))  # how it lies goes by the way it was summed up
     return out
