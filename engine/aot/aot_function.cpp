@@ -23,6 +23,13 @@
 namespace fusebox::aot {
 namespace {
 
+using torch::autograd::CreationMeta;
+
+/// By an operator that gives several views, or by a function of the program's. What was made under no_grad is made under it again.
+bool isMadeWithOthers(CreationMeta creation) {
+  return creation == CreationMeta::MULTI_OUTPUT_NODE || creation == CreationMeta::IN_CUSTOM_FUNCTION;
+}
+
 /// `traced`: what the trace knew of `base`.
 at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
                   const graph::SymbolValues& symbols) {
@@ -37,7 +44,10 @@ at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::T
   TORCH_CHECK(plan.views.empty() || (plan.meta.dtype == traced.dtype && !graph::isComplex(traced.dtype)),
               "Fusebox: a result is a view of other elements, of a tensor whose sizes change");
   auto offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
-  return from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  at::Tensor view = from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  if (isMadeWithOthers(plan.creation))
+    if (auto* known = torch::autograd::impl::get_view_autograd_meta(view); known && known->has_bw_view()) known->set_creation_meta(plan.creation);
+  return view;
 }
 
 at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
@@ -60,7 +70,7 @@ at::Tensor movedTo(int64_t offset, const at::Tensor& result) {
 at::Tensor refusingWrites(const at::Tensor& result) {
   const at::AutoGradMode mode(true);
   at::Tensor view = result.view_as(result);
-  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
+  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(CreationMeta::IN_CUSTOM_FUNCTION);
   return view;
 }
 
@@ -216,7 +226,7 @@ class Effects {
         return inputs_[module_.mutations[i].input];
       }
     for (size_t k = 0; k < module_.outputs.size(); ++k)
-      if (auto& plan = module_.outputs[k]; plan.kind == OutputPlan::Kind::Graph && plan.byFunction && plan.index == result) return output(k);
+      if (auto& plan = module_.outputs[k]; plan.kind == OutputPlan::Kind::Graph && plan.creation != CreationMeta::DEFAULT && plan.index == result) return output(k);
     return {};
   }
 
@@ -233,7 +243,7 @@ class Effects {
     if (plan.kind != OutputPlan::Kind::Graph) return view(k);
     if (plan.index < 0) return {};
     at::Tensor& made = made_[k];
-    if (!made.defined()) made = plan.byFunction ? refusingWrites(results_[plan.index]) : results_[plan.index];
+    if (!made.defined()) made = plan.creation != CreationMeta::DEFAULT ? refusingWrites(results_[plan.index]) : results_[plan.index];
     return made;
   }
 

@@ -31,7 +31,7 @@ struct OutputPlan {
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
-  bool byFunction = false;  ///< Graph: a view that an autograd.Function made, which eager refuses writes to
+  torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  ///< whether eager refuses writes to the view that it is
   graph::TensorMeta meta; ///< with requiresGrad as traced
 
   /// A view that hands its gradient on to what it is a view of.

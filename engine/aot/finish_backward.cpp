@@ -289,7 +289,7 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
       plan.index = s.index;
       plan.joint = s.joint;
       const auto [first, end] = resultsByRoot.equal_range(storageRoot(graph, s.joint));
-      for (auto known = first; !s.isInput && known != end; ++known)
+      for (auto known = first; !s.isInput && !s.isCopy && known != end; ++known)
         if (known->second != s.index) plan.aliasedResult = known->second;
       module_.saved.push_back(plan);
     }

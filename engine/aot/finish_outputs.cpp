@@ -181,7 +181,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
-  plan.byFunction = output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION;
+  if (output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION) plan.creation = CreationMeta::IN_CUSTOM_FUNCTION;
   plan.versions = writesTo(output);
   return plan;
 }
@@ -208,6 +208,7 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   if (auto* view = torch::autograd::impl::get_view_autograd_meta(output); output.requires_grad() && !(view && view->has_bw_view()))
     return refuse("shares memory with something that it was detached from, and was written since");
   plan.detached = baseRequiresGrad && !output.requires_grad();
+  if (output.requires_grad()) plan.creation = creationOf(output);
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();

@@ -120,11 +120,12 @@ class SavedChoice {
     return saved;
   }
 
-  /// Whether an input is kept as a copy. Where eager keeps what is computed from it, the program may write to it before backward: to a counter, a
-  /// schedule or a running mean, which are small. A large one is kept as it is, and such a write is an error.
+  /// Whether an input or a result is kept as a copy. Where eager keeps what is computed from it, the program may write to it before backward: to a
+  /// counter, a schedule or a running mean, which are small. A large one is kept as it is, and such a write is an error.
   bool isCopied(ValueRef v) const {
     constexpr int64_t kSmall = 4096;
-    return graph_.node(v.node).kind == NodeKind::Placeholder && !readRoots_.count(v) && bytesOf(graph_.meta(v), joint_) <= kSmall;
+    const bool isSeen = graph_.node(v.node).kind == NodeKind::Placeholder || results_.count(v);
+    return isSeen && !readRoots_.count(v) && bytesOf(graph_.meta(v), joint_) <= kSmall;
   }
 
  private:
@@ -169,7 +170,7 @@ class SavedChoice {
     auto& node = graph_.node(v.node);
     if (node.kind == NodeKind::Call && kindOf(node.op).isView && recomputable(v)) return MinCut::kInfinite;
     auto bytes = bytesOf(graph_.meta(v), joint_);
-    bool aliveAnyway = (node.kind == NodeKind::Placeholder && !isCopied(v)) || results_.count(v);
+    const bool aliveAnyway = node.kind == NodeKind::Placeholder ? !isCopied(v) : results_.count(v) && readRoots_.count(v);
     if (aliveAnyway) return 1 + bytes / 2;
     return bytes * (inMemory_(v) ? 2 : 3);
   }
@@ -271,7 +272,7 @@ Partition partition(const JointGraph& joint) {
   for (size_t i = 0; i < joint.inputs.size(); ++i) inputPosition[joint.inputs[i]] = static_cast<int32_t>(i);
 
   std::vector<Boundary> boundaries;
-  std::vector<size_t> copies;  // results that are inputs about to be overwritten: forward must return a copy
+  std::vector<size_t> copies;  // results that forward must return a copy of
   for (auto v : savedValues) {
     SavedValue saved;
     saved.joint = v;
@@ -281,10 +282,10 @@ Partition partition(const JointGraph& joint) {
       saved.index = input->second;
     } else {
       auto known = std::find(results.begin(), results.end(), v);
-      bool mustCopy = input != inputPosition.end();
-      saved.index = static_cast<int32_t>(known == results.end() || mustCopy ? results.size() : known - results.begin());
+      saved.isCopy = input != inputPosition.end() || choice.isCopied(v);
+      saved.index = static_cast<int32_t>(known == results.end() || saved.isCopy ? results.size() : known - results.begin());
       if (saved.index == static_cast<int32_t>(results.size())) {
-        if (mustCopy) copies.push_back(results.size());
+        if (saved.isCopy) copies.push_back(results.size());
         results.push_back(v);
       }
     }

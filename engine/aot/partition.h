@@ -25,6 +25,7 @@ struct JointGraph {
 /// A value that forward hands to backward: an input as it is, or a result of the forward graph.
 struct SavedValue {
   bool isInput = false;
+  bool isCopy = false;  ///< of an input or result that may be written before backward
   int32_t index = -1;
   graph::ValueRef joint;
 };

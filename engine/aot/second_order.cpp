@@ -14,7 +14,20 @@ using Feed = SecondOrder::Feed;
 
 namespace {
 
-/// Values that are given rather than computed: inputs, kept random values (and kept copies of inputs that are overwritten), tangents.
+/// By node, whether its values depend on an input, or on what is given for a result, in a way that autograd would hear of.
+std::vector<bool> withHistory(const AotModule& module) {
+  std::vector<bool> made(module.joint.nodes().size());
+  for (const graph::Node& node : module.joint.nodes()) {
+    const bool isInput = node.kind == NodeKind::Placeholder && static_cast<size_t>(node.index) < module.inputs.size();
+    bool any = node.kind == NodeKind::Placeholder && (!isInput || node.outputs[0].tensor.requiresGrad);
+    graph::Graph::forEachValue(node.args, [&](ValueRef v) { any |= made[static_cast<size_t>(v.node)]; });
+    made[static_cast<size_t>(node.id)] = any && !node.noGrad && node.op != "aten::detach";
+  }
+  return made;
+}
+
+/// Values that are given rather than computed: inputs, kept values that are random or have no history (and kept copies of inputs that are
+/// overwritten), tangents.
 std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std::vector<Feed>& feeds) {
   std::vector<Boundary> made;
   auto add = [&](ValueRef value, Feed::Kind kind, int32_t index) {
@@ -23,11 +36,12 @@ std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std
   };
   std::vector<bool> written(module.inputs.size());
   for (auto& m : module.mutations) written[static_cast<size_t>(m.input)] = true;
+  const std::vector<bool> hasHistory = withHistory(module);
   for (size_t i = 0; i < module.saved.size(); ++i) {
     auto& node = module.joint.node(module.saved[i].joint.node);
     const bool copyOfInput = node.kind == NodeKind::Placeholder && module.saved[i].kind == SavedPlan::Kind::Result;
-    const bool random = node.kind == NodeKind::Call && isDrawn(node);
-    if (copyOfInput || random) add(module.saved[i].joint, Feed::Kind::Saved, static_cast<int32_t>(i));
+    const bool isFixed = node.kind == NodeKind::Call && (isDrawn(node) || !hasHistory[static_cast<size_t>(node.id)]);
+    if (copyOfInput || isFixed) add(module.saved[i].joint, Feed::Kind::Saved, static_cast<int32_t>(i));
   }
   const auto inputs = static_cast<int32_t>(module.inputs.size());
   for (auto id : module.joint.placeholders()) {

@@ -9,7 +9,7 @@
 namespace fusebox::aot {
 
 /// Gradients of a module as a function of its inputs and of the given gradients, so that they can be differentiated again. What backward
-/// keeps is computed anew from the inputs, except for random values, which were drawn once.
+/// keeps is computed anew from the inputs, except for random values, which were drawn once, and those that have no history.
 struct SecondOrder {
   /// Where a placeholder of `graph` comes from: a real input, a tensor kept for backward, or a tangent, each by position.
   struct Feed {

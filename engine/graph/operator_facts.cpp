@@ -24,6 +24,7 @@ constexpr Flag kFlags[] = {
     {"writes", &OperatorFacts::writes},       {"view", &OperatorFacts::view},
     {"reinterprets", &OperatorFacts::reinterprets}, {"factory", &OperatorFacts::factory},
     {"uninitialised", &OperatorFacts::uninitialised}, {"pointwise", &OperatorFacts::pointwise},
+    {"elementwise", &OperatorFacts::elementwise}, {"jumps", &OperatorFacts::jumps}, {"moves", &OperatorFacts::moves},
     {"collective", &OperatorFacts::collective}, {"checks_data", &OperatorFacts::checksData},
 };
 

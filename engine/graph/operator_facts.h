@@ -20,6 +20,9 @@ struct OperatorFacts {
   bool factory = false;        ///< takes no tensors
   bool uninitialised = false;  ///< gives memory as it is found
   bool pointwise = false;
+  bool elementwise = false;    ///< computes of elements of its broadcast operands, before a reduction if it has one; pointwise ones do
+  bool jumps = false;          ///< its results are floats that jump where operands change a little, as floor's
+  bool moves = false;          ///< gives elements of its operands as they are, in other places
   bool total = false;          ///< gives a result whatever the data are; others may raise because of them
   bool checksData = false;     ///< raises on the CPU where its data do not fit: an index beyond the end, a divisor of 0
   bool collective = false;     ///< other processes take part

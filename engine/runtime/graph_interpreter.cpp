@@ -5,6 +5,7 @@
 #include "engine/graph/operator_facts.h"
 #include "engine/runtime/argument_binding.h"
 #include "engine/runtime/compiled_graph.h"
+#include "engine/runtime/differentiable_forms.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/running_call.h"
@@ -77,17 +78,19 @@ class Interpreter {
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
     const RunningCall running(*handle);
-    if (isDifferentiable_ && node.op == "aten::copy") copyDifferentiably(stack);
-    else if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
+    if (isDifferentiable_) cutStatistics(handle->schema(), stack);
+    if (isDifferentiable_ && callDifferentiableForm(node.op, stack)) return storeOutputs(node, stack);
+    if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
   }
 
-  /// copy(self, source, …) has no derivative. Its result is the source, in the type and the sizes of what it is copied over.
-  static void copyDifferentiably(torch::jit::Stack& stack) {
-    const at::Tensor self = stack[0].toTensor(), source = stack[1].toTensor();
-    stack.assign(1, source.to(self.options()).expand_symint(self.sym_sizes()));
+  /// Eager's batch norm gives statistics without a history, and the derivative of its backward is one by its input alone. Here operators may have
+  /// computed them.
+  static void cutStatistics(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+    for (size_t i = 0; i < stack.size(); ++i)
+      if (schema.arguments()[i].name().starts_with("save_") && stack[i].isTensor() && stack[i].toTensor().defined()) stack[i] = stack[i].toTensor().detach();
   }
 
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {

@@ -10,14 +10,15 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <typeinfo>
 #include <vector>
 
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/sym_int.h"
+#include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -94,12 +95,13 @@ bool canBeAsked(const OperatorFacts& facts) {
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
-/// What the kernel says to these types; empty: it has them, or says something else, which other arguments may not hear.
-std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+/// What the kernel says to these types; empty: it has them, or says something else, which other arguments may not hear. Nothing: it cannot be asked
+/// with arguments of these sizes.
+std::optional<std::string> refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   int64_t elements = 0, tensors = 0;
   for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(), tensors += !isNumber(t); });
   // Smaller tensors fit each other where they are broadcast, or where there is one.
-  if (elements > kExactElements && tensors > 1 && !facts.pointwise) return {};
+  if (elements > kExactElements && tensors > 1 && !facts.elementwise) return std::nullopt;
   Stack stack(args.begin(), args.end());
   try {
     for (auto& a : stack) {
@@ -114,7 +116,7 @@ std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts,
   } catch (const std::exception&) {
     // nothing that the types alone decide
   }
-  return {};
+  return std::string();
 }
 
 /// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach.
@@ -168,14 +170,18 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
   }
 }
 
-/// Whether an expansion leads from the base to what is written.
+/// Whether an expansion leads from the base to what is written. One to the same sizes is none.
 bool isPartOfExpanded(const at::Tensor& t) {
-  if (!at::functionalization::impl::isFunctionalTensor(t)) return false;
-  const auto& views = at::functionalization::impl::unsafeGetFunctionalWrapper(t)->view_metas();
-  return std::any_of(views.begin(), views.end(), [](const auto& view) {
-    const auto& made = *view;
-    return std::string_view(typeid(made).name()).find("expand_ViewMeta") != std::string_view::npos;
-  });
+  auto* traced = asTraceThroughWrapper(t);
+  if (!traced || !at::functionalization::impl::isFunctionalTensor(t)) return false;
+  const graph::Graph& graph = TraceContext::current()->recorder().graph();
+  for (const graph::Node* node = &graph.node(traced->value().node); node->kind == graph::NodeKind::Call && graph::factsOf(*node).view;) {
+    const auto* from = node->args[0].as<graph::ValueRef>();
+    if (!from) return false;
+    if (node->op == "aten::expand" && !(graph.meta(*from).tensor.sizes == node->outputs[0].tensor.sizes)) return true;
+    node = &graph.node(from->node);
+  }
+  return false;
 }
 
 }  // namespace
@@ -201,7 +207,9 @@ void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::
     if (auto found = refusals.find(key); found != refusals.end()) refusal = found->second, known = true;
   }
   if (!known) {
-    refusal = refusalOf(op, facts, args);
+    const auto said = refusalOf(op, facts, args);
+    if (!said) return;
+    refusal = *said;
     std::lock_guard lock(mutex);
     refusals.emplace(std::move(key), refusal);
   }

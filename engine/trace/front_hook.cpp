@@ -110,17 +110,20 @@ bool rewriteOneHot(Stack* stack) {
 
 // cumprod_backward(grad, input, dim, output) looks whether an element is zero, and of what has no data takes an operator for each element of `dim`.
 // Up to the first zero the products after an element, times their gradients, are over the element; at the first zero they are the products
-// without it; past it all products are zero.
+// without it, up to the second; past it all products are zero. No factor of an element lies past a zero, be it infinite or no number.
 bool rewriteCumprodBackward(Stack* stack) {
   const auto a = torch::jit::last(*stack, 4);
   const at::Tensor grad = a[0].toTensor(), input = a[1].toTensor().conj(), output = a[3].toTensor().conj();
   if (input.dim() == 0) return false;
   const int64_t dim = at::maybe_wrap_dim(a[2].toInt(), input.dim());
   const auto fromTheEnd = [&](const at::Tensor& t) { return t.flip(dim).cumsum(dim).flip(dim); };
-  const at::Tensor isZero = input.eq(0), zeros = isZero.cumsum(dim), isFirst = isZero.logical_and(zeros.eq(1)), one = at::ones({}, input.options());
-  const at::Tensor beforeZero = fromTheEnd(grad * output) / at::where(isZero, one, input);
-  const at::Tensor atZero = fromTheEnd(grad * at::where(isFirst, one, input).cumprod(dim));
-  at::Tensor made = at::where(zeros.eq(0), beforeZero, at::where(isFirst, atZero, at::zeros({}, input.options())));
+  const at::Tensor one = at::ones({}, input.options()), none = at::zeros({}, input.options());
+  const at::Tensor isZero = input.eq(0), zeros = isZero.cumsum(dim), isBefore = zeros.eq(0), isUpToSecond = zeros.eq(1);
+  const at::Tensor isFirst = isZero.logical_and(isUpToSecond), isBetween = isUpToSecond.logical_and(isZero.logical_not());
+  const at::Tensor beforeZero = fromTheEnd(at::where(isBefore, grad * output, none)) / at::where(isZero, one, input);
+  const at::Tensor after = (at::where(isUpToSecond, grad, none) * at::where(isBetween, input, one).cumprod(dim)).sum(dim, /*keepdim=*/true);
+  const at::Tensor atZero = after * at::where(isBefore, input, one).prod(dim, /*keepdim=*/true);
+  at::Tensor made = at::where(isBefore, beforeZero, at::where(isFirst, atZero, none));
   torch::jit::drop(*stack, 4);
   stack->push_back(std::move(made));
   return true;

@@ -28,8 +28,8 @@ void search(const IValue& edges, const IValue& values, const at::Tensor& sorter)
 at::Tensor one(at::ScalarType type = at::kFloat) { return at::ones({1, 1}, type); }
 
 /// Calls of the kernels that say what theirs of these arguments say.
-const std::unordered_map<std::string_view, void (*)(Arguments)>& speakers() {
-  static const std::unordered_map<std::string_view, void (*)(Arguments)> table{
+const std::unordered_map<std::string_view, KernelWarning>& speakers() {
+  static const std::unordered_map<std::string_view, KernelWarning> table{
       {"aten::searchsorted", [](Arguments a) { search(a[0], a[1], a.size() > 5 ? standIn(a[5], at::kLong) : at::Tensor()); }},
       {"aten::bucketize", [](Arguments a) { search(a[1], a[0], {}); }},
       {"aten::where", [](Arguments a) {
@@ -42,22 +42,21 @@ const std::unordered_map<std::string_view, void (*)(Arguments)>& speakers() {
   return table;
 }
 
-void belowTrace(void (*speaker)(Arguments), Arguments args) {
-  DispatchState state;
-  state.exclude(traceKeys() | aboveTraceKeys());
-  speaker(args);
-}
-
 }  // namespace
 
-bool warnsWhileTracing(std::string_view op) { return speakers().contains(op); }
+KernelWarning kernelWarningOf(std::string_view op) {
+  const auto known = speakers().find(op);
+  return known == speakers().end() ? nullptr : known->second;
+}
 
-void warnAsKernel(std::string_view op, std::span<const IValue> args) {
-  if (const auto known = speakers().find(op.substr(0, op.find('.'))); known != speakers().end()) belowTrace(known->second, args);
+void warnAsKernel(KernelWarning warning, Arguments args) {
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  warning(args);
 }
 
 void warnOfByteMasks() {
-  belowTrace([](Arguments) {
+  warnAsKernel([](Arguments) {
     const at::Tensor none = at::empty({0}, at::kByte);
     at::index(none, {none});
   }, {});

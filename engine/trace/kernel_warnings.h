@@ -7,12 +7,14 @@
 
 namespace fusebox::trace {
 
-/// Whether what an operator's kernel warns of follows from its arguments alone, and is said while tracing: graphs lay tensors out in their own
-/// way, have code of their own, and leave out what nobody reads. `op` is without overload.
-bool warnsWhileTracing(std::string_view op);
+/// Calls a kernel that warns as the operator's would of these arguments, traced tensors.
+using KernelWarning = void (*)(std::span<const c10::IValue> args);
 
-/// Has the kernel of such an operator warn as it would of these arguments, traced tensors; others say nothing. `op`: with or without overload.
-void warnAsKernel(std::string_view op, std::span<const c10::IValue> args);
+/// Of an operator, named without overload, whose warnings follow from its arguments alone, and are said while tracing: graphs lay tensors out in their
+/// own way, have code of their own, and leave out what nobody reads. Null: there are none.
+KernelWarning kernelWarningOf(std::string_view op);
+
+void warnAsKernel(KernelWarning warning, std::span<const c10::IValue> args);
 
 /// Has the kernel that indexes warn of masks of bytes, which graphs index by positions.
 void warnOfByteMasks();

@@ -96,6 +96,22 @@ constexpr std::string_view kTotal[] = {
     "aten::gelu",         "aten::silu",         "aten::native_dropout", "aten::rand",        "aten::reflection_pad", "aten::replication_pad",
     "aten::_foreach_",    "aten::lift_fresh",   "aten::im2col",        "aten::col2im",       "aten::glu",          "aten::scalar_tensor",
 };
+/// Kernels over elements of broadcast operands, without the tag.
+const std::unordered_set<std::string_view> kElementwise{
+    "aten::mse_loss", "aten::mse_loss_backward", "aten::smooth_l1_loss", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward",
+    "aten::floor_divide", "aten::rsub.Tensor", "aten::hardtanh_backward", "aten::elu_backward", "aten::softplus_backward",
+    "aten::leaky_relu_backward", "aten::mish_backward", "aten::hardswish_backward", "aten::hardsigmoid_backward", "aten::hardshrink_backward",
+    "aten::softshrink_backward",
+};
+/// Named without an overload: `round` is, and rounds, with and without decimals.
+const std::unordered_set<std::string_view> kJumping{
+    "aten::floor", "aten::ceil",         "aten::round", "aten::trunc", "aten::frac",      "aten::fmod",
+    "aten::sign",  "aten::floor_divide", "aten::sgn",   "aten::remainder", "aten::heaviside", "aten::nextafter",
+};
+const std::unordered_set<std::string_view> kMoving{
+    "aten::_to_copy",     "aten::clone",  "aten::copy", "aten::cat",  "aten::stack",  "aten::index",
+    "aten::index_select", "aten::gather", "aten::flip", "aten::roll", "aten::repeat", "aten::constant_pad_nd",
+};
 /// Pointwise operators that raise where they divide integers by zero, or raise them to negative powers.
 constexpr std::string_view kPartialPointwise[] = {"aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod", "aten::pow", "aten::__"};
 
@@ -266,6 +282,10 @@ graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
   }
   facts.uninitialised = name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::_empty");
   facts.pointwise = op.hasTag(at::Tag::pointwise);
+  facts.elementwise = facts.pointwise || kElementwise.count(name);
+  const bool hasMode = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& a) { return a.name() == "rounding_mode"; });
+  facts.jumps = hasMode || kJumping.count(schema.name());
+  facts.moves = kMoving.count(schema.name()) > 0;
   facts.collective = name.starts_with("_c10d_functional") || name.starts_with("c10d");
   facts.total = isTotal(name, facts);
   facts.checksData = !facts.writes && isCheckingData(name);
@@ -294,6 +314,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
     if (arguments[i].name() == "pin_memory") facts.pinPosition = static_cast<int>(i);
   }
   for (auto& r : schema.returns()) (mentionsTensor(r.type()) ? facts.returnsTensor : facts.returnsObject) = true;
+  facts.warning = kernelWarningOf(schema.name());
   facts.dataDependent = op.hasTag(at::Tag::data_dependent_output);
   facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape) || facts.name == "aten::_unique";  // which has no tag
   chooseShapes(op, facts);

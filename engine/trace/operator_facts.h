@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "engine/graph/operator_facts.h"
+#include "engine/trace/kernel_warnings.h"
 #include "engine/trace/shape_rules.h"
 
 namespace fusebox::trace {
@@ -27,6 +28,7 @@ struct OperatorFacts : graph::OperatorFacts {
   int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
   bool dataDependent = false;  ///< returns a Python number read from data
   bool dynamicShape = false;   ///< result shape depends on data
+  KernelWarning warning = nullptr;  ///< says what its kernel would warn of
   bool hasOut = false;         ///< has out= arguments
   bool returnsTensor = false;
   bool returnsObject = false;  ///< returns something that is no tensor, which only the real call knows where the operator is foreign

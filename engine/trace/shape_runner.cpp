@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
-#include <unordered_set>
 
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
@@ -172,15 +170,9 @@ std::vector<c10::IValue> withConverted(const c10::OperatorHandle& op, std::vecto
   return any ? arguments : std::vector<c10::IValue>();
 }
 
-/// Kernels over pairs of elements, though PyTorch does not say so.
-bool isOverPairs(const std::string& name) {
-  static const std::unordered_set<std::string_view> kNames{"aten::mse_loss", "aten::smooth_l1_loss", "aten::floor_divide", "aten::rsub.Tensor"};
-  return kNames.contains(name);
-}
-
-/// Pointwise operators with a result of their own.
+/// Operators over elements with a result of their own.
 bool mayConvert(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
-  if (!(facts.pointwise || isOverPairs(facts.name)) || facts.writes || shape::forCuda() || facts.shape().route == OperatorFacts::Route::Probe || op.schema().returns().size() != 1) return false;
+  if (!facts.elementwise || facts.writes || shape::forCuda() || facts.shape().route == OperatorFacts::Route::Probe || op.schema().returns().size() != 1) return false;
   bool any = false;
   for (auto& a : arguments)
     forEachTensor(a, [&](const at::Tensor& t) { any |= t.defined() && t.is_meta() && t.dim() > 0 && !t.is_non_overlapping_and_dense(); });

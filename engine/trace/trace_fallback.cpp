@@ -1,10 +1,12 @@
 #include "engine/trace/trace_fallback.h"
 
+#include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -19,7 +21,6 @@
 #include "engine/trace/eager_check.h"
 #include "engine/trace/fake_function.h"
 #include "engine/trace/fitting_values.h"
-#include "engine/trace/kernel_warnings.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
@@ -345,7 +346,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
       if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
       if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
-      if (!context.recorder().isBackward()) warnAsKernel(facts.name, original);
+      if (facts.warning && !context.recorder().isBackward()) warnAsKernel(facts.warning, original);
     } catch (...) {
       if (symbolic) findFitting(op, facts, original, context);
       // The program may catch it and go on: it is the error of these sizes.
@@ -370,6 +371,23 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   if (symbolic) geometries = symbolicResults(op, facts, original, results, context.shapes());
   context.recorder().call(op, facts, original, results, device, geometries);
   if (!symbolic && facts.returnsTensor && !facts.random && !facts.effectful && !facts.writes) computeConstant(op, context, original, results);
+}
+
+/// What eager puts into memory that nobody has written to, where the program asks for what is the same in every run.
+void fillUninitialised(Stack* stack) {
+  const at::Context& context = at::globalContext();
+  if (!context.deterministicAlgorithms() || !context.deterministicFillUninitializedMemory() || !stack->back().isTensor()) return;
+  const at::Tensor made = stack->back().toTensor();
+  const at::ScalarType type = made.scalar_type();
+  if (at::isQIntType(type)) return;
+  at::Scalar value = std::numeric_limits<double>::quiet_NaN();
+  if (type == at::kBool) value = true;
+  else if (at::isIntegralType(type, /*includeBool=*/false))
+    AT_DISPATCH_V2(type, "fillUninitialised", AT_WRAP([&] { value = std::numeric_limits<scalar_t>::max(); }), AT_EXPAND(AT_INTEGRAL_TYPES_V2));
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  stack->back() = at::fill(made, value);
 }
 
 }  // namespace
@@ -423,6 +441,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   }
   if (castsInside(facts, resultDevice(facts, args, call)) && recordParts(op, facts, args, stack)) return;
   recordCall(op, facts, call, *context, stack);
+  if (facts.uninitialised) fillUninitialised(stack);
 }
 
 void refuseFromNowOn(const std::string& op, const std::string& why) {

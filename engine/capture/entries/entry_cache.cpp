@@ -62,6 +62,7 @@ CodeState& stateOf(PyCodeObject* code, PyObject* globals) {
   auto* state = new CodeState();
   state->code = code;
   state->skip = isSkipped(code, globals);
+  state->tracing = state->skip && isTracing(code);
   allStates().insert(state);
   setCodeSlot(code, slot(), state);
   return *state;

@@ -103,6 +103,7 @@ struct EntryPoint {
 struct CodeState {
   PyCodeObject* code = nullptr;        ///< borrowed: the state dies with it
   bool skip = false;                   ///< its frames are CPython's (unless they are what the user asked to compile)
+  bool tracing = false;                ///< ... and so is all that they call
   bool isStored = false;               ///< stands for a function that was compiled ahead of time: there is no program behind it
   bool unprofitable = false;           ///< the same, because guarding them costs more than running them; until reset()
   const char* refused = nullptr;       ///< why its frames were last left to CPython (GlobalState::refusal); told once

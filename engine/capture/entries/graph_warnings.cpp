@@ -49,7 +49,7 @@ void GraphWarnings::process(const c10::Warning& warning) {
 bool GraphWarnings::tell(const graph::Graph& graph, PyCodeObject* code, int line, PyObject* globals) const {
   for (const Kept& kept : kept_) {
     const graph::SourceLine* place = lineOf(graph, kept.op);
-    if (trace::warnsWhileTracing(kept.op)) continue;
+    if (trace::kernelWarningOf(kept.op)) continue;
     if (!place && !kept.op.empty()) continue;  // of an operator that another was written in, which eager does not call
     const bool isElsewhere = place && PyUnicode_CompareWithASCIIString(code->co_filename, place->file.c_str()) != 0;
     PyObject* names = isElsewhere ? globalsOfFile(place->file) : globals;

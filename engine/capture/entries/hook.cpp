@@ -60,7 +60,7 @@ PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int thr
   CodeState* state = knownState(frame);
   if (!state) return evaluate(thread, frame, 0);
   if ((state->skip || state->unprofitable) && codeOf(frame) != here.root) {
-    if (!isMarkedDisabled(frame)) return evaluate(thread, frame, 0);
+    if (!state->tracing && !isMarkedDisabled(frame)) return evaluate(thread, frame, 0);
     RegionPause pause;
     return evaluate(thread, frame, 0);
   }

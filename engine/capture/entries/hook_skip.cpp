@@ -31,6 +31,8 @@ bool isWithoutTensors(std::string_view path) {
   const std::string_view package = inside.substr(0, inside.find('/'));
   return std::find(std::begin(kWithoutTensors), std::end(kWithoutTensors), package) != std::end(kWithoutTensors);
 }
+/// PyTorch's own tracing, and what it reckons with (sympy): nothing that it calls is the program's to compile.
+constexpr std::string_view kTorchTracing[] = {"_dynamo/symbolic_convert.py", "fx/experimental/", "fx/passes/", "_subclasses/", "_inductor/", "utils/_sympy/"};
 
 struct Folders {
   std::string torch;                 ///< with a trailing slash
@@ -68,6 +70,16 @@ bool isTorchMachinery(std::string_view path) {
 }
 
 }  // namespace
+
+bool isTracing(PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) return PyErr_Clear(), false;
+  const std::string_view path = file;
+  const std::string& torch = folders().torch;
+  return startsWith(path, torch) && std::any_of(std::begin(kTorchTracing), std::end(kTorchTracing), [&](std::string_view folder) {
+    return startsWith(path.substr(torch.size()), folder);
+  });
+}
 
 void addSkippedFolder(std::string folder) { folders().skipped.push_back(std::move(folder)); }
 

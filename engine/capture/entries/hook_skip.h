@@ -13,6 +13,9 @@ namespace fusebox::capture {
 /// whose `globals` it has; null: not known.
 bool isSkipped(PyCodeObject* code, PyObject* globals);
 
+/// Whether code of PyTorch traces programs: what it calls is not looked at.
+bool isTracing(PyCodeObject* code);
+
 /// Whether torch._disable_dynamo made a function: PyTorch's torch.compiler.disable for functions of its own, which wraps them in their first call.
 bool isDisabledByTorch(PyObject* function);
 

@@ -4,6 +4,7 @@ import warnings
 
 import torch
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 
 import fusebox
 from checks.script_checks import expect, run
@@ -171,6 +172,21 @@ def test_scan_runs_without_our_asking():
         expect(a.requires_grad == b.requires_grad, f"requires_grad is {a.requires_grad}")
     limits = [str(w.message) for w in said if "recompile_limit" in str(w.message)]
     expect(not limits, f"{limits[:1]}")
+
+
+def test_loops_that_torch_traces_say_nothing():
+    """What torch's own tracing calls (sympy among it) is not the program's, and not looked at."""
+    def f(x, n):
+        return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 1.1 + i), (torch.tensor(0), x))
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = [fusebox.compile(f)(torch.ones(n), torch.tensor(n)) for n in (2, 3)]
+    for n, one in zip((2, 3), got):
+        for a, b in zip(one, f(torch.ones(n), torch.tensor(n))):
+            torch.testing.assert_close(a, b)
+    ours = [str(w.message) for w in said if "fusebox" in str(w.message)]
+    expect(not ours, f"{ours[:2]}")
 
 
 if __name__ == "__main__":

@@ -401,3 +401,52 @@ def masks_with_gaps_in_memory_are_kept(compile):
                 run(x, mask).sum().backward()
                 out.append(x.grad)
     return out
+
+
+@script
+def what_eager_does_not_keep_may_be_written_before_backward(compile):
+    """A mask is kept there, or a value in another type, and not the result that it was made of."""
+    out = []
+    for gate in (lambda y: y > 0, lambda y: y.double()):
+        f = compile(lambda x, w: (y := x * 3, (w * gate(y)).sum()))
+        for n in (8, 4096):
+            if n == 4096 and gate(torch.ones(1)).dtype == torch.float64:
+                continue  # a large one that is only cast is kept as it is, and such a write an error
+            x, w = leaf(n), leaf(n)
+            y, total = f(x, w)
+            y.detach().add_(1)
+            total.backward()
+            out.append((w.grad, x.grad))
+    return out
+
+
+@script
+def parts_of_a_changing_number_refuse_writes(compile):
+    """What eager refuses writes to is refused them too where it is made anew of its base, after a break or in another process."""
+    ways = (lambda x: x.chunk(2)[-1], lambda x: x.chunk(2)[-1][1:], lambda x: x.split([2, x.shape[0] - 2])[0], lambda x: x.unbind(1)[0])
+    out = []
+    for way in ways:
+        def zeroed(x):
+            part = way(x * 1)
+            part.zero_()
+            return part
+
+        f = compile(zeroed, dynamic=True)
+        for n in (6, 8):
+            try:
+                out.append(f(leaf(n, 3)))
+            except RuntimeError as error:
+                out.append("returns multiple views" in str(error))
+    return out
+
+
+@script
+def past_a_zero_no_factor_counts(compile):
+    f = compile(lambda x: x.cumprod(0))
+    inf, nan = float("inf"), float("nan")
+    out = []
+    for values in ([0.0, nan, 2.0], [3.0, 0.0, inf, 2.0, 0.0], [2.0, 0.0, 3.0, 4.0, 0.0, nan], [0.0, 0.0, inf], [1.0, 2.0, 0.0, 3.0]):
+        x = torch.tensor(values, requires_grad=True)
+        f(x).backward(torch.arange(1.0, len(values) + 1))
+        out.append(x.grad)
+    return out

@@ -110,3 +110,41 @@ def what_is_printed_inside(compile):
         return grad(noted)(x)
 
     return f(torch.randn(3, 2)), f(torch.randn(3, 2)), seen
+
+
+@script
+def penalties_of_gradients_behind_norms_and_written_buffers(compile):
+    """What backward needs of a buffer that forward has written to, or of a batch's statistics, is no function of the inputs."""
+    out = []
+    layers = (lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 4)), lambda: torch.nn.utils.spectral_norm(torch.nn.Linear(4, 4)),
+              lambda: torch.nn.BatchNorm1d(4), lambda: torch.nn.LayerNorm(4))
+    for layer in layers:
+        model = torch.nn.Sequential(layer(), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        run = compile(model)
+        for _ in range(2):
+            x = torch.randn(6, 4, requires_grad=True)
+            gradient, = torch.autograd.grad(run(x).sum(), x, create_graph=True)
+            penalty = ((gradient.norm(2, 1) - 1) ** 2).mean()
+            model.zero_grad()
+            penalty.backward()
+            out.append((penalty, x.grad, [p.grad for p in model.parameters()], list(model.buffers())))
+    return out
+
+
+@script
+def gradients_of_gradients_take_formulas_that_have_a_derivative(compile):
+    """Where eager takes another formula with gradients on than without."""
+    functions = (torch.nn.functional.silu, lambda x: torch.nn.functional.group_norm(x, 2, torch.ones(4), torch.zeros(4)),
+                 lambda x: torch.nn.functional.group_norm(x, 1), lambda x: torch.fft.rfft(x).abs(),
+                 lambda x: torch.logit(x.sigmoid()), lambda x: torch.logit(x.sigmoid(), 0.1), lambda x: torch.linalg.det(x[:, :3]),
+                 lambda x: torch.linalg.slogdet(x[:, :3])[1], lambda x: torch.linalg.solve(x[:, :3] + 4 * torch.eye(3), x),
+                 lambda x: torch.linalg.solve(x[:, :3].mT + 4 * torch.eye(3), x[:, 0]))
+    out = []
+    for function in functions:
+        run = compile(lambda x, function=function: function(x * 1.5))
+        x = torch.randn(3, 4, requires_grad=True)
+        first, = torch.autograd.grad(run(x).sin().sum(), x, create_graph=True)
+        second, = torch.autograd.grad((first * x).sum(), x, create_graph=True)
+        third, = torch.autograd.grad(second.sin().sum(), x)
+        out.append((first, second, third.contiguous()))  # how it lies goes by the way it was summed up
+    return out

@@ -444,3 +444,18 @@ def numbers_that_are_no_floats_get_a_gradient(compile):
             out.append(str(error))
         out.append((counts.detach().clone(), counts.requires_grad))
     return out
+
+
+@script
+def losses_refuse_types_whatever_their_sizes(compile):
+    """What a formula of a derivative refuses does not go by what was asked first."""
+    f = compile(lambda x, w: F.mse_loss(x > 0, (x > 0) * w, reduction="none"), dynamic=False)
+    out = []
+    for n in (100, 3):
+        w = torch.ones((), dtype=torch.bfloat16, requires_grad=True)
+        total = f(torch.randn(n, n, dtype=torch.bfloat16), w).sum()
+        try:
+            total.backward()
+        except RuntimeError as error:
+            out.append(str(error))
+    return out

@@ -852,3 +852,29 @@ def one_hot_lies_row_by_row(compile):
 def sizes_that_data_decide_without_a_tag(compile):
     f = compile(lambda x: torch._unique(x)[0] * 2)
     return [f(torch.tensor(v)) for v in ([1, 1, 2], [3, 4, 5, 3], [7])]
+
+
+@script
+def memory_as_found_is_filled_where_that_is_asked_for(compile):
+    def f(x):
+        return (torch.empty(3), torch.empty_like(x), x.new_empty(2), torch.empty_strided((2, 3), (1, 2)), torch.empty(2, dtype=torch.int8),
+                torch.empty(2, dtype=torch.bool), torch.empty(2, dtype=torch.complex64))
+
+    g = compile(f)
+    torch.use_deterministic_algorithms(True)
+    try:
+        return g(torch.ones(2, 2)), g(torch.ones(2, 2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@script
+def an_expansion_to_the_same_sizes_can_be_written(compile):
+    def f(x):
+        y = x * 1
+        y.broadcast_to(y.shape).add_(1)
+        y.expand(-1, -1)[0].mul_(3)
+        return y
+
+    g = compile(f)
+    return g(torch.ones(3, 2)), g(torch.randn(3, 2, requires_grad=True))
