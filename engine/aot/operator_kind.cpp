@@ -17,10 +17,6 @@ const std::unordered_set<std::string_view> kHeavyPointwise{
     "aten::erf",     "aten::erfc",    "aten::erfinv",     "aten::sigmoid", "aten::gelu",  "aten::silu",  "aten::mish",  "aten::elu",
     "aten::softplus", "aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::lgamma", "aten::digamma", "aten::hardswish", "aten::celu",
     "aten::log_sigmoid_forward"};
-// OperatorKind::isMoved
-const std::unordered_set<std::string_view> kMoving{"aten::clone", "aten::cat",  "aten::stack",  "aten::constant_pad_nd",
-                                                   "aten::flip",  "aten::roll", "aten::repeat"};
-
 /// Enlarged or reduced images, of their pixels or of a few of them each.
 bool isResampled(std::string_view op) { return op.starts_with("aten::upsample_") && op.find("backward") == std::string_view::npos; }
 
@@ -29,7 +25,8 @@ OperatorKind makeKind(const std::string& op) {
   const graph::OperatorFacts& facts = graph::factsOf(op);
   const bool ordered = facts.random || facts.effectful || facts.writes;
   kind.isView = facts.view;
-  kind.isMoved = kMoving.count(op) || (isResampled(op) && op.find("nearest") != std::string::npos);
+  // Elements at places that data decide are another read for each of them.
+  kind.isMoved = (facts.moves && !ordered && !facts.checksData && op != "aten::_to_copy") || (isResampled(op) && op.find("nearest") != std::string::npos);
   kind.isFactory = facts.factory && !ordered;
   const bool pointwise = facts.pointwise || op == "aten::_to_copy" || op == "aten::where.self";
   kind.isHeavy = (pointwise && !ordered && kHeavyPointwise.count(op)) || op == graph::kUniform || (isResampled(op) && !kind.isMoved);

@@ -14,6 +14,7 @@
 #include "engine/trace/eager_check.h"
 #include "engine/trace/few_elements.h"
 #include "engine/trace/functional_form.h"
+#include "engine/trace/idle_masks.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
@@ -402,6 +403,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
+  if (facts.name == "aten::scaled_dot_product_attention") dropIdleMask(*context, args);
   if (const auto rewrite = rewriteOf(facts.name); rewrite && rewrite(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;

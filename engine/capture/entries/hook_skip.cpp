@@ -31,6 +31,7 @@ bool isWithoutTensors(std::string_view path) {
   const std::string_view package = inside.substr(0, inside.find('/'));
   return std::find(std::begin(kWithoutTensors), std::end(kWithoutTensors), package) != std::end(kWithoutTensors);
 }
+
 /// PyTorch's own tracing, and what it reckons with (sympy): nothing that it calls is the program's to compile.
 constexpr std::string_view kTorchTracing[] = {"_dynamo/symbolic_convert.py", "fx/experimental/", "fx/passes/", "_subclasses/", "_inductor/", "utils/_sympy/"};
 
