@@ -784,6 +784,23 @@ def test_conditions_of_data():
         expect(False, "a condition with two ways to go on is a break")
 
 
+def test_greatest_of_tensors():
+    def program(x, y):
+        return max(x, y), min(x, y, x * y), max(x, 2), min(y, 1.5), max(torch.stack([x, y]))
+
+    for values in ((1.0, 3.0), (4.0, 2.0), (float("nan"), 2.0), (2.0, float("nan"))):
+        given = [torch.tensor(v, requires_grad=True) for v in values]
+        expected, got = program(*given), fusebox.compile(program, fullgraph=True)(*given)
+        expect(all(torch.equal(torch.as_tensor(a).nan_to_num(7), torch.as_tensor(b).nan_to_num(7)) for a, b in zip(expected, got)),
+               f"{got} of {values}, where eager has {expected}")
+    several = torch.ones(3)
+    try:
+        fusebox.compile(program, fullgraph=True)(several, several)
+        expect(False, "which of several elements is the greater is no question")
+    except Exception:
+        pass
+
+
 def test_rows_of_arrays():
     """Going through an array, its real part and numpy(force=True) are no break."""
     import numpy as np
