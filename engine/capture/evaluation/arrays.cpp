@@ -339,7 +339,42 @@ PyRef Arrays::inFunctionsOfNumpy(const char* name, const CallArguments& a) {
   return e_.call(torchObject((std::string("fusebox._arrays.") + name).c_str()), a.args, a.positional, a.kwNames);
 }
 
+/// The arguments of a function of numpy that makes arrays of tensors, with these arrays; empty: there are no tensors, or it does something else with them.
+std::vector<PyRef> Arrays::arraysOfTensors(PyObject* function, const CallArguments& a) {
+  std::vector<PyRef> made;
+  bool any = false;
+  const auto arrayOf = [&](PyObject* o) {
+    if (!e_.isTensor(o)) return PyRef::borrow(o);
+    any = true;
+    return ofTensor(o);
+  };
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* o = a.args[i];
+    if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) {
+      made.push_back(arrayOf(o));
+    } else {
+      made.push_back(PyRef::steal(PyList_New(0)));
+      for (Py_ssize_t k = 0; k < e_.builtinLength(o); ++k) {
+        const PyRef array = arrayOf(e_.element(o, k).get());
+        if (!array) return {};
+        PyList_Append(made.back().get(), array.get());
+      }
+      if (PyTuple_CheckExact(o)) made.back() = PyRef::steal(PyList_AsTuple(made.back().get()));
+    }
+    if (!made.back()) return {};
+  }
+  if (!any) return {};
+  static PyObject* const known = PyObject_GetAttrString(module(), "OF_TENSORS");
+  return known && PySet_Contains(known, function) == 1 ? std::move(made) : std::vector<PyRef>();
+}
+
 PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
+  if (isNumpyFunction(callable) || makesArray(callable))
+    if (const std::vector<PyRef> arrays = arraysOfTensors(callable, a); !arrays.empty()) {
+      std::vector<PyObject*> args;
+      for (const PyRef& o : arrays) args.push_back(o.get());
+      return call(callable, {args.data(), a.positional, a.kwNames});
+    }
   bool given = false;
   for (size_t i = 0; i < a.total(); ++i) given = given || holdsArray(a.args[i]);
   PyObject* self = given ? nullptr : selfOfMethod(callable);
@@ -433,10 +468,9 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
     if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
   PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
   PyErr_Clear();
-  if (wanted == "real" && values_.contains(array)) {
-    PyRef part = PyRef::steal(PyObject_GetAttr(array, name));
-    if (part.get() == array) return part;  // of an array that is not complex it is the array itself
-    PyErr_Clear();
+  if ((wanted == "real" || wanted == "imag") && values_.contains(array)) {
+    PyRef args = PyRef::steal(PyTuple_Pack(2, array, name)), none = PyRef::steal(PyDict_New());
+    return follow(torchObject("builtins.getattr"), args.get(), none.get(), std::string(wanted));
   }
   if (attribute && !Py_IS_TYPE(attribute.get(), &PyMethodDescr_Type) && values_.contains(array)) refuse("ndarray", "is asked for its " + std::string(wanted));
   return {};
