@@ -319,6 +319,14 @@ PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operand
   return follow(function, args.get(), none.get(), std::string("operator ") + name);
 }
 
+/// Whether a number beside this operand and a tensor without dimensions in its place are the same.
+static bool takesTensorForNumber(Evaluation& e, int op, PyObject* other) {
+  const int plain = op % kFirstInPlace;
+  if (plain != kAdd && plain != kSubtract && plain != kMultiply && plain != kTrueDivide) return false;
+  if (!e.isStandIn(other) || e.mayBePython(other) || !tensorOf(other).is_cpu() || tensorOf(other).dim() == 0) return false;
+  return tensorOf(other).scalar_type() == at::kFloat || tensorOf(other).scalar_type() == at::kDouble;
+}
+
 PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject* b) {
   // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
   const auto plain = [&](PyObject* o) {
@@ -326,6 +334,8 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
     PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
     return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
   };
+  if (e_.torchCalls() && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
+    return e_.binary(op, (isArrayScalar(a) ? tensorOfOperand(a) : PyRef::borrow(a)).get(), (isArrayScalar(b) ? tensorOfOperand(b) : PyRef::borrow(b)).get());
   if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
   const bool ownInPlace = op >= kFirstInPlace && isArray(a);
   return operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});

@@ -111,7 +111,8 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
   if (functions_->isLate()) functions_->noteRead(object, source);
-  if (options_.runTimeNumbers && (PyFloat_CheckExact(object) || hasArrayScalar(Py_TYPE(object))) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  const auto mayChange = [this](PyObject* o) { return hasArrayScalar(Py_TYPE(o)) || (PyFloat_CheckExact(o) && !torchCalls_); };
+  if (options_.runTimeNumbers && mayChange(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);
