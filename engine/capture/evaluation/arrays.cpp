@@ -334,7 +334,8 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
     PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
     return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
   };
-  if (e_.torchCalls() && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
+  const bool turns = isArrayScalar(a) && op == kTrueDivide;  // torch multiplies what it divides a number by, turned
+  if (e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
     return e_.binary(op, (isArrayScalar(a) ? tensorOfOperand(a) : PyRef::borrow(a)).get(), (isArrayScalar(b) ? tensorOfOperand(b) : PyRef::borrow(b)).get());
   if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
   const bool ownInPlace = op >= kFirstInPlace && isArray(a);

@@ -670,6 +670,15 @@ def test_modules_of_torch_imported_inside():
             del builtins.seen_by_imports
 
 
+def test_ints_of_data_beside_ints():
+    def program(x, y):
+        n, m = x.tolist()
+        return n + y, y * m, y - n, n - y, (y + 1) * x[0].item()
+
+    for y in (torch.arange(3), torch.tensor(5)):
+        whole("ints of data beside a tensor of ints", program, torch.tensor([3, 4]), y)
+
+
 def test_numbers_read_from_constants():
     whole("item() of what is computed from constants", lambda x: x * 2 + (torch.tensor([3, 4]).sum() * 2).item(), torch.ones(4, 2))
 
