@@ -54,7 +54,7 @@ FUNCTIONS.update(SUMS)
 FUNCTIONS.update({
     "parts": lambda a, b: ((a + b).real, (a + b).imag), "parts_written": lambda a, b: (operator.setitem((a := a + b).real, 0, 1), a)[1], "shifted": lambda a, b: np.fft.fftshift(a),
     "shifted_back": lambda a, b: np.fft.ifftshift(a, 1), "complex_number": lambda a, b: a * 2j + (1 - 1j), "made_complex": lambda a, b: a + 1j * b, "reshape_list": lambda a, b: a.reshape([1, a.size]),
-    "frequencies": lambda a, b: a + np.fft.fftfreq(4),
+    "conj": lambda a, b: a.conj(), "frequencies": lambda a, b: a + np.fft.fftfreq(4),
 })
 LAYOUTS = {
     "plain": lambda a: a, "fortran": lambda a: np.asfortranarray(a), "part": lambda a: np.repeat(a, 2, axis=1)[:, ::2], "row": lambda a: a[:, :1].copy(),

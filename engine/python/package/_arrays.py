@@ -408,7 +408,7 @@ def _part(call, a, name):
     tensor = call.value(a)
     if not tensor.is_complex():
         return tensor if name == "real" else torch.zeros_like(tensor)
-    return getattr(tensor, name)
+    return torch.real(tensor) if name == "real" else torch.imag(tensor)  # calls that a graph can hold
 
 
 def _transformed(compute, shifts=False, inverse=False):
@@ -474,6 +474,7 @@ for _names, _values in {
             VALUES[getattr(numpy.ndarray, _name)] = _values
 VALUES[numpy.sort] = _sort
 VALUES.update((ufunc, _elementwise(ufunc)) for ufunc in ELEMENTWISE)
+VALUES[numpy.ndarray.conj] = VALUES[numpy.ndarray.conjugate] = VALUES[numpy.conjugate]
 VALUES.update((dtype.type, _astype) for dtype in TYPES)
 for _method, _values in [*VALUES.items()]:
     if getattr(numpy.ndarray, _method.__name__, None) is _method and hasattr(numpy.generic, _method.__name__):

@@ -467,6 +467,19 @@ def test_arrays_of_numpy():
     expect(isinstance(recorder.inputs[0][1], torch.Tensor), "a backend is given tensors in the place of arrays")
 
 
+def test_complex_arrays():
+    def program(a):
+        spectrum = np.fft.fft(a) * (1 + 2j)
+        return spectrum.real + spectrum.imag, np.abs(-spectrum), np.real(a), np.fft.ifft(a).conj()
+
+    for a in (np.arange(6.0).reshape(2, 3), np.arange(6.0) - 2j):
+        recorder = Recorder()
+        got, want = torch.compile(program, backend=recorder, fullgraph=True)(a), program(a)
+        for ours, eagers in zip(got, want):
+            expect(ours.dtype == eagers.dtype and np.allclose(ours, eagers), f"complex arrays: {ours}, not {eagers}")
+        expect(len(recorder.graphs) == 1, "complex arrays: one graph")
+
+
 def test_numbers_of_numpy_that_change():
     """A constant first, then a tensor without dimensions that the graph is given."""
     x = torch.randn(4, 3, dtype=torch.float64)
