@@ -4,6 +4,7 @@ Every call is compared with eager.
 """
 
 import collections
+import functools
 
 import torch
 import torch._dynamo
@@ -91,6 +92,15 @@ def test_what_is_read_whole():
 
     calls = [(X, (1, 2), (1, 2)), (X, (1, 3), (1, 2)), (X, (1, 3), (2, 1)), (X, (1, 2), (1, 2))]
     expect(graphs(uses, *calls) == [1, 2, 3, 3], "every element counts")
+
+    @functools.lru_cache(None)
+    def remembered(key):
+        return key[0][0] + key[1]
+
+    def asks_a_cache(x, y):
+        return x * remembered((y, 1))
+
+    expect(graphs(asks_a_cache, (X, (1, 2)), (X, (3, 2)), (X, (1, 2))) == [1, 2, 2], "a key of a cache, inside of another tuple")
 
     def across_a_break(x, y):
         x = x + y[0]
