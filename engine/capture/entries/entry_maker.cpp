@@ -362,7 +362,7 @@ bool EntryMaker::capture(Segment* segment) {
   how.compiler = compilerTraits(compileOptions(*options_));
   how.functionBackend = options_->function;
   how.compile = compile_;
-  if (!point_.runTimeNumbers.empty() && !point_.numbersRefused && !options_->function) {
+  if (!point_.runTimeNumbers.empty() && !point_.numbersRefused) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;
   }

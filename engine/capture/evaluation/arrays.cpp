@@ -319,6 +319,14 @@ PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operand
   return follow(function, args.get(), none.get(), std::string("operator ") + name);
 }
 
+/// Whether a number beside this operand and a tensor without dimensions in its place are the same.
+static bool takesTensorForNumber(Evaluation& e, int op, PyObject* other) {
+  const int plain = op % kFirstInPlace;
+  if (plain != kAdd && plain != kSubtract && plain != kMultiply && plain != kTrueDivide) return false;
+  if (!e.isStandIn(other) || e.mayBePython(other) || !tensorOf(other).is_cpu() || tensorOf(other).dim() == 0) return false;
+  return tensorOf(other).scalar_type() == at::kFloat || tensorOf(other).scalar_type() == at::kDouble;
+}
+
 PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject* b) {
   // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
   const auto plain = [&](PyObject* o) {
@@ -326,6 +334,9 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
     PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
     return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
   };
+  const bool turns = isArrayScalar(a) && op == kTrueDivide;  // torch multiplies what it divides a number by, turned
+  if (e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
+    return e_.binary(op, (isArrayScalar(a) ? tensorOfOperand(a) : PyRef::borrow(a)).get(), (isArrayScalar(b) ? tensorOfOperand(b) : PyRef::borrow(b)).get());
   if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
   const bool ownInPlace = op >= kFirstInPlace && isArray(a);
   return operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
@@ -339,7 +350,42 @@ PyRef Arrays::inFunctionsOfNumpy(const char* name, const CallArguments& a) {
   return e_.call(torchObject((std::string("fusebox._arrays.") + name).c_str()), a.args, a.positional, a.kwNames);
 }
 
+/// The arguments of a function of numpy that makes arrays of tensors, with these arrays; empty: there are no tensors, or it does something else with them.
+std::vector<PyRef> Arrays::arraysOfTensors(PyObject* function, const CallArguments& a) {
+  std::vector<PyRef> made;
+  bool any = false;
+  const auto arrayOf = [&](PyObject* o) {
+    if (!e_.isTensor(o)) return PyRef::borrow(o);
+    any = true;
+    return ofTensor(o);
+  };
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* o = a.args[i];
+    if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) {
+      made.push_back(arrayOf(o));
+    } else {
+      made.push_back(PyRef::steal(PyList_New(0)));
+      for (Py_ssize_t k = 0; k < e_.builtinLength(o); ++k) {
+        const PyRef array = arrayOf(e_.element(o, k).get());
+        if (!array) return {};
+        PyList_Append(made.back().get(), array.get());
+      }
+      if (PyTuple_CheckExact(o)) made.back() = PyRef::steal(PyList_AsTuple(made.back().get()));
+    }
+    if (!made.back()) return {};
+  }
+  if (!any) return {};
+  static PyObject* const known = PyObject_GetAttrString(module(), "OF_TENSORS");
+  return known && PySet_Contains(known, function) == 1 ? std::move(made) : std::vector<PyRef>();
+}
+
 PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
+  if (isNumpyFunction(callable) || makesArray(callable))
+    if (const std::vector<PyRef> arrays = arraysOfTensors(callable, a); !arrays.empty()) {
+      std::vector<PyObject*> args;
+      for (const PyRef& o : arrays) args.push_back(o.get());
+      return call(callable, {args.data(), a.positional, a.kwNames});
+    }
   bool given = false;
   for (size_t i = 0; i < a.total(); ++i) given = given || holdsArray(a.args[i]);
   PyObject* self = given ? nullptr : selfOfMethod(callable);
@@ -433,10 +479,9 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
     if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
   PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
   PyErr_Clear();
-  if (wanted == "real" && values_.contains(array)) {
-    PyRef part = PyRef::steal(PyObject_GetAttr(array, name));
-    if (part.get() == array) return part;  // of an array that is not complex it is the array itself
-    PyErr_Clear();
+  if ((wanted == "real" || wanted == "imag") && values_.contains(array)) {
+    PyRef args = PyRef::steal(PyTuple_Pack(2, array, name)), none = PyRef::steal(PyDict_New());
+    return follow(torchObject("builtins.getattr"), args.get(), none.get(), std::string(wanted));
   }
   if (attribute && !Py_IS_TYPE(attribute.get(), &PyMethodDescr_Type) && values_.contains(array)) refuse("ndarray", "is asked for its " + std::string(wanted));
   return {};

@@ -60,6 +60,7 @@ class Arrays {
   PyRef numberOfSymbol(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
   PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
+  std::vector<PyRef> arraysOfTensors(PyObject* function, const CallArguments& a);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);
   PyRef getAttrOfScalar(PyObject* scalar, PyObject* name);
   PyRef tensorOfOperand(PyObject* o);

@@ -1,6 +1,9 @@
 // Calls of functools.lru_cache wrappers.
-#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/cached_calls.h"
+
+#include <algorithm>
+
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/torch_warnings.h"
@@ -221,6 +224,10 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
 /// no hit. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
+  std::vector<PyRef> keys;  // which are hashed, with the tuples inside
+  std::vector<PyObject*> keyed;
+  for (size_t i = 0; i < a.total(); ++i) keyed.push_back(keys.emplace_back(settledKey(a.args[i])).get());
+  if (!std::equal(keyed.begin(), keyed.end(), a.args.begin())) return callCached(wrapper, {keyed.data(), a.positional, a.kwNames});
   pin(wrapper, Why::Guarded);
   CacheObject* cache = cacheOf(wrapper);
   if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");

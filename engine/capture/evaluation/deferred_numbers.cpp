@@ -369,8 +369,9 @@ PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {
   // Among tensors of less precision, and of no dimension, a tensor is not what a number is.
   const bool precise = t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble;
   const bool isScalar = t.dim() == 0 && isFloatNumber(number) && !e.torchCalls();
-  const bool fits = e.isStandIn(other) && (t.dim() > 0 || isScalar) && precise;
-  const bool known = kind == kAdd || kind == kMultiply || kind == kSubtract || (kind == kTrueDivide && t.is_cpu());
+  const bool isWhole = isSymbolicInt(number) && t.scalar_type() == at::kLong;  // every int that is read fits
+  const bool fits = e.isStandIn(other) && (((t.dim() > 0 || isScalar) && precise) || isWhole);
+  const bool known = kind == kAdd || kind == kMultiply || kind == kSubtract || (kind == kTrueDivide && precise && t.is_cpu());
   at::Tensor value = fits && known ? asTensor(number) : at::Tensor();
   if (value.defined() && isScalar) value = value.to(t.scalar_type());  // a number does not decide the type
   if (!value.defined() || (!value.is_cpu() && value.device() != t.device()))

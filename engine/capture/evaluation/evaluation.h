@@ -139,6 +139,12 @@ class Evaluation final : public Operations {
   // --- values (values.cpp) ----------------------------------------------------------------------------------------
   /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
   PyRef wrap(PyObject* object, const Source* source);
+  /// The same for a value that the program is given and may never look at: a tuple of constants is guarded by what is read of it.
+  PyRef read(PyObject* object, const Source* source);
+  /// What C code may look into as a whole: such a tuple is guarded whole, or has symbols in it; all else as it is.
+  PyRef settled(PyObject* object);
+  /// The same of a key, which is hashed with the tuples inside.
+  PyRef settledKey(PyObject* key);
   /// The source of an object, null for fresh ones. An object of unknown origin is a break, unless it never changes.
   const Source* sourceOf(PyObject* object);
   bool isFresh(PyObject* object) { return sourceOf(object) == nullptr; }
@@ -473,6 +479,22 @@ class Evaluation final : public Operations {
   PyRef wrapNumber(PyObject* object, const Source* source);
   PyRef wrapIntegers(PyObject* object, const Source* source);
   std::unordered_map<const Source*, PyRef> integersAt_;
+  struct Unread {
+    PyRef original;
+    const Source* source = nullptr;
+  };
+  std::unordered_map<PyObject*, Unread> unread_;  ///< tuples of constants that the program may not have looked at, by their copies
+  std::unordered_map<const Source*, PyRef> unreadAt_;
+  /// The arguments of a call of C code, settled.
+  struct Settled {
+    Settled(Evaluation& e, const CallArguments& a);
+    CallArguments arguments;
+    bool isOther = false;  ///< than the given ones
+
+   private:
+    std::vector<PyRef> keep_;
+    std::vector<PyObject*> args_;
+  };
   PyRef asNumber(PyRef value);
   PyRef numberBinary(int op, PyObject* a, PyObject* b);
   PyRef numberUnary(Op op, PyObject* a);

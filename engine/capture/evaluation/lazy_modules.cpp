@@ -72,7 +72,9 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
   const bool isAutocast = at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA);
   if (!torchs && (isAutocast || e.functionModes().isActive())) return;
   std::vector<Argument> arguments;
-  for (PyObject* given : std::vector<PyObject*>(a.args.begin(), a.args.begin() + a.positional)) {
+  for (size_t i = 0; i < a.positional; ++i) {
+    const PyRef whole = e.settled(a.args[i]);
+    PyObject* given = whole.get();
     Argument& argument = arguments.emplace_back();
     const Origin* origin = e.origin(given);
     if (!torchs && e.isTensor(given)) {

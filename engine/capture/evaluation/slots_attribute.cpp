@@ -110,6 +110,7 @@ void Evaluation::guardKey(PyObject* key) {
 
 PyRef Evaluation::keyInDict(PyObject* dict, PyObject* key) {
   if (isNumber(key)) refuseNumber("a key");
+  if (PyRef whole = settledKey(key); whole.get() != key) return keyInDict(dict, whole.get());
   if (PyRef plain = plainKey(key); plain.get() != key) return plain;
   if (isTensor(key)) readKey(key);
   if (!isTensor(key) || !sourceOf(dict)) return PyRef::borrow(key);
@@ -144,7 +145,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   }
   refuseAddress(key);
   if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
-  if (raw) return wrap(raw, sources().dictItem(source, key));
+  if (raw) return read(raw, sources().dictItem(source, key));
   if (python) {
     // That no key equals it is known of these keys alone.
     PyRef own = ownElements(dict), keys = own ? PyRef::steal(PyList_AsTuple(own.get())) : PyRef();
@@ -450,6 +451,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
 }
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
+  if (PyRef whole = settled(object); whole.get() != object) return getAttr(whole.get(), name);
   if (isNumber(object)) refuseNumber("asked for an attribute");
   if (Arrays::is(object))
     if (PyRef value = arrays_->getAttr(object, name); value || PyErr_Occurred()) return value;

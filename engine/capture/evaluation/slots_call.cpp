@@ -581,8 +581,25 @@ bool isIgnored(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 }  // namespace
 
+namespace {
+
+/// Functions of C that read of a tuple what they need, and no more.
+bool readsInParts(PyObject* callable) {
+  static PyObject* const functions[] = {torchObject("builtins.len"), torchObject("builtins.isinstance"), torchObject("builtins.iter"),
+                                        torchObject("builtins.zip"), torchObject("builtins.enumerate"), torchObject("builtins.reversed")};
+  return std::find(std::begin(functions), std::end(functions), callable) != std::end(functions);
+}
+
+}  // namespace
+
 PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
   const CallArguments a{args, positional, kwNames};
+  const auto isFollowed = [&] {
+    return PyMethod_Check(callable) || isPythonClass(PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable)) ||
+           (PyFunction_Check(callable) && !ruleOf(callable) && !isLibraryNamespace(PyFunction_GET_GLOBALS(callable), Library::Torch));
+  };
+  if (!unread_.empty() && !isFollowed() && !readsInParts(callable))
+    if (const Settled settled(*this, a); settled.isOther) return call(callable, settled.arguments);
   if (ignoredInGraph() && isIgnored(*this, callable, a)) [[unlikely]] return PyRef::borrow(Py_None);
   if (PyObject* all = substitutesInGraph(); all && (PyFunction_Check(callable) || PyCFunction_Check(callable))) [[unlikely]] {
     PyObject* substitute = PyDict_GetItem(all, callable);

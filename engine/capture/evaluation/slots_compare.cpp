@@ -96,7 +96,9 @@ bool Evaluation::mayBePython(PyObject* o) {
   return isChangeable(type) && (!isTensorObject(o) || !guardTorchsMethods(type));
 }
 
-PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
+PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
+  const PyRef wholeA = settled(givenA), wholeB = settled(givenB);
+  PyObject *a = wholeA.get(), *b = wholeB.get();
   if ((answersTorchFunctions(a) || answersTorchFunctions(b)) && !pythonMethod(a, kComparisons[op]) && !pythonMethod(b, kComparisons[kSwapped[op]])) {
     const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
     if (subclassFirst || !isTensorObject(a)) return methodOfSubclass(*this, kComparisons[kSwapped[op]], {b, a});
@@ -270,6 +272,10 @@ void Evaluation::guardIdentity(PyObject* constant, bool withItself) {
 }
 
 bool Evaluation::same(PyObject* a, PyObject* b) {
+  if (PyTuple_CheckExact(a) && PyTuple_CheckExact(b) && a != b) {
+    const PyRef left = settled(a), right = settled(b);
+    if (left.get() != a || right.get() != b) return same(left.get(), right.get());
+  }
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) return sameSymbolic(a, b);
   // A tuple of ints from outside has one with symbols in its place.
   if (a != b && PyTuple_Check(a) && PyTuple_Check(b) && (holdsSymbols(a) || holdsSymbols(b))) breakHere("identity", "tuples are compared by identity", "Compare values with ==.");
@@ -303,6 +309,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
 // --- keys -----------------------------------------------------------------------------------------------------------------
 
 Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
+  if (PyRef whole = settledKey(key); whole.get() != key) return readKey(whole.get());
   if (isConstantValue(key)) return isAddress(key) ? KeyKind::Address : KeyKind::Plain;
   if (isSymbolicNumber(key)) return plainNumber(key, "a key"), KeyKind::Plain;
   if (isTensor(key)) {
@@ -386,7 +393,9 @@ PyRef Evaluation::storedKey(PyObject* dict, PyObject* key) {
   return {};
 }
 
-PyRef Evaluation::hashOf(PyObject* object) {
+PyRef Evaluation::hashOf(PyObject* given) {
+  const PyRef key = settledKey(given);
+  PyObject* object = key.get();
   if (isTensor(object)) return addressOf(object);
   if (PyFloat_Check(object) && PyFloat_AS_DOUBLE(object) != PyFloat_AS_DOUBLE(object)) breakHere("identity", "the hash of a NaN depends on its address");
   switch (readKey(object)) {

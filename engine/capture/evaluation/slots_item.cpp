@@ -86,6 +86,9 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
+  if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
+  if (PySlice_Check(key))
+    if (PyRef whole = settled(object); whole.get() != object) return getItem(whole.get(), key);
   if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
@@ -175,6 +178,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
+  if (PyRef whole = settledKey(key); whole.get() != key) return setItem(object, whole.get(), value);
   if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key, isTensor(object) ? value : nullptr);
   if (isArray(object)) return static_cast<bool>(value ? arrays_->operate("setitem", {object, key, value}) : arrays_->operate("delitem", {object, key}));
@@ -237,6 +241,8 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 }
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
+  const PyRef holder = settled(container), wanted = settledKey(item);
+  if (holder.get() != container || wanted.get() != item) return contains(holder.get(), wanted.get());
   if (isNumber(item)) refuseNumber("looked for in a container");
   if (isNumber(container)) refuseNumber("asked for an item");
   if (!PyDict_Check(container)) refuseAddress(item);

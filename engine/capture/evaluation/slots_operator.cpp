@@ -80,7 +80,9 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 
 }  // namespace
 
-PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
+PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
+  const PyRef wholeA = settled(givenA), wholeB = settled(givenB);
+  PyObject *a = wholeA.get(), *b = wholeB.get();
   refuseAddress(a);
   refuseAddress(b);
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
@@ -232,7 +234,7 @@ PyRef Evaluation::loadCell(PyObject* cell) {
   if (!raw) return {};
   Origin* o = origins_.find(cell);
   if (!o || o->fresh() || o->written) return translate(raw, nullptr);
-  return wrap(raw, sources().cellContents(o->source));
+  return read(raw, sources().cellContents(o->source));
 }
 
 void Evaluation::storeCell(PyObject* cell, PyObject* value) {
@@ -247,7 +249,7 @@ void Evaluation::storeCell(PyObject* cell, PyObject* value) {
 void Evaluation::readLocal(Frame& f, int index) {
   const auto i = static_cast<size_t>(index);
   f.unread[i] = false;
-  if (f.locals[i]) f.locals[i] = wrap(f.locals[i].get(), unreadSource(f, i));
+  if (f.locals[i]) f.locals[i] = read(f.locals[i].get(), unreadSource(f, i));
 }
 
 /// A module that nobody has imported is imported now, as it would be by this instruction, unless writes or prints before it wait for

@@ -64,6 +64,7 @@ bool hasKnownText(PyObject* o) {
 }  // namespace
 
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {
+  if (PyRef whole = settled(value); whole.get() != value) return format(whole.get(), spec);
   refuseAddress(value);
   if (isNumber(value)) refuseNumber("formatted");
   if (isSymbolicNumber(value)) {
@@ -87,6 +88,7 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
 }
 
 PyRef Evaluation::convert(char conversion, PyObject* value) {
+  if (PyRef whole = settled(value); whole.get() != value) return convert(conversion, whole.get());
   refuseSubclassOperands(*this, value);
   refuseAddress(value);
   if (isSymbolicNumber(value)) {

@@ -34,10 +34,10 @@ void requirePlainKey(Evaluation& e, PyObject* key) {
 }
 
 /// Elements of sets are hashed: symbolic numbers among the arguments behind the first become constants. False: there are none.
-bool plainElements(const CallArguments& a, std::vector<PyRef>* elements) {
+bool plainElements(Evaluation& e, const CallArguments& a, std::vector<PyRef>* elements) {
   bool changed = false;
   for (size_t i = 1; i < a.total(); ++i) {
-    elements->push_back(plainKey(a.args[i], "an element of a set"));
+    elements->push_back(plainKey(e.settledKey(a.args[i]).get(), "an element of a set"));
     changed = changed || elements->back().get() != a.args[i];
   }
   return changed;
@@ -104,6 +104,7 @@ void Evaluation::openForWriting(PyObject* container) {
 }
 
 bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
+  if (PyRef whole = settledKey(key); whole.get() != key) return storeKey(dict, whole.get(), value);
   if (functions_->isLate()) functions_->noteWrite(dict, origins_.find(dict));
   const PyRef own = keyInDict(dict, key);
   if (isFresh(dict)) {
@@ -135,6 +136,7 @@ bool Evaluation::append(PyObject* list, PyObject* item) {
 }
 
 bool Evaluation::addToSet(PyObject* set, PyObject* item) {
+  if (PyRef whole = settledKey(item); whole.get() != item) return addToSet(set, whole.get());
   if (isTensor(item) || (isFresh(set) && isPythonClass(Py_TYPE(item)))) readKey(item);
   if (isFresh(set)) return PySet_Add(set, plainKey(item).get()) == 0;
   PyObject* args[] = {set, item};
@@ -163,7 +165,7 @@ void Evaluation::willUnbind(const Frame&, PyObject* value) {
 PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
   PyObject* container = a.args[0];
   std::vector<PyRef> elements;
-  if (PyAnySet_Check(container) && plainElements(a, &elements)) {
+  if (PyAnySet_Check(container) && plainElements(*this, a, &elements)) {
     std::vector<PyObject*> args{container};
     for (const PyRef& element : elements) args.push_back(element.get());
     return mutate(method, {args.data(), a.positional, a.kwNames});

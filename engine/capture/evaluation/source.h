@@ -57,4 +57,6 @@ struct Source {
   std::string label() const;
 };
 
+inline bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
+
 }  // namespace fusebox::capture

@@ -90,6 +90,17 @@ bool holdsSymbolicInts(PyObject* o) {
   return any;
 }
 
+bool makesTensorOf(PyObject* callable) {
+  static PyObject* const makers[] = {torchObject("torch.tensor"), torchObject("torch.as_tensor")};
+  return std::find(std::begin(makers), std::end(makers), callable) != std::end(makers);
+}
+
+bool holdsNumbersOfNumpy(PyObject* o) {
+  if (isNumpyScalar(Py_TYPE(o))) return true;
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  return std::any_of(PySequence_Fast_ITEMS(o), PySequence_Fast_ITEMS(o) + PySequence_Fast_GET_SIZE(o), holdsNumbersOfNumpy);
+}
+
 PyRef positionalOf(const CallArguments& a) {
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), frozen(a.args[i]).release());
@@ -184,7 +195,12 @@ void TorchCalls::Scope::done(PyObject* callable, const CallArguments& a, PyObjec
   if (!calls_ || !result || wasAnswered()) return;
   const bool inner = calls_->rows_.size() > rows_, made = calls_->operators() > operators_;
   if (kind == Kind::Function && !made && !inner && !(hasTensor(result) && isTorchs(callable))) return;
-  calls_->add(*this, kind, PyRef::borrow(callable), positionalOf(a), keywordsOf(a), result);
+  PyRef keywords = keywordsOf(a);
+  if (isTensorObject(result) && makesTensorOf(callable) && !a.keyword("dtype") && std::any_of(a.args.begin(), a.args.begin() + a.total(), holdsNumbersOfNumpy)) {
+    const PyRef dtype = PyRef::steal(PyObject_GetAttrString(result, "dtype"));  // a graph has them as Python's numbers
+    PyDict_SetItemString(keywords.get(), "dtype", dtype.get());
+  }
+  calls_->add(*this, kind, PyRef::borrow(callable), positionalOf(a), std::move(keywords), result);
 }
 
 void TorchCalls::Scope::done(const char* operation, std::initializer_list<PyObject*> args, PyObject* result) {

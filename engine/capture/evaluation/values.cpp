@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/unread_tuples.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/rules/kept_predicates.h"
@@ -48,8 +49,6 @@ bool sameMethod(PyObject* value, PyObject* expected) {
   if (Py_IS_TYPE(value, &_PyMethodWrapper_Type)) return unboundMethod(value).get() == expected;
   return PyLong_CheckExact(expected) && PyCFunction_Check(value) && reinterpret_cast<PyCFunctionObject*>(value)->m_ml == PyLong_AsVoidPtr(expected);
 }
-
-bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
 
 /// A place that only a module, class or function holds: what is there is expected to stay the same object.
 bool isFixedPlace(const Source* s) {
@@ -110,8 +109,10 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
 }
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
+  if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
   if (functions_->isLate()) functions_->noteRead(object, source);
-  if (options_.runTimeNumbers && (PyFloat_CheckExact(object) || hasArrayScalar(Py_TYPE(object))) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  const auto mayChange = [this](PyObject* o) { return hasArrayScalar(Py_TYPE(o)) || (PyFloat_CheckExact(o) && !torchCalls_); };
+  if (options_.runTimeNumbers && mayChange(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);
@@ -343,11 +344,12 @@ void Evaluation::adopt(PyObject* fresh) {
 }
 
 PyRef Evaluation::translate(PyObject* element, const Source* source) {
+  if (isUnread(element)) return read(element, nullptr);
   if (Origin* known = origins_.find(element)) {
     if (known->twin && isTensor(element) && !isStandIn(element)) return known->twin;
     return PyRef::borrow(element);
   }
-  return source ? wrap(element, source) : PyRef::borrow(element);
+  return source ? read(element, source) : PyRef::borrow(element);
 }
 
 PyRef Evaluation::addressOf(PyObject* object) {
@@ -404,7 +406,7 @@ PyRef Evaluation::element(PyObject* sequence, Py_ssize_t i) {
     return translate(raw, nullptr);
   }
   builtinLength(sequence);
-  return wrap(raw, sources().sequenceItem(o->source, i));
+  return read(raw, sources().sequenceItem(o->source, i));
 }
 
 Py_ssize_t Evaluation::builtinLength(PyObject* container) {
@@ -448,7 +450,7 @@ void Evaluation::know(PyObject* object) {
     o->contentsGuarded = true;
     const Py_ssize_t n = builtinLength(object);
     for (Py_ssize_t i = 0; i < n; ++i) {
-      PyRef item = element(object, i);
+      PyRef item = settled(element(object, i).get());
       if (PyList_Check(object)) requireConstant(item);  // it may be written to, and what is read then is what lies in it
       else if (isNumber(item.get())) refuseNumber("in a container that is taken as a whole");
     }
@@ -457,7 +459,10 @@ void Evaluation::know(PyObject* object) {
     o->contentsGuarded = !written;
     guardKeys(object);
     PyRef keys = itemsInOrder(object);
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k) requireConstant(readDict(object, PyTuple_GET_ITEM(PyList_GET_ITEM(keys.get(), k), 0)));
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k) {
+      const PyRef item = readDict(object, PyTuple_GET_ITEM(PyList_GET_ITEM(keys.get(), k), 0));
+      requireConstant(item ? settled(item.get()) : item);
+    }
   } else if (PyAnySet_Check(object)) {
     o->contentsGuarded = true;
     guardSetContents(object, o->source);
@@ -477,6 +482,7 @@ void Evaluation::guardSetContents(PyObject* contents, const Source* source, bool
 PyRef Evaluation::expose(PyObject* object) {
   refuseAddress(object);
   if (PyAnySet_Check(object)) readOrder(object);
+  if (PyRef whole = settled(object); whole.get() != object) return expose(whole.get());
   if (isConstantValue(object)) return PyRef::borrow(object);
   if (isSymbolicNumber(object)) return exposesSymbols_ ? toTorch(object) : plainNumber(object, "C code looks at the number");
   if (PySlice_Check(object)) return exposeSlice(object);

@@ -289,8 +289,11 @@ void GuardTree::emitChecks(uint32_t position) {
       {GuardKind::DictContains, Code::DictContains}, {GuardKind::DictLacks, Code::DictLacks},
       {GuardKind::DictEmpty, Code::DictEmpty}, {GuardKind::TypeVersion, Code::TypeVersion}, {GuardKind::CodeMatch, Code::CodeMatch},
       {GuardKind::WeakrefAlive, Code::Alive}, {GuardKind::Custom, Code::Custom}};
-  for (uint32_t g : nodes_[position].guards) {
+  const auto& guards = nodes_[position].guards;
+  const bool isWhole = std::any_of(guards.begin(), guards.end(), [this](uint32_t g) { return set_->guards()[g].kind == GuardKind::ConstantMatch; });
+  for (uint32_t g : guards) {
     const Guard& guard = set_->guards()[g];
+    if (isWhole && (guard.kind == GuardKind::TypeMatch || guard.kind == GuardKind::SequenceLength)) continue;  // the constant has them
     const auto* code = std::find_if(std::begin(kCodes), std::end(kCodes), [&](auto& c) { return c.first == guard.kind; });
     if (code == std::end(kCodes)) continue;  // SameObject and NotSameObject come last
     Op op;

@@ -32,7 +32,6 @@ bool isLibraryDict(PyObject* dict) {
   return path && isLibraryPath(path);
 }
 
-bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -117,6 +118,23 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return total;
 }
 
+/// The greater (or less) of two, one of which is a tensor with one element, as a value of the graph: which of the two objects it is, data say when the
+/// graph has run, so that elsewhere it is a break. Null without error: they are something else.
+PyRef extremeOfTensors(Evaluation& e, PyObject* best, PyObject* item, int op) {
+  static PyObject* const where = torchObject("torch.where");
+  const auto isOne = [&](PyObject* o) { return e.isStandIn(o) && !e.isNumber(o) && isPlainTensorClass(Py_TYPE(o)) && tensorOf(o).sym_numel() == 1; };
+  const auto fits = [&](PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || isOne(o); };
+  if (!e.options().fullgraph || !fits(best) || !fits(item) || !(isOne(best) || isOne(item))) return {};
+  const auto isKept = [&](PyObject* o, PyObject* other) {  // in the type that the other one has
+    return isOne(o) ? !isOne(other) || (tensorOf(o).dim() == tensorOf(other).dim() && tensorOf(o).scalar_type() == tensorOf(other).scalar_type())
+                    : PyLong_CheckExact(o) || tensorOf(other).is_floating_point();
+  };
+  if (!isKept(best, item) || !isKept(item, best)) return {};
+  const PyRef better = e.compare(op, item, best);
+  PyObject* args[] = {better.get(), item, best};
+  return better ? e.call(where, args, 3, nullptr) : PyRef();
+}
+
 template <bool kMax>
 PyRef ruleMinMax(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject *key = a.keyword("key"), *fallback = a.keyword("default");
@@ -139,6 +157,14 @@ PyRef ruleMinMax(Evaluation& e, PyObject* callable, const CallArguments& a) {
         best = bestKey = extreme;
         continue;
       }
+    if (best && !key) {
+      PyRef extreme = extremeOfTensors(e, best.get(), item.get(), kMax ? Py_GT : Py_LT);
+      if (PyErr_Occurred()) return {};
+      if (extreme) {
+        best = bestKey = extreme;
+        continue;
+      }
+    }
     if (best) {
       PyRef better = e.compare(kMax ? Py_GT : Py_LT, itemKey.get(), bestKey.get());
       const int truth = better ? e.truth(better.get()) : -1;

@@ -100,7 +100,7 @@ CallRule numpyRuleOf(PyObject* callable) {
   if (callable == torchObject("numpy.dtype")) return ruleDtype;
   if (isNumpyFunction(callable)) return ruleNumpy;
   if (PyFunction_Check(callable) && packageOf(PyFunction_GET_GLOBALS(callable)) == "numpy") {
-    for (const char* name : {"numpy.ones", "numpy.full", "numpy.eye", "numpy.identity", "numpy.tri", "numpy.indices"})
+    for (const char* name : {"numpy.ones", "numpy.full", "numpy.eye", "numpy.identity", "numpy.tri", "numpy.indices", "numpy.fft.fftfreq", "numpy.fft.rfftfreq"})
       if (callable == torchObject(name)) return ruleNumpy;
     return nullptr;
   }

@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
-TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")}
+TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}
 FRESH, VIEW, SAME, NUMBER = range(4)
 
 
@@ -103,16 +103,23 @@ class Call:
         if isinstance(operand, numpy.ndarray):
             tensor = self.tensors[id(operand)]
             return tensor if dtype is None else tensor.to(TYPES[dtype])
-        if type(operand) not in (bool, int, float) and not isinstance(operand, numpy.generic):
+        if type(operand) not in (bool, int, float, complex) and not isinstance(operand, numpy.generic):
             raise Refused(f"is given a {type(operand).__name__}")
         dtype = dtype or numpy.asarray(operand).dtype
         return torch.full((), dtype.type(operand).item(), dtype=TYPES[dtype], device="cpu")
 
     def quiet(self, result):
         """numpy warns of nothing where all that it computed is finite."""
-        if result.is_floating_point():
+        if result.is_floating_point() or result.is_complex():
             self.conditions.append(torch.isfinite(result).all())
         return result
+
+    def real(self, operand):
+        """The value of an operand that is not complex."""
+        tensor = self.value(operand)
+        if tensor.is_complex():
+            raise Refused("orders or squares complex numbers")
+        return tensor
 
     def fits(self, value, dtype):
         """An int, computed in float64, is one of the type; ends that rounding blurs are left out."""
@@ -128,7 +135,7 @@ class Call:
         elif isinstance(operand, Scalar) and dtype.kind in "iu" and tensor.dtype is not torch.bool:
             self.fits(tensor.to(torch.float64), to)  # numpy may raise
         result = tensor.to(to, copy=True)
-        return self.quiet(result) if tensor.dtype is torch.float64 and to is torch.float32 else result
+        return self.quiet(result) if tensor.dtype in (torch.float64, torch.complex128) and to in (torch.float32, torch.complex64) else result
 
     def extreme(self, compute, a, b):
         """The greater or less of two. Which of two zeros it is depends on the processor, so that there are no two."""
@@ -138,7 +145,7 @@ class Call:
 
 
 def _weak(operand):
-    return type(operand) if type(operand) in (int, float) else numpy.asarray(operand).dtype
+    return type(operand) if type(operand) in (int, float, complex) else numpy.asarray(operand).dtype
 
 
 def _loop(ufunc, operands):
@@ -195,6 +202,10 @@ def _divided(compute):
     return values
 
 
+def _negative(a):
+    return torch.view_as_complex(torch.view_as_real(a).neg()) if a.is_complex() else a.neg()  # torch gives a zero another sign
+
+
 def _power(call, a, b):
     if not a.is_floating_point():
         call.conditions.append(b.ge(0).all())  # else numpy raises
@@ -208,10 +219,11 @@ WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _power}
 
 # By ufunc: torch's function, the kinds of types that it is the same for (those of numpy's loop), and whether numpy may warn.
 ELEMENTWISE = {
-    numpy.add: (torch.add, "biuf", True), numpy.subtract: (torch.sub, "iuf", True), numpy.multiply: (torch.mul, "biuf", True),
-    numpy.true_divide: (torch.true_divide, "f", True), numpy.square: (torch.square, "iuf", True), numpy.reciprocal: (torch.reciprocal, "f", True),
-    numpy.negative: (torch.neg, "if", False), numpy.absolute: (torch.abs, "iuf", False), numpy.positive: (torch.clone, "iuf", False),
-    numpy.fabs: (torch.abs, "f", False), numpy.sqrt: (torch.sqrt, "f", True), numpy.exp: (torch.exp, "f", True),
+    numpy.add: (torch.add, "biufc", True), numpy.subtract: (torch.sub, "iufc", True), numpy.multiply: (torch.mul, "biufc", True),
+    numpy.true_divide: (torch.true_divide, "fc", True), numpy.square: (torch.square, "iufc", True), numpy.reciprocal: (torch.reciprocal, "f", True),
+    numpy.negative: (_negative, "ifc", False), numpy.absolute: (torch.abs, "iufc", True), numpy.positive: (torch.clone, "iufc", False),
+    numpy.conjugate: (lambda a: torch.conj_physical(a) if a.is_complex() else a.clone(), "iufc", False),
+    numpy.fabs: (torch.abs, "f", False), numpy.sqrt: (torch.sqrt, "f", True), numpy.exp: (torch.exp, "fc", True),
     numpy.exp2: (torch.exp2, "f", True), numpy.expm1: (torch.expm1, "f", True), numpy.log: (torch.log, "f", True),
     numpy.log2: (torch.log2, "f", True), numpy.log10: (torch.log10, "f", True), numpy.log1p: (torch.log1p, "f", True),
     numpy.sin: (torch.sin, "f", True), numpy.cos: (torch.cos, "f", True), numpy.tan: (torch.tan, "f", True),
@@ -221,7 +233,7 @@ ELEMENTWISE = {
     numpy.logaddexp: (torch.logaddexp, "f", True), numpy.copysign: (torch.copysign, "f", False),
     numpy.floor: (torch.floor, "f", False), numpy.ceil: (torch.ceil, "f", False), numpy.trunc: (torch.trunc, "f", False),
     numpy.rint: (torch.round, "f", False), numpy.maximum: (_maximum, "biuf", False), numpy.minimum: (_minimum, "biuf", False),
-    numpy.equal: (torch.eq, "biuf", False), numpy.not_equal: (torch.ne, "biuf", False), numpy.less: (torch.lt, "biuf", False),
+    numpy.equal: (torch.eq, "biufc", False), numpy.not_equal: (torch.ne, "biufc", False), numpy.less: (torch.lt, "biuf", False),
     numpy.less_equal: (torch.le, "biuf", False), numpy.greater: (torch.gt, "biuf", False), numpy.greater_equal: (torch.ge, "biuf", False),
     numpy.logical_and: (torch.logical_and, "biuf", False), numpy.logical_or: (torch.logical_or, "biuf", False),
     numpy.logical_xor: (torch.logical_xor, "biuf", False), numpy.logical_not: (torch.logical_not, "biuf", False),
@@ -239,7 +251,7 @@ def _dims(tensor, axis):
 
 def _reduction(compute):
     def values(call, a, axis=None, *, keepdims=False):
-        tensor = call.value(a)
+        tensor = call.real(a) if compute in (torch.amax, torch.amin) else call.value(a)
         if compute in (torch.amax, torch.amin) and tensor.is_floating_point():
             call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # as in extreme()
         return call.quiet(compute(tensor.to(call.dtype), _dims(tensor, axis), bool(keepdims)))
@@ -263,7 +275,7 @@ def _prod(call, a, axis=None, *, keepdims=False):
 
 
 def _variance(call, a, axis=None, *, ddof=0, keepdims=False, root=False):
-    tensor = call.value(a).to(call.dtype)
+    tensor = call.real(a).to(call.dtype)
     dims = _dims(tensor, axis)
     away = tensor - tensor.mean(dims, True)
     total = (away * away).sum(dims, bool(keepdims))
@@ -277,13 +289,13 @@ def _variance(call, a, axis=None, *, ddof=0, keepdims=False, root=False):
 def _norm(call, a, ord=None, axis=None, keepdims=False):
     if ord is not None or isinstance(axis, tuple):
         raise Refused("is of another kind than the root of a sum of squares")
-    tensor = call.value(a).to(call.dtype)
+    tensor = call.real(a).to(call.dtype)
     return call.quiet((tensor * tensor).sum(_dims(tensor, axis), bool(keepdims))).sqrt()
 
 
 def _place(compute):
     def values(call, a, axis=None, *, keepdims=False):
-        tensor = call.value(a)
+        tensor = call.real(a)
         if tensor.is_floating_point():
             call.conditions.append(~tensor.isnan().any())
         tensor = tensor.to(torch.uint8) if tensor.dtype is torch.bool else tensor
@@ -301,7 +313,7 @@ def _running(compute):
 
 
 def _sort(call, a, axis=-1):
-    tensor = call.value(a)
+    tensor = call.real(a)
     if tensor.is_floating_point():
         call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # of two zeros neither is the first
     return torch.sort(tensor if axis is not None else tensor.reshape(-1), -1 if axis is None else axis).values
@@ -313,6 +325,7 @@ def _where(call, condition, a, b):
 
 def _clip(call, a, low, high):
     """As numpy has it: the least of the greater ones."""
+    call.real(a)
     dtype, result = call.expected.dtype, call.value(a, call.expected.dtype)
     result = result if low is None else call.extreme(torch.maximum, result, call.value(low, dtype))
     return result if high is None else call.extreme(torch.minimum, result, call.value(high, dtype))
@@ -390,7 +403,37 @@ def _item(call, a, key):
     return call.value(a)[key]
 
 
+def _part(call, a, name):
+    """a.real, a.imag: a view, but of numbers that are not complex, whose imaginary part is zeros of its own that nobody may write to."""
+    tensor = call.value(a)
+    if not tensor.is_complex():
+        return tensor if name == "real" else torch.zeros_like(tensor)
+    return torch.real(tensor) if name == "real" else torch.imag(tensor)  # calls that a graph can hold
+
+
+def _transformed(compute, shifts=False, inverse=False):
+    """A function of numpy.fft."""
+    def values(call, a, *args, **kwargs):
+        tensor = call.value(a)
+        if shifts:
+            return compute(tensor, *args, **kwargs)
+        single = call.expected.dtype.itemsize == (8 if call.expected.dtype.kind == "c" else 4)
+        # Of real numbers torch's inverse gives the conjugate of another tensor.
+        is_complex = tensor.is_complex() or inverse
+        narrow, wide = (torch.complex64, torch.complex128) if is_complex else (torch.float32, torch.float64)
+        return call.quiet(compute(tensor.to(narrow if single else wide), *args, **kwargs))
+
+    return values
+
+
+def _einsum(call, equation, *operands):
+    if not isinstance(equation, str) or call.expected.dtype.kind not in "fc":
+        raise Refused("is called in a way that is not followed")
+    return call.quiet(torch.einsum(equation, *(call.value(a, call.expected.dtype) for a in operands)))
+
+
 VIEWS = {
+    getattr: _part,
     operator.getitem: _item, numpy.ndarray.reshape: _reshape, numpy.ndarray.ravel: lambda call, a: _reshape(call, a),
     numpy.ndarray.transpose: _transpose, numpy.ndarray.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
     numpy.ndarray.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
@@ -406,8 +449,20 @@ VALUES = {
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
     numpy.ndarray.flatten: lambda call, a: call.value(a).reshape(-1).clone(),
     numpy.zeros_like: lambda call, a, dtype=None: _filled(call, a, 0), numpy.ones_like: lambda call, a, dtype=None: _filled(call, a, 1),
-    numpy.full_like: _filled,
+    numpy.full_like: _filled, numpy.einsum: _einsum,
 }
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    VALUES[getattr(numpy.fft, _name)] = _transformed(lambda a, n=None, axis=-1, norm=None, f=getattr(torch.fft, _name): f(a, n, axis, norm), inverse=_name.startswith("i"))
+for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
+    VALUES[getattr(numpy.fft, _name)] = _transformed(lambda a, s=None, axes=(-2, -1), norm=None, f=getattr(torch.fft, _name): f(a, s, axes, norm), inverse=_name.startswith("i"))
+for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
+    VALUES[getattr(numpy.fft, _name)] = _transformed(lambda a, s=None, axes=None, norm=None, f=getattr(torch.fft, _name): f(a, s, axes, norm), inverse=_name.startswith("i"))
+for _name in ("fftshift", "ifftshift"):
+    VALUES[getattr(numpy.fft, _name)] = _transformed(lambda a, axes=None, f=getattr(torch.fft, _name): f(a, axes), shifts=True)
+# Functions that make arrays of tensors as numpy.asarray does, and give arrays. Those that call a method of what they are given, or wrap what they give
+# in its class, do not.
+OF_TENSORS = {numpy.asarray, numpy.stack, numpy.concatenate, numpy.where, numpy.ones_like, numpy.zeros_like, numpy.full_like, numpy.sort, numpy.linalg.norm,
+              numpy.einsum, *(getattr(numpy.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "fft2", "fftn", "ifftn"))}
 for _names, _values in {
     ("sum",): _reduction(torch.sum), ("mean",): _reduction(torch.mean), ("max", "amax"): _reduction(torch.amax), ("min", "amin"): _reduction(torch.amin),
     ("any",): _truth(torch.any), ("all",): _truth(torch.all), ("prod",): _prod, ("var",): _variance, ("std",): functools.partial(_variance, root=True),
@@ -419,6 +474,7 @@ for _names, _values in {
             VALUES[getattr(numpy.ndarray, _name)] = _values
 VALUES[numpy.sort] = _sort
 VALUES.update((ufunc, _elementwise(ufunc)) for ufunc in ELEMENTWISE)
+VALUES[numpy.ndarray.conj] = VALUES[numpy.ndarray.conjugate] = VALUES[numpy.conjugate]
 VALUES.update((dtype.type, _astype) for dtype in TYPES)
 for _method, _values in [*VALUES.items()]:
     if getattr(numpy.ndarray, _method.__name__, None) is _method and hasattr(numpy.generic, _method.__name__):
@@ -438,6 +494,14 @@ IN_PLACE = {
     operator.ifloordiv: numpy.floor_divide, operator.imod: numpy.remainder, operator.ipow: numpy.power, operator.iand: numpy.bitwise_and,
     operator.ior: numpy.bitwise_or, operator.ixor: numpy.bitwise_xor,
 }
+
+
+def _numbers(args):
+    for arg in args:
+        if isinstance(arg, (numpy.ndarray, numpy.generic, complex)):
+            yield arg
+        elif isinstance(arg, (tuple, list)):
+            yield from _numbers(arg)
 
 
 def _arrays(args):
@@ -461,6 +525,22 @@ def _call(function, *args, **kwargs):
             return function(*map(_real, args), **kwargs)
     except Exception as error:
         raise Refused(f"raises {type(error).__name__}") from None
+
+
+def _drops_imaginary(function, args, kwargs):
+    """Whether numpy makes real numbers of complex ones, of which it warns."""
+    if all(numpy.asarray(a).dtype.kind != "c" for a in _numbers(args)):
+        return False
+    to = kwargs.get("dtype")
+    if function is operator.setitem:
+        to = args[0].dtype
+    elif isinstance(function, type):
+        to = function
+    elif function in (numpy.ndarray.astype, numpy.generic.astype, numpy.array, numpy.asarray, numpy.asanyarray, numpy.ascontiguousarray) and len(args) > 1:
+        to = args[1]
+    elif function in (numpy.ones_like, numpy.zeros_like, numpy.full_like) and to is None:
+        to = args[0].dtype
+    return to is not None and numpy.dtype(to).kind != "c"
 
 
 def _like(tensor, expected):
@@ -525,6 +605,8 @@ def _written_out(function, args, out, tensors):
 
 
 def _applied(function, args, kwargs, tensors):
+    if _drops_imaginary(function, args, kwargs):
+        raise Refused("drops an imaginary part, of which it warns")
     if function is operator.setitem or function in IN_PLACE:
         return _written(function, args, tensors)
     values = VIEWS.get(function) or VALUES.get(function)
@@ -540,6 +622,8 @@ def _applied(function, args, kwargs, tensors):
         tried = args[0], numpy.zeros_like(args[1])  # its values mean nothing
     expected = _call(function, *tried, **kwargs)
     if isinstance(expected, numpy.generic):
+        if expected.dtype.kind == "c":
+            raise Refused("gives a complex number")
         call = Call(tensors, _checked(expected))
         tensor = values(call, *args, **kwargs)
         if tensor is None or tensor.dim():
@@ -549,6 +633,8 @@ def _applied(function, args, kwargs, tensors):
         return expected, tensors[id(expected)], SAME, ()
     call = Call(tensors, _checked(expected))
     call.shares = any(numpy.may_share_memory(expected, a) for a in _arrays(args))
+    if function is getattr:
+        return expected, _part(call, *args), VIEW, ()
     if call.shares and (function not in VIEWS or kwargs):
         raise Refused("gives a view")
     if not call.shares:
@@ -573,6 +659,8 @@ def apply(function, args, kwargs, tensors):
         if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) is int:
             shape = _call(function, *args).shape
             function, args = numpy.ndarray.reshape, (args[0], shape)
+        if function in (numpy.real, numpy.imag) and len(args) == 1:
+            function, args = getattr, (args[0], function.__name__)
         function = METHODS.get(function, function)
         if function is numpy.ndarray.reshape:
             args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)

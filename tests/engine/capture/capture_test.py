@@ -671,6 +671,15 @@ def test_modules_of_torch_imported_inside():
             del builtins.seen_by_imports
 
 
+def test_ints_of_data_beside_ints():
+    def program(x, y):
+        n, m = x.tolist()
+        return n + y, y * m, y - n, n - y, (y + 1) * x[0].item()
+
+    for y in (torch.arange(3), torch.tensor(5)):
+        whole("ints of data beside a tensor of ints", program, torch.tensor([3, 4]), y)
+
+
 def test_numbers_read_from_constants():
     whole("item() of what is computed from constants", lambda x: x * 2 + (torch.tensor([3, 4]).sum() * 2).item(), torch.ones(4, 2))
 
@@ -783,6 +792,23 @@ def test_conditions_of_data():
         expect("a condition on a tensor" in str(error), f"the break says what: {error}")
     else:
         expect(False, "a condition with two ways to go on is a break")
+
+
+def test_greatest_of_tensors():
+    def program(x, y):
+        return max(x, y), min(x, y, x * y), max(x, 2), min(y, 1.5), max(torch.stack([x, y]))
+
+    for values in ((1.0, 3.0), (4.0, 2.0), (float("nan"), 2.0), (2.0, float("nan"))):
+        given = [torch.tensor(v, requires_grad=True) for v in values]
+        expected, got = program(*given), fusebox.compile(program, fullgraph=True)(*given)
+        expect(all(torch.equal(torch.as_tensor(a).nan_to_num(7), torch.as_tensor(b).nan_to_num(7)) for a, b in zip(expected, got)),
+               f"{got} of {values}, where eager has {expected}")
+    several = torch.ones(3)
+    try:
+        fusebox.compile(program, fullgraph=True)(several, several)
+        expect(False, "which of several elements is the greater is no question")
+    except Exception:
+        pass
 
 
 def test_rows_of_arrays():

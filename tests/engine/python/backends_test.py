@@ -467,6 +467,43 @@ def test_arrays_of_numpy():
     expect(isinstance(recorder.inputs[0][1], torch.Tensor), "a backend is given tensors in the place of arrays")
 
 
+def test_complex_arrays():
+    def program(a):
+        spectrum = np.fft.fft(a) * (1 + 2j)
+        return spectrum.real + spectrum.imag, np.abs(-spectrum), np.real(a), np.fft.ifft(a).conj()
+
+    for a in (np.arange(6.0).reshape(2, 3), np.arange(6.0) - 2j):
+        recorder = Recorder()
+        got, want = torch.compile(program, backend=recorder, fullgraph=True)(a), program(a)
+        for ours, eagers in zip(got, want):
+            expect(ours.dtype == eagers.dtype and np.allclose(ours, eagers), f"complex arrays: {ours}, not {eagers}")
+        expect(len(recorder.graphs) == 1, "complex arrays: one graph")
+
+
+def test_numbers_of_numpy_that_change():
+    """A constant first, then a tensor without dimensions that the graph is given."""
+    x = torch.randn(4, 3, dtype=torch.float64)
+    for kind in (np.int64, np.float32, np.float64):
+        counting = CountingCompiler()
+        fusebox.reset()
+        program = lambda x, n: {"a": x + 1, "b": x / n, "c": n * x - n}
+        compiled = torch.compile(program, backend=counting, fullgraph=True)
+        for n in (3, 2, 5, 7, 4):
+            same(f"a {kind.__name__} that changes", list(compiled(x, kind(n)).values()), list(program(x, kind(n)).values()))
+        expect(counting.frames == 2, f"{kind.__name__}: {counting.frames} graphs")
+
+
+def test_types_of_numbers_of_numpy():
+    """A graph has them as numbers of Python, and says of which type a tensor is that is made of them."""
+    program = lambda t, n, m: (torch.tensor(n), torch.as_tensor(m) + t, torch.tensor([n, n]))
+    for n, m in ((np.int32(3), np.float64(2)), (np.bool_(True), np.float32(1.5)), (np.float64(3), np.int8(4))):
+        fusebox.reset()
+        t = torch.arange(3)
+        got, want = torch.compile(program, backend=Recorder(), fullgraph=True)(t, n, m), program(t, n, m)
+        expect([g.dtype for g in got] == [w.dtype for w in want], f"{[g.dtype for g in got]} of {type(n).__name__} and {type(m).__name__}, not {[w.dtype for w in want]}")
+        same("made of numbers of numpy", got, want)
+
+
 def test_data_that_numpy_warns_of():
     """The graph says whether numpy would have warned; then the call is Python's, and where that is the rule so is the program."""
     recorder = Recorder()

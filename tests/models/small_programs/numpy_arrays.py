@@ -429,3 +429,27 @@ def rows_one_after_the_other(compile):
         sums, first, count, running, forced, a = run(rng.random((n, 2)), torch.ones(n, requires_grad=n == 3))
         seen.append([[float(s) for s in sums], first.tolist(), count, [float(r) for r in running], forced.tolist(), a.tolist(), type(running[0])])
     return seen
+
+
+@script
+def arrays_of_tensors(compile):
+    """Functions of numpy that take a tensor for the array of its values."""
+
+    @compile
+    def f(x, a):
+        joined = np.concatenate([x, a])
+        return np.ones_like(x, dtype=np.float64), np.stack([x, x]) * a, joined.sum(axis=0), np.where(a > 1, a, x), np.asarray(x) + 1
+
+    x = torch.randn(3, 4)
+    return shown(f(x, x.numpy() * 2)), shown(f(x + 1, x.numpy() - 2))
+
+
+@script
+def spectra(compile):
+    @compile
+    def f(a):
+        spectrum = np.fft.rfft(a)
+        return np.abs(spectrum), spectrum.real, spectrum.imag, np.fft.irfft(spectrum * np.conj(spectrum)), np.fft.fftshift(a), a.imag
+
+    a = np.arange(12.0).reshape(3, 4)
+    return [(v.dtype, v.shape, v.strides, (np.round(v, 6) + 0.0).tolist()) for given in (a, a - 3) for v in f(given)]

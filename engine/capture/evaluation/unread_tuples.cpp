@@ -1,0 +1,110 @@
+#include "engine/capture/evaluation/unread_tuples.h"
+
+#include <algorithm>
+
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+struct UnreadObject {
+  PyObject ob_base;
+  PyObject* value;
+  const Source* source;
+};
+
+UnreadObject* unreadCast(PyObject* o) { return reinterpret_cast<UnreadObject*>(o); }
+
+void unreadDealloc(PyObject* o) {
+  Py_DECREF(unreadCast(o)->value);
+  PyObject_Free(o);
+}
+
+/// C code that was not given the program's tuple gets no answer that nothing guards.
+Py_hash_t unreadHash(PyObject*) {
+  PyErr_SetString(PyExc_SystemError, "an element of a tuple is hashed that was not read");
+  return -1;
+}
+
+PyObject* unreadCompare(PyObject*, PyObject*, int) {
+  PyErr_SetString(PyExc_SystemError, "an element of a tuple is compared that was not read");
+  return nullptr;
+}
+
+PyTypeObject* unreadType() {
+  static PyTypeObject type{PyVarObject_HEAD_INIT(nullptr, 0)};
+  if (type.tp_name) return &type;
+  type.tp_name = "fusebox.unread";
+  type.tp_basicsize = sizeof(UnreadObject);
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_dealloc = unreadDealloc;
+  type.tp_hash = unreadHash;
+  type.tp_richcompare = unreadCompare;
+  type.tp_repr = [](PyObject* o) -> PyObject* { return PyObject_Repr(unreadCast(o)->value); };
+  if (PyType_Ready(&type) < 0) PyErr_Clear();
+  return &type;
+}
+
+}  // namespace
+
+bool isUnread(PyObject* object) { return Py_IS_TYPE(object, unreadType()); }
+
+PyRef newUnread(PyObject* value, const Source* source) {
+  auto* made = PyObject_New(UnreadObject, unreadType());
+  if (!made) throw std::bad_alloc();
+  made->value = Py_NewRef(value);
+  made->source = source;
+  return PyRef::steal(reinterpret_cast<PyObject*>(made));
+}
+
+PyObject* valueOfUnread(PyObject* unread) { return unreadCast(unread)->value; }
+const Source* sourceOfUnread(PyObject* unread) { return unreadCast(unread)->source; }
+
+PyRef Evaluation::read(PyObject* object, const Source* source) {
+  if (isUnread(object)) return read(valueOfUnread(object), sourceOfUnread(object));
+  constexpr Py_ssize_t kMost = 64;  // a longer one is a table, whose elements are guarded faster together
+  const Py_ssize_t n = PyTuple_CheckExact(object) ? PyTuple_GET_SIZE(object) : 0;
+  if (n == 0 || n > kMost || isPinned(source) || functions_->isLate() || !isConstantValue(object)) return wrap(object, source);
+  PyRef& copy = unreadAt_[source];
+  if (!copy) {
+    copy = PyRef::steal(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyTuple_SET_ITEM(copy.get(), i, newUnread(PyTuple_GET_ITEM(object, i), sources().sequenceItem(source, i)).release());
+    origins_.add(copy.get(), source);
+    guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyTuple_Type));
+    unread_.emplace(copy.get(), Unread{PyRef::borrow(object), source});
+  }
+  return copy;
+}
+
+PyRef Evaluation::settled(PyObject* object) {
+  if (unread_.empty()) return PyRef::borrow(object);
+  if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
+  const auto found = unread_.find(object);
+  return found == unread_.end() ? PyRef::borrow(object) : wrap(found->second.original.get(), found->second.source);
+}
+
+PyRef Evaluation::settledKey(PyObject* key) {
+  if (PyRef whole = settled(key); whole.get() != key || unread_.empty() || !PyTuple_CheckExact(key)) return whole;
+  PyRef items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyRef item = settledKey(PyTuple_GET_ITEM(key, i));
+    if (item.get() == PyTuple_GET_ITEM(key, i)) continue;
+    if (!items) items = PyRef::steal(PySequence_List(key));
+    PyList_SetItem(items.get(), i, item.release());
+  }
+  return items ? PyRef::steal(PyList_AsTuple(items.get())) : PyRef::borrow(key);
+}
+
+Evaluation::Settled::Settled(Evaluation& e, const CallArguments& a) : arguments(a) {
+  const auto isOne = [&e](PyObject* o) { return e.unread_.contains(o); };
+  if (e.unread_.empty() || std::none_of(a.args.begin(), a.args.begin() + a.total(), isOne)) return;
+  for (size_t i = 0; i < a.total(); ++i) args_.push_back(keep_.emplace_back(e.settled(a.args[i])).get());
+  isOther = true;
+  arguments = CallArguments(args_.data(), a.positional, a.kwNames);
+}
+
+}  // namespace fusebox::capture
