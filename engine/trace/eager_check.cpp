@@ -170,7 +170,7 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
   }
 }
 
-/// Whether an expansion leads from the base to what is written. One to the same sizes is none.
+/// Whether an expansion leads from the base to what is written.
 bool isPartOfExpanded(const at::Tensor& t) {
   auto* traced = asTraceThroughWrapper(t);
   if (!traced || !at::functionalization::impl::isFunctionalTensor(t)) return false;
@@ -178,7 +178,7 @@ bool isPartOfExpanded(const at::Tensor& t) {
   for (const graph::Node* node = &graph.node(traced->value().node); node->kind == graph::NodeKind::Call && graph::factsOf(*node).view;) {
     const auto* from = node->args[0].as<graph::ValueRef>();
     if (!from) return false;
-    if (node->op == "aten::expand" && !(graph.meta(*from).tensor.sizes == node->outputs[0].tensor.sizes)) return true;
+    if (node->op == "aten::expand") return true;
     node = &graph.node(from->node);
   }
   return false;
