@@ -109,20 +109,6 @@ bool rewriteOneHot(Stack* stack) {
   return true;
 }
 
-// An expansion to the same sizes is another name: functionalisation would write through it by adding differences.
-bool rewriteExpand(Stack* stack) {
-  const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
-  const auto sizes = torch::jit::peek(*stack, 1, 3).toSymIntVector();
-  if (static_cast<int64_t>(sizes.size()) != self.dim()) return false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    const auto wanted = exprOf(sizes[d]), is = exprOf(self.sym_size(static_cast<int64_t>(d)));
-    if (!wanted || !is || !(*wanted == graph::SymExpr(-1) || *wanted == *is)) return false;
-  }
-  torch::jit::drop(*stack, 3);
-  stack->push_back(at::alias(self));
-  return true;
-}
-
 // cumprod_backward(grad, input, dim, output) looks whether an element is zero, and of what has no data takes an operator for each element of `dim`.
 // Up to the first zero the products after an element, times their gradients, are over the element; at the first zero they are the products
 // without it, up to the second; past it all products are zero. No factor of an element lies past a zero, be it infinite or no number.
@@ -213,7 +199,7 @@ using Rewrite = bool (*)(Stack*);
 Rewrite rewriteOf(const std::string& name) {
   static const std::unordered_map<std::string_view, Rewrite> kRewrites{
       {"aten::batch_norm", rewriteBatchNorm},     {"aten::native_batch_norm", rewriteNativeBatchNorm}, {"aten::bernoulli_.float", rewriteBernoulli},
-      {"aten::one_hot", rewriteOneHot},           {"aten::cumprod_backward", rewriteCumprodBackward}, {"aten::max_pool1d", rewriteMaxPool1d}, {"aten::expand", rewriteExpand},
+      {"aten::one_hot", rewriteOneHot},           {"aten::cumprod_backward", rewriteCumprodBackward}, {"aten::max_pool1d", rewriteMaxPool1d},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;

@@ -88,6 +88,12 @@ PyRef RandomDraws::sample(PyObject* method, const CallArguments& a, const char* 
   return PyRef::steal(PyObject_Vectorcall(method, args.data(), a.positional, a.kwNames));
 }
 
+std::string_view methodName(PyObject* method) {
+  PyObject* code = PyFunction_Check(method) ? PyFunction_GET_CODE(method) : nullptr;
+  const char* name = code ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(code)->co_name) : nullptr;
+  return name ? name : "";
+}
+
 /// How the program sees what is drawn.
 PyRef RandomDraws::resultOf(Call& call, PyObject* sample) {
   using Gives = Draw::Gives;
@@ -135,6 +141,10 @@ PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
   if (!kind->isPython)  // sizes of arrays
     for (PyObject*& o : given) keep.push_back(e_.plainNumber(o, "given to numpy's random")), o = keep.back().get();
   const CallArguments known{given.data(), a.positional, a.kwNames};
+  // Of such numbers the methods that want ints warn, before they raise: once is enough.
+  const std::string_view name = methodName(method);
+  if (kind->isPython && (name == "randint" || name == "randrange") && std::any_of(given.begin() + 1, given.end(), [](PyObject* o) { return PyFloat_Check(o) != 0; }))
+    e_.breakHere(kKind, "random is given a float for an int");
   PyRef like = sample(method, known, kind->fresh);
   if (!like) {
     PyErr_Clear();

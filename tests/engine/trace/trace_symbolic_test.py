@@ -36,11 +36,14 @@ def geometry(outputs):
 
 
 
+OF_NUMBERS = {"aten::" + op for op in ("scalar_tensor", "div.Tensor", "add.Tensor", "sub.Tensor", "mul.Tensor", "pow.Tensor_Tensor", "neg", "sqrt", "_to_copy")}
+
+
 def aligned(at, there):
     """The symbolic trace's nodes without those that compute a float of sizes when the graph runs, where the other one has a number."""
     made, i = [], 0
     for node in there:
-        while i < len(at) and at[i][0] != node[0] and at[i][0] in ("aten::scalar_tensor", "aten::div.Tensor") and at[i][1] == [((), (), 0)]:
+        while i < len(at) and (at[i][0], at[i][1]) != (node[0], node[1]) and at[i][0] in OF_NUMBERS and at[i][1] == [((), (), 0)]:
             i += 1
         if i < len(at):
             made.append(at[i])

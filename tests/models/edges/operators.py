@@ -294,6 +294,21 @@ def strides_of_types_without_code(compile, engine):
 
 
 @edge
+def memory_as_found(compile, engine):
+    """It is filled where the program asks for deterministic algorithms."""
+    def f(x):
+        return (torch.empty(3), torch.empty_like(x), x.new_empty(2), torch.empty_strided((2, 3), (1, 2)), torch.empty(2, dtype=torch.int8),
+                torch.empty(2, dtype=torch.bool), torch.empty(2, dtype=torch.complex64))
+
+    g = compile(f)
+    torch.use_deterministic_algorithms(True)
+    try:
+        return g(torch.ones(2, 2)), g(torch.ones(2, 2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@edge
 def writes_through_expansions(compile, engine):
     """What is written through an expansion is written as it is, whatever stood there: not as what stood there plus a difference."""
     def fills(x):

@@ -855,20 +855,6 @@ def sizes_that_data_decide_without_a_tag(compile):
 
 
 @script
-def memory_as_found_is_filled_where_that_is_asked_for(compile):
-    def f(x):
-        return (torch.empty(3), torch.empty_like(x), x.new_empty(2), torch.empty_strided((2, 3), (1, 2)), torch.empty(2, dtype=torch.int8),
-                torch.empty(2, dtype=torch.bool), torch.empty(2, dtype=torch.complex64))
-
-    g = compile(f)
-    torch.use_deterministic_algorithms(True)
-    try:
-        return g(torch.ones(2, 2)), g(torch.ones(2, 2))
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
-@script
 def an_expansion_to_the_same_sizes_can_be_written(compile):
     def f(x):
         y = x * 1
