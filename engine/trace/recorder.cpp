@@ -120,15 +120,12 @@ graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
     graph_.node(id).noGrad = !backward_ && !c10::GradMode::is_enabled();
     return graph::ValueRef{id, 0};
   };
-  const auto scalar = [&](graph::Argument value, graph::DType type = graph::DType::Float64) {
-    meta.tensor.dtype = type;
-    const graph::ValueRef made = call("aten::scalar_tensor", {std::move(value), type, graph::Argument(), toDevice(c10::Device(c10::kCPU)), graph::Argument()});
-    meta.tensor.dtype = graph::DType::Float64;
-    return made;
+  const auto scalar = [&](graph::Argument value) {
+    return call("aten::scalar_tensor", {std::move(value), graph::DType::Float64, graph::Argument(), toDevice(c10::Device(c10::kCPU)), graph::Argument()});
   };
-  const auto whole = [&](const graph::SymExpr& e, graph::DType type = graph::DType::Float64) {
+  const auto whole = [&](const graph::SymExpr& e) {
     const graph::SymExpr known = shapes_ ? shapes_->simplify(e) : e;
-    return scalar(known.isConstant() ? graph::Argument(known.constant()) : graph::Argument(known), type);
+    return scalar(known.isConstant() ? graph::Argument(known.constant()) : graph::Argument(known));
   };
   const auto of = [&](const char* op) { return call(op, {computed(*n.left)}); };
   const auto ofBoth = [&](const char* op, graph::ArgumentList more = {}) {
@@ -146,7 +143,8 @@ graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
     case Kind::Constant: return scalar(n.constant);
     case Kind::Bits: {
       const auto held = std::find_if(floats_.begin(), floats_.end(), [&](const auto& f) { return n.a == graph::SymExpr(f.first); });
-      return held != floats_.end() ? held->second : call("aten::view.dtype", {whole(n.a, graph::DType::Int64), graph::DType::Float64});
+      TORCH_INTERNAL_ASSERT(held != floats_.end(), "no input holds the float ", n.text());
+      return held->second;
     }
     case Kind::Add: return ofBoth("aten::add.Tensor", {int64_t{1}});
     case Kind::Subtract: return ofBoth("aten::sub.Tensor", {int64_t{1}});
@@ -174,8 +172,9 @@ constexpr std::string_view kTakeAnyNumber[] = {
 };
 
 bool takesAnyNumber(std::string_view op) {
-  op.remove_prefix(std::min(op.size(), op.find("::") == std::string_view::npos ? 0 : op.find("::") + 2));
-  const std::string_view name = op.substr(0, op.find('.'));
+  constexpr std::string_view kOwn = "aten::";
+  if (!op.starts_with(kOwn)) return false;
+  const std::string_view name = op.substr(kOwn.size(), op.find('.') - kOwn.size());
   return std::find(std::begin(kTakeAnyNumber), std::end(kTakeAnyNumber), name) != std::end(kTakeAnyNumber);
 }
 

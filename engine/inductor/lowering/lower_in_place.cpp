@@ -174,14 +174,7 @@ std::optional<LazyTensor> Lowering::storeInto(const LazyTensor& self, const Inde
     meta.strides = graph::contiguousStrides(meta.sizes);
     operand = formula(meta, [operand](BodyBuilder& b, const IndexList& i) { return operand.load(b, i); }, {operand}, 0);
   }
-  std::vector<Axis> axes;
-  IndexList point(sizes.size(), SymExpr(0));
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == SymExpr(1)) continue;
-    const Symbol symbol = graph::axisSymbol("i" + std::to_string(axes.size()), sizes[d]);
-    point[d] = symbol;
-    axes.push_back({symbol, sizes[d]});
-  }
+  auto [axes, point] = axesOver(sizes);
   const auto layout = stridedLayout(self);
   if (!layout) return std::nullopt;
   // Once with what reads the tensor at the written point alone; once more with everything else made real before.

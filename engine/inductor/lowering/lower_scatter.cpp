@@ -139,14 +139,7 @@ LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, co
     throw NotLowered("no atomic addition of " + std::string(graph::name(type)));
   if (options_.deterministic && graph::isFloatingPoint(type)) throw NotLowered("atomic additions have no fixed order, and deterministic algorithms are asked for");
   if (graph::product(sizes) == SymExpr(0) || graph::product(meta.sizes) == SymExpr(0)) throw NotLowered("scattered additions without elements");
-  IndexList point(sizes.size(), SymExpr(0));
-  std::vector<Axis> axes;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == SymExpr(1)) continue;
-    const Symbol symbol = graph::axisSymbol("i" + std::to_string(axes.size()), sizes[d]);
-    point[d] = symbol;
-    axes.push_back({symbol, sizes[d]});
-  }
+  auto [axes, point] = axesOver(sizes);
   BodyBuilder b;
   const ScatteredValue made = update(b, point);
   LazyTensor sum = start;

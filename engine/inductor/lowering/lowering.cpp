@@ -319,6 +319,12 @@ std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes, const s
   return made;
 }
 
+std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return axesOver(sizes, order);
+}
+
 void Lowering::realise(const LazyTensor& t) {
   Storage& s = *t.storage;
   if (s.isReal()) return;

@@ -46,6 +46,8 @@ struct ScatteredValue {
 std::vector<size_t> inOrderOfMemory(const graph::TensorMeta& meta);
 /// A loop over each dimension of more than one element, in that order, and the point that they are at.
 std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes, const std::vector<size_t>& order);
+/// The same in the order of the dimensions.
+std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes);
 
 /// Operands in, the point to write and the value out.
 using Update = std::function<ScatteredValue(BodyBuilder&, const IndexList&, const std::vector<LazyTensor>& operands)>;
