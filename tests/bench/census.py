@@ -1,29 +1,29 @@
 """Programs that nobody here chose, at real widths: every architecture of transformers (two layers of each) and one model of each family of timm,
-as training steps and inference under bfloat16 autocast on a CUDA device, beside eager.
+as training steps and inference under bfloat16 autocast on a CUDA device (float32 on a CPU), beside eager and (--stock) the stock compiler.
 
-    PYTHONPATH=build/release/python:tests python tests/bench/census.py [--jobs 14] [--seconds 540] [--only NAME…] [--forms train infer] [--json FILE]
+    PYTHONPATH=build/release/python:tests python tests/bench/census.py [--device cuda] [--jobs 14] [--seconds 540] [--only NAME…]
+        [--sample 40 [--seed 0]] [--forms train infer] [--stock] [--json FILE]
 
-One line each, those that gain least first: device time and wall time of a step, eager / Fusebox, graphs, breaks, and the kernels that take longest where
-little is gained. Programs compile beside each other and are timed one at a time. It is there to find what deserves a look; `fields.py` and
-`tests/gpu/bench_models.py` measure beside the stock compiler.
+One line each, those that gain least first: device time and wall time of a step, eager (stock) / Fusebox, graphs, breaks, and the kernels that take longest
+where little is gained. As many as there are jobs warm up beside each other; then they are timed one at a time. It is there to find what deserves a look.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
-import fcntl
 import gc
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-BATCH, LENGTH, IMAGES = 8, 512, 64
+BATCH, LENGTH, IMAGES = 8, 512, 64  # of a GPU; a CPU has fewer and shorter ones
 
 
 def timm_names():
@@ -47,24 +47,25 @@ def transformers_names():
     return sorted(CONFIG_MAPPING.keys())
 
 
-def build(name):
-    """(model, keyword arguments by form)"""
+def build(name, device):
+    """(model, keyword arguments of a call)"""
     import torch
     from models import architectures
 
+    batch, most, images = (BATCH, LENGTH, IMAGES) if device == "cuda" else (BATCH // 4, LENGTH // 4, IMAGES // 16)
     if name.startswith("timm."):
         import timm
 
         model = timm.create_model(name[5:])
         size = model.default_cfg["input_size"][-1] if hasattr(model, "default_cfg") else 224
-        return model, {"x": torch.randn(IMAGES, 3, size, size)}
+        return model, {"x": torch.randn(images, 3, size, size)}
     problem = None
     for sizes, cache in ((architectures.LAYERS, True), (architectures.LAYERS, False)):
         try:
             model = architectures.make_model(name, sizes, cache)
             text = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
-            length = min(LENGTH, (getattr(text, "max_position_embeddings", None) or LENGTH) // 2)
-            return model, architectures.labelled(model, architectures.inputs_of(model, BATCH, length))
+            length = min(most, (getattr(text, "max_position_embeddings", None) or LENGTH) // 2)
+            return model, architectures.labelled(model, architectures.inputs_of(model, batch, length))
         except ValueError as error:
             problem = error
     raise problem
@@ -81,90 +82,82 @@ def device_ms(step):
     return sum(row.self_device_time_total for row in rows) / 1e3, [(row.key[:70], round(row.self_device_time_total / 1e3, 3), row.count) for row in rows[:24]]
 
 
-def wall_ms(step):
-    import torch
-
+def wall_ms(step, wait):
     times = []
     for _ in range(7):
         start = time.perf_counter()
         step()
-        torch.cuda.synchronize()
+        wait()
         times.append(1e3 * (time.perf_counter() - start))
     return statistics.median(times)
-
-
-class Device:
-    """Programs warm up beside each other; one that is timed is alone on the device. Who waits for that keeps newcomers out."""
-
-    def __init__(self, folder):
-        self.entrance, self.room = (os.path.join(folder, name) for name in ("entrance", "room"))
-
-    @contextlib.contextmanager
-    def held(self, how):
-        with open(self.entrance, "w") as entrance, open(self.room, "w") as room:
-            fcntl.flock(entrance, fcntl.LOCK_EX)
-            fcntl.flock(room, how)
-            fcntl.flock(entrance, fcntl.LOCK_UN)
-            yield
-
-    def shared(self):
-        return self.held(fcntl.LOCK_SH)
-
-    def alone(self):
-        return self.held(fcntl.LOCK_EX)
 
 
 COUNTED = ("graphs", "graph_breaks", "recompiles", "eager_runs", "kernels", "extern_calls")
 
 
-def measure(name, form, device):
+def compiled_by(engine, model):
+    """(the compiled model, what the engine counts from here on)"""
+    if engine == "stock":
+        import torch
+
+        torch._dynamo.reset()
+        return torch.compile(model), dict
+    import fusebox
+
+    fusebox.reset()
+    before = fusebox.counters()
+    return fusebox.compile(model), lambda: {key: count - before[key] for key, count in fusebox.counters().items() if key in COUNTED}
+
+
+def measure(name, form, engine, device):
+    """Warms up, waits for a line of standard input, times. Returns the columns of a row."""
     import torch
     from models.zoo import loss_of
 
-    import fusebox
-
     torch.manual_seed(0)
-    model, inputs = build(name)
-    fusebox.reset()
-    before = fusebox.counters()
-    compiled = fusebox.compile(model)
+    model, inputs = build(name, device)
+    compiled, counted = compiled_by(engine, model)
     parameters = list(model.parameters())
+    narrow = torch.autocast(device, torch.bfloat16, enabled=device == "cuda")
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     row = {}
 
     def step(called):
         if form != "train":
-            with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+            with torch.no_grad(), narrow:
                 return called(**inputs)
         for parameter in parameters:
             parameter.grad = None
-        with torch.autocast("cuda", torch.bfloat16):
+        with narrow:
             loss = loss_of(called(**inputs))
         loss.backward()
 
-    eager, ours = lambda: step(model), lambda: step(compiled)
-    with device.shared(), contextlib.redirect_stdout(sys.stderr):
-        model.cuda().train(form == "train")
-        inputs = {k: v.cuda() for k, v in inputs.items()}
+    eager, fast = lambda: step(model), lambda: step(compiled)
+    with contextlib.redirect_stdout(sys.stderr):
+        model.to(device).train(form == "train")
+        inputs = {k: v.to(device) for k, v in inputs.items()}
         for _ in range(2):
             eager()
-        torch.cuda.synchronize()
+        wait()
         try:
             start = time.perf_counter()
-            ours()
-            torch.cuda.synchronize()
-            row["first_s"] = round(time.perf_counter() - start, 2)
+            fast()
+            wait()
+            row[engine + "_first_s"] = round(time.perf_counter() - start, 2)
             for _ in range(3):
-                ours()
-            torch.cuda.synchronize()
+                fast()
+            wait()
         except Exception as problem:
-            return {"wrong": f"{type(problem).__name__}: {problem}"[:300]}
-    counters = fusebox.counters()
-    row |= {key: counters[key] - before[key] for key in COUNTED}
-    torch.cuda.empty_cache()
-    with device.alone():
-        for which, run in (("eager", eager), ("ours", ours)):
-            run()
-            row[which + "_wall_ms"] = wall_ms(run)
+            return {engine + "_wrong": f"{type(problem).__name__}: {problem}"[:300]}
+    row |= counted()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+    print("READY", flush=True)
+    sys.stdin.readline()
+    for which, run in ((engine, fast),) if engine == "stock" else (("eager", eager), (engine, fast)):
+        run()
+        row[which + "_wall_ms"] = wall_ms(run, wait)
+        if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
             row[which + "_device_ms"], row[which + "_kernels"] = device_ms(run)
             row[which + "_peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
@@ -173,85 +166,118 @@ def measure(name, form, device):
 
 def work(options):
     warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        name, form = line.split()
+    for line in iter(sys.stdin.readline, ""):
+        name, form, engine = line.split()
         try:
-            row = measure(name, form, Device(options.work))
+            row = measure(name, form, engine, options.device)
         except Exception as problem:
-            row = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
+            row = {engine + "_failed": f"{type(problem).__name__}: {problem}"[:300]}
         print("ANSWER " + json.dumps({"name": name, "form": form} | row), flush=True)
         if "CUDA error" in str(row):
             return
         import torch
 
         gc.collect()
-        torch.cuda.empty_cache()
+        if options.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+class Child:
+    """A process that measures one program after the other."""
+
+    def __init__(self, options):
+        self.options, self.process = options, None
+
+    def send(self, line):
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen([sys.executable, __file__, "--work", "--device", self.options.device], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+
+    def hear(self):
+        """Its next word of us; None if it died or took longer than the limit."""
+        watch = threading.Timer(self.options.limit, self.process.kill)
+        watch.start()
+        line = next((line for line in self.process.stdout if line.startswith(("READY", "ANSWER "))), None)
+        watch.cancel()
+        return line
+
+    def end(self):
+        if self.process:
+            self.process.kill()
 
 
 def run_all(options):
     names = options.only or transformers_names() + timm_names()
-    todo, rows, guard = [(name, form) for form in options.forms for name in names][::-1], [], threading.Lock()
+    if options.sample:
+        names = random.Random(options.seed).sample(names, options.sample)
+    engines = ("stock", "ours") if options.stock else ("ours",)
+    todo, rows = [(name, form, engine) for form in options.forms for name in names for engine in engines], {}
     end = time.monotonic() + options.seconds
-    folder = tempfile.TemporaryDirectory()
-
-    def serve():
-        child = None
-        while True:
-            with guard:
-                if not todo or time.monotonic() > end:
-                    break
-                name, form = todo.pop()
-            if child is None or child.poll() is not None:
-                child = subprocess.Popen([sys.executable, __file__, "--work", folder.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            child.stdin.write(f"{name} {form}\n")
-            child.stdin.flush()
-            watch = threading.Timer(options.limit, child.kill)
-            watch.start()
-            line = next((line for line in child.stdout if line.startswith("ANSWER ")), None)
-            watch.cancel()
-            with guard:
-                rows.append(json.loads(line[7:]) if line else {"name": name, "form": form, "failed": "died, or took too long"})
-            if not line:
-                child = None
-        if child:
-            child.kill()
-
-    threads = [threading.Thread(target=serve) for _ in range(options.jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return rows, len(todo)
+    children = [Child(options) for _ in range(options.jobs)]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        while todo and time.monotonic() < end:
+            batch, todo = todo[: options.jobs], todo[options.jobs :]
+            for child, program in zip(children, batch):
+                child.send(" ".join(program))
+            said = list(pool.map(Child.hear, children[: len(batch)]))
+            for child, (name, form, engine), line in zip(children, batch, said):
+                if line and line.startswith("READY"):
+                    child.send("go")
+                    line = child.hear()
+                answer = json.loads(line[7:]) if line else {"name": name, "form": form, engine + "_failed": "died, or took too long"}
+                rows.setdefault((name, form), {}).update(answer)
+    for child in children:
+        child.end()
+    return list(rows.values()), len(todo)
 
 
-def tell(rows, left):
-    ran = sorted((row for row in rows if "ours_wall_ms" in row), key=lambda row: row["eager_device_ms"] / max(row["ours_device_ms"], 1e-6))
+def gain(row, what, beside):
+    """How many times less of `what` we take than `beside` (stock or eager); None where it was not measured."""
+    return row[f"{beside}_{what}"] / max(row[f"ours_{what}"], 1e-6) if f"{beside}_{what}" in row and f"ours_{what}" in row else None
+
+
+def tell(rows, left, beside, device):
     for row in rows:
-        for how in ("failed", "wrong"):
+        for how in ("stock_failed", "stock_wrong", "ours_failed", "ours_wrong"):
             if how in row:
                 print(how, row["name"], row["form"], row[how].splitlines()[0])
+    measured = ("device_ms", "wall_ms", "peak_gib") if device == "cuda" else ("wall_ms",)
+    ran = sorted((row for row in rows if gain(row, measured[0], beside)), key=lambda row: gain(row, measured[0], beside))
     for row in ran:
-        ratio, wall = row["eager_device_ms"] / max(row["ours_device_ms"], 1e-6), row["eager_wall_ms"] / row["ours_wall_ms"]
-        print(f"{ratio:5.2f} {wall:5.2f} {row['name']:32} {row['form']:5} device {row['eager_device_ms']:8.2f} {row['ours_device_ms']:8.2f} wall {row['eager_wall_ms']:8.2f} {row['ours_wall_ms']:8.2f} "
-              f"peak {row['eager_peak_gib']:5.2f} {row['ours_peak_gib']:5.2f} first {row['first_s']:5.1f} s  {[row[k] for k in COUNTED]}"
-              + (f"\n        ours {row['ours_kernels'][:4]}\n        eager {row['eager_kernels'][:4]}" if ratio < 1.05 else ""))
-    print(f"{len(ran)} ran, {len(rows) - len(ran)} failed, {left} left")
+        columns = [" ".join([what, *(f"{row[key]:7.2f}" for engine in ("eager", "stock", "ours") if (key := f"{engine}_{what}") in row)])
+                   for what in (*measured, "first_s")]
+        gains = " ".join(f"{gain(row, what, beside):5.2f}" for what in measured)
+        print(f"{gains} {row['name']:32} {row['form']:5} {'  '.join(columns)}  {[row[k] for k in COUNTED]}")
+        if gain(row, measured[0], beside) < 1.05 and device == "cuda":
+            print("\n".join(f"        {engine} {row[engine + '_kernels'][:4]}" for engine in ("ours", beside)))
+    for what in measured:
+        gains = [gain(row, what, beside) for row in ran]
+        if gains:
+            print(f"{what}: {beside} / ours geomean {statistics.geometric_mean(gains):.2f}, least {min(gains):.2f}")
+    print(f"{len(ran)} compared, {len(rows) - len(ran)} not, {left} left")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--sample", type=int, help="so many, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stock", action="store_true", help="beside the stock compiler, which is run in processes of its own")
     parser.add_argument("--forms", nargs="*", default=["train", "infer"])
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--seconds", type=float, default=1e9, help="no new program after that")
-    parser.add_argument("--limit", type=float, default=100, help="seconds a program may take")
+    parser.add_argument("--limit", type=float, default=100, help="seconds that a program may take to warm up, and to be timed")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--json")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         return work(options)
     rows, left = run_all(options)
-    tell(rows, left)
+    tell(rows, left, "stock" if options.stock else "eager", options.device)
     if options.json:
         with open(options.json, "w") as out:
             json.dump(rows, out, indent=1)
