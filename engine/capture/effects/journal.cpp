@@ -188,8 +188,9 @@ void Journal::putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int o
   log_.push_back({Kind::Call, 0, PyRef::borrow(callable), PyRef::borrow(args), PyRef::borrow(kwargs), nullptr, offset, observes});
 }
 
-void Journal::asked(PyObject* wrapper, PyObject* args, PyObject* kwargs) {
-  asked_.push_back({Kind::AskCache, 0, PyRef::borrow(wrapper), PyRef::borrow(args), PyRef::borrow(kwargs)});
+void Journal::asked(PyObject* wrapper, PyObject* args, PyObject* kwargs, bool inOrder) {
+  if (inOrder) asksInOrder_.insert(wrapper);
+  (inOrder ? log_ : asked_).push_back({Kind::AskCache, 0, PyRef::borrow(wrapper), PyRef::borrow(args), PyRef::borrow(kwargs), nullptr, 0, inOrder});
 }
 
 bool Journal::wrote(PyObject* dict, PyObject* key) const {
@@ -236,7 +237,7 @@ std::vector<Journal::Write> Journal::folded() const {
     dropped.push_back(false);
   };
   for (const Write& w : log_) {
-    if (w.kind == Kind::Call || w.kind == Kind::AdvanceIterator) {
+    if (w.kind == Kind::Call || w.kind == Kind::AskCache || w.kind == Kind::AdvanceIterator) {
       if (w.observes) latest.clear();
       keep(w);
       continue;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/capture/cpython/py_ref.h"
@@ -50,9 +51,9 @@ class Journal {
   void advanced(PyObject* iterator, const Source* source);
   /// A call that is made after the graph, from the root frame's instruction at `offset`. `observes`: it may look at what was written.
   void putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int offset, bool observes);
-  /// A cached function was asked for what it remembers. Of no account for what else is written, and before all of it in effects(): a cache
-  /// that is asked after a call that is put off is a break.
-  void asked(PyObject* wrapper, PyObject* args, PyObject* kwargs);
+  /// A cached function was asked for what it remembers. Of no account for what else is written, and before all of it in effects(), or in the
+  /// program's order where its function might see what was written.
+  void asked(PyObject* wrapper, PyObject* args, PyObject* kwargs, bool inOrder);
 
   /// Whether this capture wrote or removed a key of a dict.
   bool wrote(PyObject* dict, PyObject* key) const;
@@ -65,6 +66,10 @@ class Journal {
   size_t calls() const { return calls_; }
   /// How much was done so far.
   size_t size() const { return log_.size(); }
+  /// How much of it anybody but a cache can tell.
+  size_t writes() const { return log_.size() - asksInOrder_.size(); }
+  /// How often a cached function was asked in the program's order.
+  size_t asksInOrder(PyObject* wrapper) const { return asksInOrder_.count(wrapper); }
   const std::vector<Entry>& entries() const { return entries_; }
 
   /// The log in program order. Of several writes to one place only the last is left where nobody can tell: no call in between looks
@@ -95,6 +100,7 @@ class Journal {
   std::unordered_map<PyObject*, size_t> byAddress_, slotsByAddress_;
   std::vector<Write> log_, asked_;
   size_t calls_ = 0;
+  std::unordered_multiset<PyObject*> asksInOrder_;  ///< wrappers
 };
 
 }  // namespace fusebox::capture

@@ -152,7 +152,22 @@ PyRef callAhead(PyObject* wrapper, CacheObject* cache, const PyRef& key, const C
   return result;
 }
 
-bool isFull(const CacheObject& cache) { return cache.most >= 0 && PyDict_GET_SIZE(cache.results) >= cache.most; }
+/// The arguments of a call, as a tuple and a dict.
+std::pair<PyRef, PyRef> kept(const CallArguments& a) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), keywords = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(keywords.get(), a.keywordName(i), a.args[a.positional + i]);
+  return {std::move(args), std::move(keywords)};
+}
+
+/// Codes of functions behind caches that make tensors, or write.
+std::unordered_map<PyObject*, PyRef>& makeMore() {
+  static auto* codes = new std::unordered_map<PyObject*, PyRef>;
+  return *codes;
+}
+
+/// Whether it may have to forget something once it has remembered `more` results.
+bool isFull(const CacheObject& cache, size_t more = 0) { return cache.most >= 0 && PyDict_GET_SIZE(cache.results) + static_cast<Py_ssize_t>(more) >= cache.most; }
 
 }  // namespace
 
@@ -218,11 +233,41 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
   return true;
 }
 
+/// The function behind a cache, evaluated as others are: where the key holds symbols, so that what is remembered is no constant, or the function
+/// may see what the program has written. Only of functions that make nothing but Python's values of Python's values (patterns, sizes, names):
+/// a tensor that a cache remembers is one, whatever was written to it since. `asks`: the cache is asked after the graph, in the program's order, so
+/// that it remembers and counts what it would (not with an object that each call makes anew). Null without an error: it is not such a function.
+PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool asks) {
+  const bool takesTensors = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) { return isTensor(o); });
+  PyRef function = getAttr(wrapper, internedName("__wrapped__"));
+  if (!function) PyErr_Clear();
+  const CacheObject* cache = cacheOf(wrapper);
+  if (takesTensors || !function || !PyFunction_Check(function.get()) || !cache || cache->function != function.get()) return {};
+  PyRef code = PyRef::borrow(PyFunction_GET_CODE(function.get()));
+  if (makeMore().contains(code.get())) return {};
+  const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), trace_->graph().nodes().size()); };
+  const auto before = done();
+  PyRef result = call(function.get(), a);
+  if (result && done() == before) {
+    const auto [args, kwargs] = kept(a);
+    if (asks && !isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get(), true);
+    return result;
+  }
+  if (!result && !PyErr_Occurred()) return {};
+  PyErr_Clear();
+  throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than Python's values", "", place(), stackPlaces()}, -1, [code] {
+                       makeMore().emplace(code.get(), code);
+                       return true;
+                     }};
+}
+
 /// What the cache remembers is looked up as the program would find it here, with arguments that stay the same, and a guard asks whether it is
 /// still there; after the graph the cache is really asked, so that it counts the call and knows what was used last. What it does not
 /// remember yet is computed by a real call now, unless that would make it forget something: the program's own call then finds it, which is
 /// no hit. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
+  if (givesSymbols(a))
+    if (PyRef result = evaluateCached(wrapper, a, true)) return result;
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   std::vector<PyRef> keys;  // which are hashed, with the tuples inside
   std::vector<PyObject*> keyed;
@@ -232,44 +277,49 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   CacheObject* cache = cacheOf(wrapper);
   if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
   const bool ofTypes = isOfTyping(cache->function), ofTorch = isOfTorch(*cache);
-  bool plain = true;
+  bool plain = true, made = false;
+  const auto evaluated = [&](const std::string& reason) {
+    PyRef value = evaluateCached(wrapper, a, !made);
+    if (!value) breakHere("cached function", reason);
+    return value;
+  };
   const std::function<void(PyObject*)> read = [&](PyObject* o) {
     if (isConstantValue(o) || isIdentityValue(o)) return;
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
     if (PyTuple_CheckExact(o)) return;
     const Source* source = isTensor(o) ? nullptr : sourceOf(o);
+    if (origins_.find(o) && origins_.find(o)->fresh() && comparesByIdentity(o)) return static_cast<void>(made = true);
     if (!source || !(comparesByIdentity(o) || (ofTypes && isOfTyping(reinterpret_cast<PyObject*>(Py_TYPE(o))))))
       breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);
     guard(GuardKind::IdMatch, source, o);
     plain = false;
   };
   for (size_t i = 0; i < a.total(); ++i) read(a.args[i]);
+  if (made) return evaluated("functools.lru_cache is asked with an object that is made here");
+  if (const size_t asks = journal_.asksInOrder(wrapper); asks > 0 && isFull(*cache, asks))
+    return evaluated("functools.lru_cache holds as many results as it may");
   const PyRef key = keyOf(*cache, a);
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
   // What torch remembers of constants it would compute again, whatever the program did before.
   const bool settled = ofTypes || (ofTorch && plain);
   if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
-    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
+    return evaluated("functools.lru_cache is asked after effects that its function might see");
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
     const bool writes = !ofTypes && (journal_.calls() > 0 || !journal_.entries().empty() || trace_->wroteInputs());
     if (writes && ofTorch && plain) {
       // Asked before the program has written anything.
-      PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), keywords = PyRef::steal(PyDict_New());
-      for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
-      for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(keywords.get(), a.keywordName(i), a.args[a.positional + i]);
+      const auto [args, keywords] = kept(a);
       throw CaptureBreak{{"cached function", "functools.lru_cache calls a function of torch's that raises", "", place(), stackPlaces()}, -1,
-                         [asked = PyRef::borrow(wrapper), args, keywords] {
+                         [asked = PyRef::borrow(wrapper), args = args, keywords = keywords] {
                            const PyRef known = PyRef::steal(PyObject_Call(asked.get(), args.get(), keywords.get()));
                            PyErr_Clear();
                            return static_cast<bool>(known);
                          }};
     }
-    if (writes)
-      breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
-    if (isFull(*cache))
-      breakHere("cached function", "functools.lru_cache holds as many results as it may");
+    if (writes) return evaluated("functools.lru_cache calls its function after effects that it might see");
+    if (isFull(*cache)) return evaluated("functools.lru_cache holds as many results as it may");
     if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
     bool raised = false;
     {
@@ -287,10 +337,8 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
       breakHere("cached function", "functools.lru_cache does not keep the result of a call");
     }
   }
-  const PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
-  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a.args[i]));
-  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
-  if (!ofTorch) journal_.asked(wrapper, args.get(), kwargs.get());
+  const auto [args, kwargs] = kept(a);
+  if (!ofTorch) journal_.asked(wrapper, args.get(), kwargs.get(), false);
   Guard remembered;
   remembered.kind = GuardKind::Custom;
   remembered.source = sources().pinned(wrapper);

@@ -1,0 +1,169 @@
+"""Functions behind functools.lru_cache: asked with sizes that change, after the program has written, with what others gave.
+
+Every call is compared with eager, and what the caches count too.
+"""
+
+import functools
+
+import torch
+
+import fusebox
+import fusebox._engine_access  # noqa: F401
+from checks.script_checks import expect, run
+
+
+def compared(make, calls, graphs, breaks=0, wholesome=True):
+    """`make()`: (function, caches). Both are made twice, since caches remember. What caches count is compared where `wholesome`."""
+    fusebox.reset()
+    (eager, of_eager), (own, of_own) = make(), make()
+    compiled, before = fusebox.compile(own, backend="aot_eager"), fusebox.counters()
+    for args in calls:
+        expected, got = eager(*args()), compiled(*args())
+        expect(repr(got) == repr(expected), f"{got!r} where eager gives {expected!r}")
+        counts = [[cache.cache_info() for cache in caches] for caches in (of_eager, of_own)]
+        expect(not wholesome or counts[0] == counts[1], f"caches count {counts[1]} where eager's count {counts[0]}")
+    now = fusebox.counters()
+    told = [now[name] - before[name] for name in ("graphs", "graph_breaks")]
+    expect(told == [graphs, breaks], f"graphs and breaks {told}")
+
+
+class Pattern:
+    """Compared by identity, as what a cache gives to the next often is."""
+
+    def __init__(self, text):
+        self.parts, self.kept = text.split(), []
+
+    def sizes(self, shape, more):
+        known = dict(zip(self.parts, shape))
+        self_first, *rest = [known[part] for part in self.parts]
+        return (self_first * more, -1, *rest[1:])
+
+
+def patterns():
+    @functools.lru_cache(16)
+    def pattern(text):
+        return Pattern(text)
+
+    @functools.lru_cache(16)
+    def sizes(of, shape, more):
+        made = []
+        for size in of.sizes(shape, more):
+            made.append(size)
+        return tuple(made)
+
+    return pattern, sizes
+
+
+def sized(*shapes):
+    return [lambda shape=shape: (torch.arange(float(torch.Size(shape).numel())).reshape(shape), {}) for shape in shapes]
+
+
+def test_keys_with_sizes_that_change():
+    def make():
+        pattern, sizes = patterns()
+
+        def f(x, seen):
+            return x.reshape(sizes(pattern("a b c"), x.shape, 1)) * 2, x.reshape(sizes(pattern("a b c"), tuple(x.shape), 1))
+
+        return f, (pattern, sizes)
+
+    compared(make, sized((2, 4, 6), (3, 4, 6), (5, 4, 8), (7, 8, 6), (3, 4, 6)), graphs=4)
+
+
+def test_a_size_alone_is_a_key():
+    def make():
+        @functools.lru_cache
+        def half(n):
+            return n // 2 + 1
+
+        return (lambda x, seen: x * half(x.shape[0])), (half,)
+
+    compared(make, sized((2,), (3,), (5,), (9,), (2,)), graphs=2)
+
+
+def test_after_writes_of_the_program():
+    def make():
+        pattern, sizes = patterns()
+
+        def f(x, seen):
+            seen["calls"] = seen.get("calls", 0) + 1
+            return x.reshape(sizes(pattern("a b c"), x.shape, 1)) + 1, seen
+
+        return f, (pattern, sizes)
+
+    # The second cache is asked with what the first call made anew: of that it remembers nothing.
+    compared(make, sized((2, 4, 6), (2, 4, 6), (3, 4, 6), (5, 4, 6)), graphs=2, wholesome=False)
+
+
+def test_full_caches():
+    def make():
+        @functools.lru_cache(1)
+        def shifted(n):
+            return n + 1
+
+        return (lambda x, seen: x * shifted(3) + shifted(4)), (shifted,)
+
+    compared(make, sized((2,), (2,), (2,), (2,)), graphs=2)
+
+
+def test_tensors_that_are_remembered_stay_the_same_ones():
+    def make():
+        @functools.lru_cache
+        def noise(n):
+            return torch.rand(n)
+
+        @functools.lru_cache
+        def steps(n):
+            return torch.arange(n)
+
+        def f(x, seen):
+            return x + noise(x.shape[0]).sum() * 0 + steps(x.shape[0])
+
+        return f, ()
+
+    def remembered():
+        @functools.lru_cache
+        def noise(n):
+            return torch.rand(n)
+
+        return (lambda x, seen: (noise(x.shape[0]), x + 1)), (noise,)
+
+    fusebox.reset()
+    f, (noise,) = remembered()
+    compiled = fusebox.compile(f, backend="aot_eager")
+    for n in (2, 3, 5, 3, 2, 5):
+        first, second = compiled(torch.zeros(n), {})[0], compiled(torch.zeros(n), {})[0]
+        expect(torch.equal(first, second) and torch.equal(first, noise(n)), f"noise of {n} was drawn again")
+    _, eager = make(), make()[0]
+    compiled = fusebox.compile(make()[0], backend="aot_eager")
+    for n in (2, 3, 5, 2):
+        expect(torch.equal(compiled(torch.zeros(n), {}), eager(torch.zeros(n), {})), f"steps of {n}")
+
+
+def test_what_the_function_raises():
+    def make():
+        @functools.lru_cache
+        def checked(n):
+            if n > 4:
+                raise ValueError(f"{n} is too much")
+            return n
+
+        def f(x, seen):
+            try:
+                return x * checked(x.shape[0])
+            except ValueError as problem:
+                return str(problem)
+
+        return f, (checked,)
+
+    fusebox.reset()
+    (eager, of_eager), (own, of_own) = make(), make()
+    compiled = fusebox.compile(own, backend="aot_eager")
+    for n in (2, 3, 5, 6, 3, 5):
+        x = torch.ones(n)
+        expect(repr(compiled(x, {})) == repr(eager(x, {})), f"raised for {n}")
+        expect(of_eager[0].cache_info() == of_own[0].cache_info(), f"{of_own[0].cache_info()} where eager counts {of_eager[0].cache_info()}")
+
+
+if __name__ == "__main__":
+    run(globals())
