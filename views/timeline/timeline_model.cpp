@@ -4,6 +4,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/slices.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -13,16 +14,24 @@ using session::Statement;
 
 // Imported traces may hold millions of spans; the longest are drawn, and the lane says so.
 constexpr int64_t kMostSpans = 200'000;
-// Ids and lengths first: what the longest are is read of them alone, not of millions. Numbered as in cpu_events (SCHEMA.md).
-constexpr const char* kSpans = R"(WITH longest AS MATERIALIZED (SELECT 0 AS is_stage, id, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL
-    UNION ALL SELECT 1, id, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL ORDER BY ns DESC LIMIT ?)
+// Ids and lengths first: what the longest are is read of them alone, not of millions. Numbered as in cpu_events (SCHEMA.md), compilations beside.
+std::string spansQuery() {
+  const std::string compiles = query::kCompileSpans;
+  return R"(WITH longest AS MATERIALIZED (SELECT 0 AS what, id, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL
+    UNION ALL SELECT 1, id, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL
+    UNION ALL SELECT 3, id, dur_ns FROM ()" + compiles + R"() ORDER BY ns DESC LIMIT ?)
   SELECT e.id * 4 AS span_id, e.start_ns, e.start_ns + e.dur_ns AS end_ns, e.compile_id, e.name, e.detail, e.thread, e.kind
-    FROM longest l CROSS JOIN t_cpu_event e ON e.id = l.id WHERE l.is_stage = 0 AND e.kind NOT IN ('call', 'guard_check')
+    FROM longest l CROSS JOIN t_cpu_event e ON e.id = l.id WHERE l.what = 0 AND e.kind NOT IN ('call', 'guard_check')
   UNION ALL SELECT s.id * 4 + 1, s.start_ns, s.end_ns, s.compile_id, s.name, s.phase, s.thread, 'stage'
-    FROM longest l CROSS JOIN t_stage s ON s.id = l.id WHERE l.is_stage = 1
+    FROM longest l CROSS JOIN t_stage s ON s.id = l.id WHERE l.what = 1
+  UNION ALL SELECT c.id * 4 + 3, c.start_ns, c.start_ns + c.dur_ns, c.id, c.name, c.status, c.thread, 'stage'
+    FROM longest l CROSS JOIN ()" + compiles + R"() c ON c.id = l.id WHERE l.what = 3
   ORDER BY 2, 3 DESC)";
-constexpr const char* kSpanCounts = R"(SELECT thread, count(*) AS count FROM (SELECT thread FROM t_cpu_event WHERE dur_ns IS NOT NULL AND
-    kind NOT IN ('call', 'guard_check') UNION ALL SELECT thread FROM t_stage WHERE end_ns IS NOT NULL) GROUP BY thread)";
+}
+std::string spanCountsQuery() {
+  return "SELECT thread, count(*) AS count FROM (SELECT thread FROM t_cpu_event WHERE dur_ns IS NOT NULL AND kind NOT IN ('call', 'guard_check') "
+         "UNION ALL SELECT thread FROM t_stage WHERE end_ns IS NOT NULL UNION ALL SELECT thread FROM (" + std::string(query::kCompileSpans) + ")) GROUP BY thread";
+}
 
 /// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
 constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
@@ -116,14 +125,14 @@ Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outl
 
 /// Spans are written once they have ended, in the order of their ends.
 Result<void> markSpans(const session::Reader& reader, SpanMark& mark) {
-  return reader.each("SELECT (SELECT max(id) FROM t_cpu_event) AS last_event, (SELECT count(*) FROM t_stage) AS stages", {},
+  return reader.each("SELECT (SELECT max(id) FROM t_cpu_event) AS last_event, (SELECT count(*) FROM t_stage) + (SELECT count(end_ns) FROM t_compile) AS stages", {},
                      [&](const Statement& s) { mark = {s.integer("last_event"), s.integer("stages")}; });
 }
 
 Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline) {
   std::map<int64_t, TimelineLane> spans;
   int64_t read = 0;
-  auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
+  auto outcome = reader.each(spansQuery(), {kMostSpans}, [&](const Statement& s) {
     ++read;
     TimelineLane& lane = spans[s.integer("thread")];
     NamedSpan span;
@@ -139,7 +148,7 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
   if (!outcome) return outcome;
   std::map<int64_t, int64_t> counts;
   if (read >= kMostSpans) {
-    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
+    outcome = reader.each(spanCountsQuery(), {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
     if (!outcome) return outcome;
   }
   std::map<int64_t, std::string> threads;

@@ -219,7 +219,7 @@ class ChromeTraceTest : public QObject {
         for (std::string* s : {&name, &wanted}) std::transform(s->begin(), s->end(), s->begin(), [](unsigned char c) { return std::tolower(c); });
         expected += e.value("ph", "") == "X" && name.find(wanted) != std::string::npos;
       }
-      const auto found = query::findSlice(in_.reader(), text, 0, query::SliceDirection::From);
+      const auto found = query::findSlice(in_.reader(), text, {}, query::SliceDirection::From);
       QVERIFY(found && expected > 0);
       QCOMPARE(found->count, expected);
     }
