@@ -159,8 +159,8 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
     const double percent = 100 * p.ns / stepNs;
-    return percent < 0.5 ? say(FUSEBOX_TEXT("Slowness", "; most time takes {} (less than 1 % of the step)"), p.name)
-                         : say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, percent);
+    return percent < 0.5 ? say(FUSEBOX_TEXT("Slowness", "; most time takes {} (less than 1 % of the time)"), p.name)
+                         : say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the time)"), p.name, percent);
   };
   const int64_t n = row.count;
   // Compilations are counted in all steps that were read; their time is, like all times, that of one step on average.

@@ -344,7 +344,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   const auto count = [](int64_t n) { return str(formatCount(n)); };
   setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
   if (s.backwardCompiles > 0) frames_.note->setToolTip(tr("%1 of functions, %2 of backward passes").arg(count(s.compiles - s.backwardCompiles), count(s.backwardCompiles)));
-  const bool calls = model.calls > 0 || model.holdings.has(Holding::RunTimes);
+  const bool calls = model.calls > 0 || model.holdings.has(Holding::Calls);
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
