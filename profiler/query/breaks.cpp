@@ -78,10 +78,9 @@ Result<Program> readProgram(const Reader& reader) {
   if (read) {
     read = reader.each(
         "SELECT c.compile_id, coalesce(c.frame_id, 0) AS frame_id, coalesce(c.thread, 0) AS thread, c.start_ns, c.end_ns, "
-        "c.parent_compile_id IS NOT NULL AS is_part, "
-        "(SELECT coalesce(sum(max(0, g.node_count - g.input_count)), 0) FROM graphs g WHERE g.compile_id = "
-        "c.compile_id AND g.stage = 'captured') AS operators "
-        "FROM compiles c",
+        "c.parent_compile_id IS NOT NULL AS is_part, coalesce(g.operators, 0) AS operators FROM compiles c LEFT JOIN "
+        "(SELECT compile_id, sum(max(0, node_count - input_count)) AS operators FROM t_graph WHERE stage = 'captured' GROUP BY compile_id) g "
+        "ON g.compile_id = c.compile_id",
         {}, [&](const Statement& s) {
           out.compiles[s.integer("compile_id")] = {s.integer("frame_id"),
                                         s.integer("thread"),

@@ -72,6 +72,7 @@ QWidget* GuardsView::buildTree() {
   tree_->setUniformRowHeights(true);
   tree_->setFrameShape(QFrame::NoFrame);
   tree_->header()->setStretchLastSection(false);
+  tree_->header()->setResizeContentsPrecision(60);  // of thousands those that are seen are measured
   tree_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
   for (int c : {1, 2, 3}) {
     tree_->header()->setSectionResizeMode(c, QHeaderView::ResizeToContents);
