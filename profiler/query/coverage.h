@@ -12,6 +12,8 @@
 
 namespace fusebox::query {
 
+/// The kind of an Uncompiled function whose error names none.
+inline constexpr const char* kUnnamedFailure = "not compiled";
 /// The kind of an Uncompiled function in which capture broke where it cannot be taken up again.
 inline constexpr const char* kGivenUp = "given up at a graph break";
 

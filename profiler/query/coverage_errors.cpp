@@ -88,7 +88,7 @@ void readError(std::string_view error, Uncompiled& out) {
     out.kind = error.substr(0, colon);
     rest = error.substr(colon + 2);
   }
-  if (out.kind.empty()) out.kind = "not compiled";
+  if (out.kind.empty()) out.kind = kUnnamedFailure;
   bool first = true;
   while (!rest.empty()) {
     const size_t end = rest.find('\n');

@@ -71,7 +71,7 @@ std::string toText(const Summary& s) {
   more(out, uncompiled.size());
   constexpr const char* kUnknown = "not recorded";
   const double inNoStage = s.totalCompileMs - s.captureMs - s.aotMs - s.inductorMs - s.codegenMs;
-  const std::string rest = inNoStage >= s.totalCompileMs / 100 ? fmt::format(", in no stage {}", ms(inNoStage)) : std::string();
+  const std::string rest = inNoStage > s.totalCompileMs / 100 ? fmt::format(", in no stage {}", ms(inNoStage)) : std::string();
   out += fmt::format("  compile   {}\n", s.hasCompileTimes || s.totalCompileMs > 0 ? fmt::format("{} (capture {}, aot {}, inductor {}, codegen {}{})", ms(s.totalCompileMs), ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs), rest)
                                                                                    : kUnknown);
   out += fmt::format("  run       {}\n", runSentence(s));

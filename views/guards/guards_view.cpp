@@ -14,6 +14,7 @@
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
+#include "views/widgets/file_change.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
@@ -152,6 +153,7 @@ void GuardsView::connectAll() {
     if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(details_, &DetailsPanel::changeWanted, this, [this](const QString& diff) { offerChange(this, diff); });
 }
 
 void GuardsView::follow(const Location& location) {

@@ -117,6 +117,12 @@ std::string groupOf(const TimelineLane& lane, const std::string& thread) {
   return say(FUSEBOX_TEXT("Timeline", "program"));
 }
 
+/// What is left of a thread's name below the title of its group.
+std::string nameIn(const std::string& group, const std::string& thread) {
+  constexpr std::string_view kBetween = " · ";
+  return thread.starts_with(group + std::string(kBetween)) ? thread.substr(group.size() + kBetween.size()) : thread;
+}
+
 /// Groups in the order of their first lanes.
 void joinGroups(std::vector<TimelineLane>& lanes) {
   std::map<std::string, size_t> order;
@@ -176,7 +182,7 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
     const auto name = threads.find(thread);
     lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
     lane.group = groupOf(lane, name == threads.end() ? std::string() : name->second);
-    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
+    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : nameIn(lane.group, name->second);
     std::stable_sort(lane.spans.begin(), lane.spans.end(), [](const NamedSpan& a, const NamedSpan& b) { return a.startNs != b.startNs ? a.startNs < b.startNs : a.endNs > b.endNs; });
     stackSpans(lane);
     if (const int64_t all = longest->counts[thread]; all > lane.count) {
@@ -239,7 +245,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const
     made.title = say(isDevice ? FUSEBOX_TEXT("Timeline", "GPU") : made.kind == Kind::Calls ? FUSEBOX_TEXT("Timeline", "calls") : FUSEBOX_TEXT("Timeline", "launches"));
     made.thread = lane.thread;
     made.group = groupOf(made, lane.name);
-    made.name = lane.name.rfind("GPU ", 0) == 0 ? lane.name.substr(4) : lane.name;
+    made.name = lane.name.starts_with("GPU ") ? lane.name.substr(4) : nameIn(made.group, lane.name);
     made.count = lane.count;
     outline.lanes.push_back(std::move(made));
   }

@@ -81,7 +81,7 @@ void TimelineView::clear() {
   search_->setText({});
   ++selection_;
   empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
-  details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up."));
+  details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up; a click on the ruler (or M) sets a flag."));
 }
 
 void TimelineView::find() { search_->focusFilter(); }
