@@ -5210,6 +5210,10 @@
         <source>%1 in %2</source>
         <translation>%1 in %2</translation>
     </message>
+    <message>
+        <source>Pin</source>
+        <translation>Anheften</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::LifetimesCanvas</name>

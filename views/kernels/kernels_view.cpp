@@ -108,6 +108,7 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
     announce(location);
   });
   pin_ = addViewAction(QStringLiteral("pin"), tr("Compare others with this kernel"));
+  pin_->setIconText(tr("Pin"));
   pin_->setCheckable(true);
   connect(pin_, &QAction::triggered, this, &KernelsView::pinShown);
   auto* pin = new QToolButton;
