@@ -110,6 +110,7 @@ void addRun(CLI::App& app, RunOptions& o) {
   run->add_flag("--no-record", o.noRecord, "Run without recording");
   run->add_option("--summary", o.summary, "Write the summary as JSON to this file too")->type_name("OUT.json");
   run->add_flag("--json", o.json, "Print the summary (to stderr) as JSON");
+  run->add_flag("--operators", o.operators, "Record the operators that torch runs outside compiled code too, with their lines (other engines: always); about a microsecond each");
   run->add_flag("--gpu-counters{default}", o.gpuCounters,
                 "Read hardware counters around every kernel of the GPU: bytes of its memory, achieved occupancy and others, or "
                 "--gpu-counters=METRIC,METRIC by CUPTI's names. Kernels run one after another meanwhile, CUDA graphs are not used");

@@ -12,6 +12,7 @@ struct RunOptions {
   std::string gpuCounters;  ///< metrics to read around kernels; empty: none
   std::string gpuSampling;  ///< microseconds between samples of the GPU's counters; empty: none
   std::string gpuSamplingMetrics;
+  bool operators = false;   ///< record what torch runs outside compiled code too
   bool noRecord = false, json = false;
   bool quiet = false;  ///< no summary at the end
   std::vector<std::string> script;

@@ -102,6 +102,7 @@ void reportRanks(const RunOptions& options, const std::vector<std::string>& sess
 /// Why what was asked of the GPU's counters cannot be; empty: it can.
 std::string countersProblem(const RunOptions& options) {
   const bool samples = !options.gpuSampling.empty() || !options.gpuSamplingMetrics.empty();
+  if (options.noRecord && options.operators) return "--operators are recorded: they do not go with --no-record";
   if (options.noRecord && !options.gpuCounters.empty()) return "--gpu-counters are recorded: they do not go with --no-record";
   if (options.noRecord && samples) return "--gpu-sampling is recorded: it does not go with --no-record";
   if (samples && !options.gpuCounters.empty()) return "--gpu-counters and --gpu-sampling use the same counters of the GPU: ask for one of them";

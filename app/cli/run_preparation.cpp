@@ -108,6 +108,7 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
   run.environment = {{"PYTHONPATH", pythonPathWith(package)},
                      {"FUSEBOX_ENGINE", options.engine},
                      {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
+  if (options.operators) run.environment["FUSEBOX_OPERATORS"] = "1";
   if (!options.gpuCounters.empty()) run.environment["FUSEBOX_GPU_COUNTERS"] = options.gpuCounters;
   if (!options.gpuSampling.empty()) run.environment["FUSEBOX_GPU_SAMPLING"] = options.gpuSampling;
   if (!options.gpuSamplingMetrics.empty()) run.environment["FUSEBOX_GPU_SAMPLING_METRICS"] = options.gpuSamplingMetrics;

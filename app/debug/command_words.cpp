@@ -53,6 +53,7 @@ constexpr CommandWord kCommands[] = {
     {"arguments", "args", "", "Buffers of the launch, with their first values.", "Looking"},
     {"tensor", "t", "NAME", "What a tensor holds: least, most, mean, NaNs, first elements. A buffer of the launch, or, before a frame is "
      "captured, a local variable or what it leads to: tensor self.layers.0.weight.", "Looking"},
+    {"content", "", "NAME", "Before a frame is captured: what an object is made of that a local variable leads to: content self.layers.", "Looking"},
     {"options", "", "", "Settings of the compiler.", "Changing"},
     {"set", "", "NAME VALUE", "Change a setting: set fuse false, set max_fusion_size 8.", "Changing"},
     {"forbid", "", "[A,B]",
@@ -200,9 +201,9 @@ Result<json> requestOf(const CommandWord& command, const std::vector<std::string
     if (words.size() > 1 || (words.size() == 1 && !isNumber(words[0]))) return usage(command);
     return json{{"do", "ask"}, {"what", std::string(name) + (words.empty() ? "" : ":" + words[0])}};
   }
-  if (name == "tensor") {
+  if (name == "tensor" || name == "content") {
     if (words.size() != 1) return usage(command);
-    return json{{"do", "ask"}, {"what", "tensor:" + words[0]}};
+    return json{{"do", "ask"}, {"what", std::string(name) + ":" + words[0]}};
   }
   if (name == "set") {
     if (words.size() != 2) return usage(command);

@@ -288,6 +288,7 @@ std::string answerText(const std::string& name, const json& result) {
       {"kernel", kernelText},
       {"arguments", argumentsText},
       {"tensor", tensorText},
+      {"content", [](const json& rows) { return rows.empty() ? std::string("  it is made of nothing that is shown\n") : localsText(rows); }},
       {"options", optionsText},
       {"set", optionsText},
       {"breakpoints", breakpointsText},

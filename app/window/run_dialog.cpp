@@ -36,6 +36,8 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
       directory_(new QLineEdit),
       python_(new QLineEdit),
       engine_(new QComboBox),
+      operators_(new QCheckBox(tr("Operators outside compiled code"))),
+      counters_(new QComboBox),
       problem_(new QLabel) {
   setObjectName(QStringLiteral("runDialog"));
   setWindowTitle(purpose == Purpose::Run     ? tr("Run script")
@@ -60,6 +62,14 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   engine_->addItem(tr("Fusebox"), QStringLiteral("fusebox"));
   engine_->addItem(tr("Stock torch.compile, recorded"), QStringLiteral("stock"));
   engine_->addItem(tr("Eager: no compilation"), QStringLiteral("eager"));
+  operators_->setObjectName(QStringLiteral("runDialog.operators"));
+  operators_->setToolTip(tr("The optimizer and what is not compiled, operator by operator with its line; about a microsecond each. Other engines always record them."));
+  counters_->setObjectName(QStringLiteral("runDialog.counters"));
+  counters_->setAccessibleName(tr("Counters of the GPU"));
+  counters_->addItem(tr("No counters of the GPU"));
+  counters_->addItem(tr("Counters of the GPU, sampled"), QStringLiteral("--gpu-sampling"));
+  counters_->addItem(tr("Counters of the GPU, around every kernel"), QStringLiteral("--gpu-counters"));
+  counters_->setToolTip(tr("Sampled while kernels run as they would; around every kernel they run one after another."));
   problem_->setObjectName(QStringLiteral("runDialog.problem"));
   problem_->setProperty("role", QStringLiteral("muted"));
   problem_->setWordWrap(true);
@@ -90,7 +100,13 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   form->addRow(tr("Python"), withBrowse(python_, QStringLiteral("python"),
                                         [this] { return QFileDialog::getOpenFileName(this, tr("Choose an interpreter"), python_->text()); }));
   form->addRow(tr("Engine"), engine_);
+  auto* more = new QHBoxLayout;
+  more->addWidget(operators_);
+  more->addWidget(counters_);
+  more->addStretch();
+  form->addRow(tr("Record too"), more);
   form->setRowVisible(engine_, purpose == Purpose::Run);
+  form->setRowVisible(more, purpose == Purpose::Run);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
   buttons->button(QDialogButtonBox::Cancel)->setObjectName(QStringLiteral("runDialog.cancel"));
   run_ = buttons->addButton(purpose == Purpose::Debug ? tr("Debug") : tr("Run"), QDialogButtonBox::AcceptRole);
@@ -116,6 +132,8 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   directory_->setText(setting(QStringLiteral("run/directory")).toString());
   python_->setText(setting(QStringLiteral("run/python")).toString());
   engine_->setCurrentIndex(std::max(0, engine_->findData(setting(QStringLiteral("run/engine")))));
+  operators_->setChecked(setting(QStringLiteral("run/operators")).toBool());
+  counters_->setCurrentIndex(std::max(0, counters_->findData(setting(QStringLiteral("run/counters")))));
   check();
   script_->setFocus();  // what is typed first
 }
@@ -149,7 +167,11 @@ void RunDialog::remember() const {
   QVariantMap values{{QStringLiteral("run/isModule"), isModule()},          {QStringLiteral("run/variables"), variables_->text()},
                      {QStringLiteral("run/script"), script_->text()},       {QStringLiteral("run/arguments"), arguments_->text()},
                      {QStringLiteral("run/directory"), directory_->text()}, {QStringLiteral("run/python"), python_->text()}};
-  if (purpose_ == Purpose::Run) values[QStringLiteral("run/engine")] = engine_->currentData();
+  if (purpose_ == Purpose::Run) {
+    values[QStringLiteral("run/engine")] = engine_->currentData();
+    values[QStringLiteral("run/operators")] = operators_->isChecked();
+    values[QStringLiteral("run/counters")] = counters_->currentData();
+  }
   keepSettings(values);
 }
 
@@ -161,7 +183,10 @@ RunRequest RunDialog::request() const {
   request.arguments = QProcess::splitCommand(arguments_->text());
   request.directory = directory_->text();
   request.python = python_->text();
-  if (purpose_ == Purpose::Run) request.engine = engine_->currentData().toString();
+  if (purpose_ != Purpose::Run) return request;
+  request.engine = engine_->currentData().toString();
+  if (operators_->isChecked()) request.recording << QStringLiteral("--operators");
+  if (const QString counters = counters_->currentData().toString(); !counters.isEmpty()) request.recording << counters;
   return request;
 }
 

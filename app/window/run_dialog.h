@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDialog>
 #include <QLabel>
@@ -40,6 +41,8 @@ class RunDialog : public QDialog {
   QLineEdit* directory_;
   QLineEdit* python_;
   QComboBox* engine_;
+  QCheckBox* operators_;  ///< recorded too: outside compiled code
+  QComboBox* counters_;   ///< of the GPU: an option of `fusebox run`, or none
   QPushButton* browseScript_;
   QLabel* problem_;
   QPushButton* run_;

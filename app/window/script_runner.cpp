@@ -123,7 +123,7 @@ void ScriptRunner::start(const RunRequest& request) {
   if (request.rawCommand.isEmpty()) {
     if (!request.engine.isEmpty()) words << QStringLiteral("--engine") << request.engine;
     if (!request.python.isEmpty()) words << QStringLiteral("--python") << request.python;
-    words << request.program();
+    words << request.recording << request.program();
   } else {
     words << request.rawCommand;
   }

@@ -15,6 +15,7 @@ struct RunRequest {
   QString python;             ///< empty: the one that Fusebox was built for
   QString engine;             ///< fusebox, stock, eager; empty: fusebox
   QString directory;          ///< working directory; empty: the script's, with a module the window's own
+  QStringList recording;      ///< options of `fusebox run` that record more
   QMap<QString, QString> variables;    ///< of its environment, as its user set them
   QStringList rawCommand;     ///< words after `fusebox run`, instead of the fields above
   QMap<QString, QString> environment;  ///< what a debugger wants besides, for one start

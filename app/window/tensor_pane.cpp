@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <set>
 
 #include "app/debug/debug_text.h"
 #include "engine/support/condition.h"
@@ -95,7 +96,7 @@ TensorPane::TensorPane(DebugController* controller, QWidget* parent)
   name_->setPlaceholderText(tr("x · self.layers.0.weight · a buffer of the launch"));
   problem_->setObjectName(QStringLiteral("debug.tensor.problem"));
   problem_->setTextFormat(Qt::PlainText);
-  problem_->setWordWrap(true);
+  problem_->setMinimumWidth(1);  // one line: of words that wrap Qt asks the height of all around them, and the panel would grow
   problem_->hide();
   auto* show = new QPushButton(tr("Show"));
   show->setObjectName(QStringLiteral("debug.tensor.show"));
@@ -140,7 +141,12 @@ TensorPane::TensorPane(DebugController* controller, QWidget* parent)
   column->addWidget(bar);
   column->addWidget(problem_);
   column->addWidget(parts, 1);
-  connect(name_, &QLineEdit::returnPressed, this, [this] { showTensor(name_->text().trimmed()); });
+  // None of the parts decides how high the panel is.
+  setMinimumHeight(fontMetrics().height() * 6);
+  connect(name_, &QLineEdit::returnPressed, this, [this] {
+    shown_ = name_->text().trimmed();
+    shown_.isEmpty() ? refresh() : showTensor(shown_);
+  });
   connect(show, &QPushButton::clicked, this, [this] { showTensor(name_->text().trimmed()); });
   connect(search, &QPushButton::clicked, this, &TensorPane::searchAll);
   connect(tensors_, &views::DataTable::rowSelected, this, [this](const views::TableRow& row) { showTensor(str(row.cells[0].text)); });
@@ -154,13 +160,35 @@ void TensorPane::refresh() {
   const bool isLaunch = std::find(questions.begin(), questions.end(), "arguments") != questions.end();
   controller_->ask(isLaunch ? QStringLiteral("arguments") : QStringLiteral("locals"), this, [this, stop, again](bool ok, const Json& rows) {
     if (stop != stop_) return;
-    listed_.clear();
-    if (ok && rows.is_array())
-      for (const Json& row : rows)
-        if (row.contains("sizes") && textField(row, "role") != "output")
-          listed_.push_back({textField(row, "name"), dtypeInPython(textField(row, "dtype")) + row["sizes"].dump(), {}, {}});
-    fillList();
+    list(ok ? rows : Json::array());
     if (!again.isEmpty()) showTensor(again);  // the same, as it is now
+  });
+}
+
+void TensorPane::list(const Json& rows) {
+  static const std::set<std::string> kPlain = {"", "NoneType", "bool", "int", "float", "complex", "str", "bytes", "function", "builtin_function_or_method", "type", "module"};
+  listed_.clear();
+  for (const bool isTensor : {true, false}) {
+    if (!rows.is_array()) break;
+    for (const Json& row : rows) {
+      if (row.contains("sizes") != isTensor || textField(row, "role") == "output" || (!isTensor && kPlain.contains(textField(row, "type")))) continue;
+      listed_.push_back({textField(row, "name"), isTensor ? dtypeInPython(textField(row, "dtype")) + row["sizes"].dump() : textField(row, "value"), isTensor, {}, {}});
+    }
+  }
+  fillList();
+}
+
+void TensorPane::openObject(const QString& name, const std::string& why) {
+  controller_->ask(QStringLiteral("content:") + name, this, [this, name, why, stop = stop_](bool ok, const Json& rows) {
+    if (stop != stop_ || name != shown_) return;
+    const bool opens = ok && rows.is_array() && !rows.empty();
+    if (opens) list(rows);
+    problem_->setText(opens ? tr("%1 is made of these; without a name the list is that of the locals again.").arg(name) : tr("%1 cannot be shown: %2").arg(name, str(why)));
+    problem_->setToolTip(problem_->text());
+    problem_->setVisible(true);
+    facts_->setRows({});
+    histogram_->setBins(0, 0, {});
+    first_->clear();
   });
 }
 
@@ -175,6 +203,7 @@ void TensorPane::showTensor(const QString& name) {
 
 void TensorPane::searchAll() {
   for (const Listed& one : listed_) {
+    if (!one.isTensor) continue;
     controller_->ask(QStringLiteral("tensor:") + str(one.name), this, [this, name = str(one.name), stop = stop_](bool ok, const Json& result) {
       if (stop == stop_) take(name, ok, result);
     });
@@ -190,7 +219,9 @@ void TensorPane::take(const QString& name, bool ok, const Json& result) {
     fillList();
   }
   if (name != shown_) return;
+  if (!ok && why.find("it is no tensor") != std::string::npos) return openObject(name, why);
   problem_->setText(tr("%1 cannot be shown: %2").arg(name, str(why)));
+  problem_->setToolTip(problem_->text());
   problem_->setVisible(!ok);
   views::TableRows rows;
   std::vector<int64_t> counts;

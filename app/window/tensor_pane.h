@@ -45,6 +45,9 @@ class TensorPane : public QWidget {
   using Json = nlohmann::json;
   void take(const QString& name, bool ok, const Json& result);
   void fillList();
+  /// Lists what an object is made of in the place of the locals, or says why it cannot be shown.
+  void openObject(const QString& name, const std::string& why);
+  void list(const Json& rows);
 
   DebugController* controller_;
   QLineEdit* name_;
@@ -53,7 +56,8 @@ class TensorPane : public QWidget {
   HistogramPlot* histogram_;
   QPlainTextEdit* first_;
   struct Listed {
-    std::string name, type;
+    std::string name, type;  ///< of what is no tensor its value in short
+    bool isTensor = true;
     Json facts;           ///< null until asked
     std::string trouble;  ///< why it cannot be read
   };

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/capture/cpython/frame_walk.h"
+#include "engine/capture/entries/hook.h"
 #include "engine/record/gpu_recording.h"
 #include "engine/record/recorder.h"
 #include "engine/support/clock.h"
@@ -144,7 +145,7 @@ std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
   const std::string_view name = function.name();
   if (name.substr(0, kAnnouncement.size()) == kAnnouncement) return std::make_unique<Span>();
   if (depth == 0 && mode.load(std::memory_order_relaxed) == OperatorTrace::Launches && isRegion(name)) return std::make_unique<Span>();
-  if (depth++ > 0 || GpuRecording::compiledDepth() > 0) return nullptr;
+  if (depth++ > 0 || GpuRecording::compiledDepth() > 0 || capture::isCapturing()) return nullptr;
   GpuRecording* recording = GpuRecording::active();
   if (!recording) return nullptr;
   auto span = std::make_unique<Span>();

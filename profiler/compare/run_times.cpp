@@ -29,7 +29,8 @@ struct LineSum {
 /// which this engine does not do.
 std::vector<const Group*> looseOf(const Snapshot& session, const Snapshot& other) {
   const auto engine = other.facts.find("engine");
-  const bool recordsOperators = engine == other.facts.end() || engine->second != "fusebox";
+  const auto operators = other.facts.find("operators");
+  const bool recordsOperators = engine == other.facts.end() || engine->second != "fusebox" || (operators != other.facts.end() && operators->second == "on");
   std::vector<const Group*> out;
   for (const Group& g : session.loose)
     if (recordsOperators || g.kind != "eager") out.push_back(&g);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiler/importers/open.h"
+#include "profiler/importers/qualified_names.h"
 #include "profiler/session/event_blocks.h"
 #include "profiler/session/sqlite.h"
 
@@ -223,7 +224,7 @@ Result<void> attachTrace(const std::string& session, const std::string& trace, I
   if (auto attached = db->execute("ATTACH " + quotedSql(*imported) + " AS other"); !attached) return attached;
   if (auto begun = db->execute("BEGIN IMMEDIATE"); !begun) return begun;
   using Part = Result<void> (*)(Database&);
-  for (const Part part : {copyTables, copyFacts, copySources, tieLaunches, session::writeEventBlocks}) {
+  for (const Part part : {copyTables, copyFacts, copySources, qualifyNames, tieLaunches, session::writeEventBlocks}) {
     if (auto done = part(*db); !done) {
       (void)db->execute("ROLLBACK");
       return done;

@@ -33,7 +33,8 @@ BreakText parseBreak(std::string_view text) {
   int64_t programLine = 0;
   while (nextLine(text, line)) {
     constexpr std::string_view kIn = "Graph break in user code at ",
-                               kReason = "Graph Break Reason: ", kTracing = "attempting to trace ";
+                               kReason = "Graph Break Reason: ", kTracing = "attempting to trace ",
+                               kGivenUp = "Failed to handle graph break gracefully.";
     const std::string_view bare = trim(line);
     if (line.starts_with("Traceback (most recent") || line.starts_with("NoneType: None")) break;
     if (bare.starts_with(kIn)) {
@@ -48,7 +49,7 @@ BreakText parseBreak(std::string_view text) {
       if (const size_t tracing = reason.find(kTracing); tracing != std::string_view::npos) {
         const auto opcode = reason.substr(tracing + kTracing.size());
         out.opcode = opcode.substr(0, opcode.find(':'));
-      } else {
+      } else if (!reason.starts_with(kGivenUp)) {  // what was met follows
         out.kind = reason;
       }
     } else if (bare.starts_with("User code traceback:")) {

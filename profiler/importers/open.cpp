@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <map>
 #include <vector>
 
 #include "profiler/importers/formats.h"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Part of every key: raise it when an importer gives another result for the same file.
-constexpr int kImporterVersion = 14;
+constexpr int kImporterVersion = 15;
 constexpr size_t kMostFiles = 20'000;
 constexpr std::chrono::milliseconds kLookFirst{300};  // most files are hashed by then
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
@@ -134,6 +135,25 @@ void makeRoom(const fs::path& folder) {
   }
 }
 
+/// A folder is read as one kind of recording. What else it holds that could be opened is counted, not passed over.
+void countOtherKinds(const Format& format, const std::string& folder, SessionBuilder& session) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end; it != end && !error && files.size() < kMostFiles; it.increment(error))
+    if (it->is_regular_file(error)) files.push_back(it->path().string());
+  std::sort(files.begin(), files.end());
+  std::map<std::string, std::pair<int64_t, std::string>> kinds;
+  for (const std::string& file : files) {
+    if (fs::exists(fs::path(file).replace_filename("raw.jsonl"), error)) continue;  // all that tlparse wrote is one recording
+    const auto one = probe(file);
+    const Format* kind = one ? recognise(*one) : nullptr;
+    if (!kind || kind == &format) continue;
+    auto& [count, first] = kinds[kind->title];
+    if (count++ == 0) first = fs::path(file).lexically_relative(folder).string();
+  }
+  for (const auto& [title, found] : kinds) session.loss("other recording: " + title, found.first, "not read with this folder; open it by itself: " + found.second);
+}
+
 Result<void> import(const Format& format, const Probe& probe, const std::string& into, ImportProgress* progress) {
   const auto begun = std::chrono::steady_clock::now();
   auto session = SessionBuilder::create(into, progress);
@@ -152,6 +172,7 @@ Result<void> import(const Format& format, const Probe& probe, const std::string&
   } catch (const std::exception& error) {  // out of memory, or a bug of ours
     return fail(ErrorCode::Internal, std::string("importing failed: ") + error.what(), probe.path);
   }
+  if (probe.isFolder) countOtherKinds(format, probe.path, s);
   s.info("recorder_ns", int64_t{std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count()});
   return s.finish();
 }

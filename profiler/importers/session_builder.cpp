@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "profiler/importers/qualified_names.h"
 #include "profiler/session/event_blocks.h"
 #include "profiler/session/migrations.h"
 #include "profiler/session/recording_host.h"
@@ -357,6 +358,8 @@ Result<void> SessionBuilder::finish() {
   for (const auto& [key, sum] : shapeSums_) put(rows::GpuShapeStats{.kernel_id = key.first, .shape_id = key.second, .events = sum.first,
       .total_ns = sum.second});
   putSources();
+  settle();
+  if (auto named = qualifyNames(database_); !named) return named;
   if (auto blocks = session::writeEventBlocks(database_); !blocks) return blocks;
   if (shown_) {
     for (const char* key : kWriterKeys) (void)database_.execute(fmt::format("DELETE FROM t_info WHERE key = '{}'", key));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -20,11 +21,6 @@ using session::Statement;
 
 constexpr int64_t kMostCalls = 500'000;  // read to measure what lies between graphs
 constexpr int kMostBetween = 64;         // compiled calls inside the Python between two graphs
-
-const std::string kBreaks =
-    "SELECT break_id, frame_id, compile_id, frame, kind, reason, hint, file, line, end_line, col, end_col, opcode, "
-    "offset, stack, bytecode, " + std::string(kInnermost) + " AS innermost "
-    "FROM graph_breaks ORDER BY break_id";
 
 std::vector<BreakInstruction> parseCode(std::string_view json) {
   constexpr size_t kMost = 2000;
@@ -82,10 +78,9 @@ Result<Program> readProgram(const Reader& reader) {
   if (read) {
     read = reader.each(
         "SELECT c.compile_id, coalesce(c.frame_id, 0) AS frame_id, coalesce(c.thread, 0) AS thread, c.start_ns, c.end_ns, "
-        "c.parent_compile_id IS NOT NULL AS is_part, "
-        "(SELECT coalesce(sum(max(0, g.node_count - g.input_count)), 0) FROM graphs g WHERE g.compile_id = "
-        "c.compile_id AND g.stage = 'captured') AS operators "
-        "FROM compiles c",
+        "c.parent_compile_id IS NOT NULL AS is_part, coalesce(g.operators, 0) AS operators FROM compiles c LEFT JOIN "
+        "(SELECT compile_id, sum(max(0, node_count - input_count)) AS operators FROM t_graph WHERE stage = 'captured' GROUP BY compile_id) g "
+        "ON g.compile_id = c.compile_id",
         {}, [&](const Statement& s) {
           out.compiles[s.integer("compile_id")] = {s.integer("frame_id"),
                                         s.integer("thread"),
@@ -111,53 +106,61 @@ Result<Program> readProgram(const Reader& reader) {
   return out;
 }
 
-Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
+/// What is recorded of the first of equal breaks.
+Result<void> readFirst(const Reader& reader, BreakSummary& b, std::optional<Statement>& statement) {
+  if (!statement) {
+    auto prepared = reader.prepare("SELECT frame, hint, end_line, col, end_col, opcode, offset, stack, bytecode FROM graph_breaks WHERE break_id = ?");
+    if (!prepared) return tl::unexpected(prepared.error());
+    statement = std::move(*prepared);
+  }
+  Statement& s = *statement;
+  s.reset();
+  s.bind(1, b.id);
+  if (auto row = s.step(); !row || !*row) return row ? Result<void>() : tl::unexpected(row.error());
+  b.function = s.string("frame");
+  b.endLine = s.integer("end_line");
+  b.column = s.isNull("col") ? -1 : s.integer("col");
+  b.endColumn = s.isNull("end_col") ? -1 : s.integer("end_col");
+  b.opcode = s.string("opcode");
+  b.offset = s.isNull("offset") ? -1 : s.integer("offset");
+  b.stack = parseStack(s.text("stack"));
+  b.code = parseCode(s.text("bytecode"));
+  const auto listed = std::find_if(b.stack.rbegin(), b.stack.rend(), [&](const StackPlace& p) { return p.file == b.file && p.line == b.line; });
+  if (listed != b.stack.rend() && !listed->function.empty()) b.function = listed->function;
+  return {};
+}
+
+/// Groups of one place, kind and reason, whichever frame or hint they have.
+Result<std::vector<BreakSummary>> readDistinct(const Reader& reader, const std::vector<BreakGroup>& groups) {
   std::vector<BreakSummary> out;
-  std::map<std::tuple<std::string, int64_t, std::string, std::string, StackPlace>, size_t> index;
-  std::unordered_map<std::string, size_t> words;  // as they are recorded, so that a row that is known is not taken apart again
-  std::string key;
-  auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
-    key.clear();
-    for (const char* c : {"frame", "kind", "reason", "file", "line", "innermost"}) key.append(s.text(c)).push_back('\0');
-    const auto [word, isNewWord] = words.try_emplace(key, out.size());
-    const bool isNew = isNewWord && [&] {
-      const auto [entry, isFirst] = index.try_emplace(
-          {s.string("file").empty() ? s.string("frame") : s.string("file"), s.integer("line"), s.string("kind"), breakReason(s.text("reason")),
-           placeInside(s.text("innermost"), s.text("file"), s.integer("line"))}, out.size());
-      word->second = entry->second;
-      return isFirst;
-    }();
+  std::map<std::tuple<std::string, int64_t, int64_t, std::string, std::string, StackPlace>, size_t> index;
+  std::optional<Statement> first;
+  for (const BreakGroup& g : groups) {
+    std::string reason = breakReason(g.reason);
+    // Without a file its function says where it is.
+    const auto [at, isNew] = index.try_emplace({g.file, g.file.empty() ? g.frame : 0, g.line, g.kind, reason, g.inside}, out.size());
     if (isNew) {
       BreakSummary b;
-      b.id = s.integer("break_id");
-      b.frame = s.integer("frame_id");
-      b.compile = s.integer("compile_id");
-      b.function = s.string("frame");
-      b.kind = s.string("kind");
-      b.reason = breakReason(s.text("reason"));
-      b.recorded = s.string("reason");
-      b.hint = s.string("hint");
-      b.file = s.string("file");
-      b.line = s.integer("line");
-      b.endLine = s.integer("end_line");
-      b.column = s.isNull("col") ? -1 : s.integer("col");
-      b.endColumn = s.isNull("end_col") ? -1 : s.integer("end_col");
-      b.opcode = s.string("opcode");
-      b.offset = s.isNull("offset") ? -1 : s.integer("offset");
-      b.stack = parseStack(s.text("stack"));
-      b.code = parseCode(s.text("bytecode"));
-      b.inside = placeInside(s.text("innermost"), b.file, b.line);
-      const auto listed = std::find_if(b.stack.rbegin(), b.stack.rend(), [&](const StackPlace& p) { return p.file == b.file && p.line == b.line; });
-      if (listed != b.stack.rend() && !listed->function.empty()) b.function = listed->function;
+      b.id = g.first;
+      b.frame = g.frame;
+      b.compile = g.met.front().second;
+      b.kind = g.kind;
+      b.reason = std::move(reason);
+      b.recorded = g.reason;
+      b.hint = g.hint;
+      b.file = g.file;
+      b.line = g.line;
+      b.inside = g.inside;
+      if (auto read = readFirst(reader, b, first); !read) return tl::unexpected(read.error());
       out.push_back(std::move(b));
     }
-    BreakSummary& b = out[word->second];
-    b.ids.push_back(s.integer("break_id"));
-    BreakPiece piece;
-    piece.compile = s.integer("compile_id");
-    b.before.push_back(piece);
-  });
-  if (!read) return tl::unexpected(read.error());
+    BreakSummary& b = out[at->second];
+    for (const auto& [id, compile] : g.met) {
+      b.ids.push_back(id);
+      b.before.push_back({.compile = compile});
+    }
+  }
+  for (BreakSummary& b : out) std::sort(b.ids.begin(), b.ids.end());
   return out;
 }
 
@@ -289,10 +292,8 @@ void addPieces(const Program& program, BreakSummary& b, std::set<int64_t> resume
   }
 }
 
-}  // namespace
-
-Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
-  auto out = readDistinct(reader);
+Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader, const std::vector<BreakGroup>& groups) {
+  auto out = readDistinct(reader, groups);
   if (!out || out->empty()) return out;
   auto program = readProgram(reader);
   if (!program) return tl::unexpected(program.error());
@@ -319,10 +320,20 @@ Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
   return out;
 }
 
+}  // namespace
+
+Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
+  auto groups = breakGroups(reader);
+  if (!groups) return tl::unexpected(groups.error());
+  return breakSummaries(reader, *groups);
+}
+
 Result<std::vector<BreakSummary>> stopSummaries(const Reader& reader) {
-  auto coverage = coverageOf(reader);
+  auto groups = breakGroups(reader);
+  if (!groups) return tl::unexpected(groups.error());
+  auto coverage = coverageOf(reader, *groups);
   if (!coverage) return tl::unexpected(coverage.error());
-  auto breaks = breakSummaries(reader);
+  auto breaks = breakSummaries(reader, *groups);
   if (!breaks) return breaks;
   std::vector<BreakSummary> out;
   for (const Uncompiled& u : coverage->uncompiled) {

@@ -11,6 +11,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/function_names.h"
+#include "profiler/query/holdings.h"
 #include "profiler/query/summary.h"
 
 namespace fusebox::query {
@@ -162,7 +163,9 @@ class CoverageReader {
 
   Result<void> readBreaks() {
     std::map<int64_t, std::set<std::tuple<std::string, std::string, std::string, int64_t, StackPlace>>> known;  // told apart as in the list of breaks
+    std::set<std::tuple<int64_t, int64_t, std::string>> places;
     for (const BreakGroup& b : breaks_) {
+      places.emplace(b.frame, b.line, b.file);
       FunctionCoverage* function = functionOf(b.frame);
       if (!function || !known[function->frame].emplace(b.kind, breakReason(b.reason), b.file, b.line, b.inside).second) continue;
       if (++function->breaks > 1) continue;
@@ -170,6 +173,9 @@ class CoverageReader {
       const std::string told = breakWords(b.kind, b.reason);
       function->why = say(FUSEBOX_TEXT("Coverage", "graph break: {}"), told);
     }
+    // No second piece can go on behind the break, so the whole function is left to Python.
+    for (Uncompiled& u : out_.uncompiled)
+      if (u.compile != 0 && places.contains({u.frame, u.line, u.file})) u.kind = kGivenUp;
     return {};
   }
 
@@ -201,6 +207,8 @@ class CoverageReader {
       if (f.breaks > 0 && f.verdict == Verdict::Whole) f.verdict = Verdict::Partly;
       return f.entries == 0 && f.verdict == Verdict::Whole;  // being compiled, or only looked at
     });
+    if (!holdingsOf(reader_).has(Holding::Breaks))
+      for (FunctionCoverage& f : out_.functions) f.verdict = f.verdict == Verdict::Whole ? Verdict::AtLeastPartly : f.verdict;
     std::stable_sort(out_.functions.begin(), out_.functions.end(), [](const auto& a, const auto& b) { return a.ofLibrary != b.ofLibrary ? b.ofLibrary : a.verdict > b.verdict; });
     std::stable_sort(out_.uncompiled.begin(), out_.uncompiled.end(), [](const auto& a, const auto& b) { return a.recovered < b.recovered; });
   }
@@ -217,13 +225,14 @@ class CoverageReader {
 }  // namespace
 
 const char* verdictName(Verdict verdict) {
-  static constexpr const char* kNames[] = {"whole", "partly", "not"};
+  static constexpr const char* kNames[] = {"whole", "partly", "not", "saved", "at_least_partly"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
 std::string verdictTitle(Verdict verdict) {
   static constexpr Text kTitles[] = {FUSEBOX_TEXT("Coverage", "compiled"), FUSEBOX_TEXT("Coverage", "partly compiled"),
-                                     FUSEBOX_TEXT("Coverage", "not compiled"), FUSEBOX_TEXT("Coverage", "saved, not compiled here")};
+                                     FUSEBOX_TEXT("Coverage", "not compiled"), FUSEBOX_TEXT("Coverage", "saved, not compiled here"),
+                                     FUSEBOX_TEXT("Coverage", "compiled at least in part")};
   return say(kTitles[static_cast<size_t>(verdict)]);
 }
 
@@ -238,12 +247,12 @@ Result<Coverage> coverageOf(const Reader& reader) {
 std::string coverageSentence(const Coverage& coverage) {
   std::string out;
   for (const bool ofLibrary : {false, true}) {
-    int64_t counts[4] = {}, all = 0;
+    int64_t counts[5] = {}, all = 0;
     for (const FunctionCoverage& f : coverage.functions) {
       if (f.ofLibrary == ofLibrary) ++counts[static_cast<size_t>(f.verdict)], ++all;
     }
     std::string list;
-    for (const Verdict verdict : {Verdict::Whole, Verdict::Partly, Verdict::Not, Verdict::Saved}) {
+    for (const Verdict verdict : {Verdict::Whole, Verdict::AtLeastPartly, Verdict::Partly, Verdict::Not, Verdict::Saved}) {
       const int64_t count = counts[static_cast<size_t>(verdict)];
       if (count > 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, verdictTitle(verdict));
     }

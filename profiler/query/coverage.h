@@ -12,6 +12,11 @@
 
 namespace fusebox::query {
 
+/// The kind of an Uncompiled function whose error names none.
+inline constexpr const char* kUnnamedFailure = "not compiled";
+/// The kind of an Uncompiled function in which capture broke where it cannot be taken up again.
+inline constexpr const char* kGivenUp = "given up at a graph break";
+
 /// Something that runs without the compiler: a compilation that failed, a frame that was left to Python or reached its limit of
 /// entries, a graph that runs operator by operator.
 struct Uncompiled {
@@ -27,7 +32,7 @@ struct Uncompiled {
 
 /// A function that the compiler was given, with what resumes it after breaks.
 struct FunctionCoverage {
-  enum class Verdict : uint8_t { Whole, Partly, Not, Saved };  ///< Saved: a graph in a file, which nothing compiled
+  enum class Verdict : uint8_t { Whole, Partly, Not, Saved, AtLeastPartly };  ///< Saved: a graph in a file, which nothing compiled. AtLeastPartly: its source knows no graph breaks
   int64_t frame = 0;
   std::string name = {}, file = {};
   int64_t line = 0;
@@ -38,7 +43,7 @@ struct FunctionCoverage {
   std::string why = {};                      ///< the same in a sentence; empty for a whole function
   bool ofLibrary = false;               ///< its code is an installed library's or Python's, called by the program or wrapped around it
 };
-const char* verdictName(FunctionCoverage::Verdict verdict);  ///< whole, partly, not
+const char* verdictName(FunctionCoverage::Verdict verdict);  ///< whole, partly, not, saved, at_least_partly
 std::string verdictTitle(FunctionCoverage::Verdict verdict); ///< "compiled", "partly compiled", "not compiled"
 
 struct Coverage {

@@ -52,6 +52,9 @@ struct Rule {
   Text title, text;
 };
 const Rule kRules[] = {
+    {kGivenUp, FUSEBOX_TEXT("Advice", "Move the line out of its block"),
+     FUSEBOX_TEXT("Advice", "Capture stopped at a line where it cannot be taken up again, as in a try, a with or some loops, so the whole function runs in "
+                            "Python. Behind or before the block, or in a function that is called from there, the line costs a graph break only.")},
     {"fake impl", FUSEBOX_TEXT("Advice", "Register a fake implementation of the operator"),
      FUSEBOX_TEXT("Advice", "Compiling needs to know the shape and type of the operator's result without running it. A function under "
                             "@my_operator.register_fake says so: it returns an empty tensor of that shape.")},
@@ -85,7 +88,7 @@ void readError(std::string_view error, Uncompiled& out) {
     out.kind = error.substr(0, colon);
     rest = error.substr(colon + 2);
   }
-  if (out.kind.empty()) out.kind = "not compiled";
+  if (out.kind.empty()) out.kind = kUnnamedFailure;
   bool first = true;
   while (!rest.empty()) {
     const size_t end = rest.find('\n');

@@ -20,6 +20,7 @@ enum class Holding : uint8_t {
   CompileTimes,     ///< stages of the compiler
   RunTimes,         ///< calls of compiled code, spans of what ran
   Launches,         ///< of kernels
+  Calls,            ///< of compiled code, each
 };
 
 /// What the source of a session can tell at all. Where it cannot tell of something, an empty list says nothing about the program.

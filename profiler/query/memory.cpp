@@ -17,29 +17,48 @@ using session::Statement;
 constexpr int64_t kMostSteps = int64_t{1} << 20;
 int64_t boundedStep(int64_t step) { return step < -1 || step >= kMostSteps ? -1 : step; }
 
-constexpr const char* kBuffers =
-    "SELECT buffer_id, node_id, bytes, name, kind, dtype, shape, device, file, line, coalesce(first_use, -1) AS first, coalesce(last_use, -1) AS last, "
-    "coalesce(pool_offset, -1) AS offset, reuses_buffer_id FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
+#define FUSEBOX_LIFE "bytes, kind, coalesce(first_use, -1) AS first, coalesce(last_use, -1) AS last, coalesce(pool_offset, -1) AS offset "
+constexpr const char* kBuffers = "SELECT buffer_id, node_id, name, dtype, shape, device, file, line, reuses_buffer_id, " FUSEBOX_LIFE "FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
+constexpr const char* kLives = "SELECT " FUSEBOX_LIFE "FROM t_buffer WHERE graph_id = ?";  // of all graphs of a session: what sums are made of, and no more
+#undef FUSEBOX_LIFE
+
+BufferLife lifeOf(const Statement& s, int64_t steps) {
+  BufferLife b;
+  b.bytes = boundedAmount(s.integer("bytes"));
+  b.kind = s.string("kind");
+  b.first = boundedStep(s.integer("first"));
+  b.last = boundedStep(s.integer("last"));
+  if (b.kind == "owned" && b.first >= 0) b.last = std::max(b.last, steps - 1);
+  b.poolOffset = s.integer("offset") < 0 ? -1 : boundedAmount(s.integer("offset"));
+  return b;
+}
 
 Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, int64_t steps) {
   std::vector<BufferLife> out;
   auto read = reader.each(kBuffers, {graph}, [&](const Statement& s) {
-    BufferLife b;
+    BufferLife b = lifeOf(s, steps);
     b.id = s.integer("buffer_id");
     b.node = s.integer("node_id");
-    b.bytes = boundedAmount(s.integer("bytes"));
-    const std::pair<const char*, std::string*> texts[] = {{"name", &b.name}, {"kind", &b.kind}, {"dtype", &b.dtype}, {"shape", &b.shape}, {"device", &b.device}, {"file", &b.file}};
+    const std::pair<const char*, std::string*> texts[] = {{"name", &b.name}, {"dtype", &b.dtype}, {"shape", &b.shape}, {"device", &b.device}, {"file", &b.file}};
     for (const auto& [column, text] : texts) *text = s.string(column);
     b.line = s.integer("line");
-    b.first = boundedStep(s.integer("first"));
-    b.last = boundedStep(s.integer("last"));
-    if (b.kind == "owned" && b.first >= 0) b.last = std::max(b.last, steps - 1);
-    b.poolOffset = s.integer("offset") < 0 ? -1 : boundedAmount(s.integer("offset"));
     b.reuses = s.integer("reuses_buffer_id");
     out.push_back(std::move(b));
   });
   if (!read) return tl::unexpected(read.error());
   return out;
+}
+
+Result<void> livesOf(Statement& lives, const MemoryGraph& graph, std::vector<BufferLife>& out) {
+  out.clear();
+  lives.reset();
+  lives.bind(1, graph.graph);
+  for (;;) {
+    auto row = lives.step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return {};
+    out.push_back(lifeOf(lives, graph.steps));
+  }
 }
 
 struct Overlaps {
@@ -180,10 +199,12 @@ Result<Memory> memoryOf(const Reader& reader) {
   auto graphs = graphRows(reader, 0);
   if (!graphs) return tl::unexpected(graphs.error());
   out.graphs = std::move(*graphs);
+  auto lives = reader.prepare(kLives);
+  if (!lives) return tl::unexpected(lives.error());
+  std::vector<BufferLife> buffers;
   for (MemoryGraph& graph : out.graphs) {
-    auto buffers = buffersOf(reader, graph.graph, graph.steps);
-    if (!buffers) return tl::unexpected(buffers.error());
-    if (auto done = complete(reader, graph, *buffers); !done) return tl::unexpected(done.error());
+    if (auto read = livesOf(*lives, graph, buffers); !read) return tl::unexpected(read.error());
+    if (auto done = complete(reader, graph, buffers); !done) return tl::unexpected(done.error());
   }
   out.measured = measuredBy(reader);
   return out;

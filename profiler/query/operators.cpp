@@ -54,6 +54,12 @@ bool hasOperators(const session::Reader& reader) {
   return any;
 }
 
+bool knowsOperators(const session::Reader& reader) {
+  const std::string engine = reader.info("engine");
+  const bool isRecording = reader.info("imported_format").empty() && (engine == "stock" || engine == "eager");
+  return isRecording || reader.info("operators") == "on" || hasOperators(reader);
+}
+
 Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader) {
   std::vector<OperatorTotals> rows;
   std::vector<std::set<std::string>> shapes;

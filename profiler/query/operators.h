@@ -28,6 +28,8 @@ struct OperatorTotals {
 
 /// Most time of its own first. Whether a session has any: hasOperators().
 Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader);
+/// Whether what torch ran outside compiled code would be in the session.
+bool knowsOperators(const session::Reader& reader);
 bool hasOperators(const session::Reader& reader);
 
 }  // namespace fusebox::query

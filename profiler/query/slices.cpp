@@ -15,16 +15,20 @@ using session::Statement;
 
 // ?1 is a pattern. Names of kernels and functions are few: their ids are looked for first. What ran on the device of a profiler's trace is a
 // launch on the device's row too, which is one slice.
-constexpr const char* kNamed =
-    "WITH slices AS (SELECT start_ns, dur_ns, name, 0 AS kind, thread FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
-    "UNION ALL SELECT start_ns, end_ns - start_ns, name, 0, thread FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
-    "UNION ALL SELECT start_ns, dur_ns, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id), 1, thread FROM t_launch "
-    "WHERE kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\') "
-    "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id), 2, thread FROM t_call l "
-    "WHERE compile_id IN (SELECT compile_id FROM compiles WHERE frame LIKE ?1 ESCAPE '\\') "
-    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)), 3, lane FROM t_gpu_event e "
-    "WHERE (name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) "
-    "AND NOT EXISTS (SELECT 1 FROM t_launch l WHERE l.id = e.launch_id AND l.start_ns = e.start_ns AND l.dur_ns = e.dur_ns)) ";
+const std::string& namedSlices() {
+  static const std::string sql =
+      "WITH slices AS (SELECT start_ns, dur_ns, name, 0 AS kind, thread, id * 4 AS id FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
+      "UNION ALL SELECT start_ns, end_ns - start_ns, name, 0, thread, id * 4 + 1 FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
+      "UNION ALL SELECT start_ns, dur_ns, name, 0, thread, id * 4 + 3 FROM (" + std::string(kCompileSpans) + ") WHERE name LIKE ?1 ESCAPE '\\' "
+      "UNION ALL SELECT start_ns, dur_ns, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id), 1, thread, id FROM t_launch "
+      "WHERE kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\') "
+      "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id), 2, thread, id FROM t_call l "
+      "WHERE compile_id IN (SELECT compile_id FROM compiles WHERE frame LIKE ?1 ESCAPE '\\') "
+      "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)), 3, lane, id FROM t_gpu_event e "
+      "WHERE (name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) "
+      "AND NOT EXISTS (SELECT 1 FROM t_launch l WHERE l.id = e.launch_id AND l.start_ns = e.start_ns AND l.dur_ns = e.dur_ns)) ";
+  return sql;
+}
 
 std::string patternOf(const std::string& text) {
   std::string out = "%";
@@ -59,30 +63,34 @@ std::string decadesOf(const char* length) {
 
 }  // namespace
 
-Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_t ns, SliceDirection direction) {
+const char* const kCompileSpans =
+    "SELECT c.compile_id AS id, c.start_ns, c.end_ns - c.start_ns AS dur_ns, c.frame || CASE c.kind WHEN 'backward' THEN ' (backward)' ELSE '' END || coalesce(' ' || c.log_id, '') AS name, "
+    "c.status, c.thread FROM compiles c WHERE c.end_ns IS NOT NULL AND c.thread IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM t_stage s WHERE s.compile_id = c.compile_id AND s.start_ns <= c.start_ns AND s.end_ns >= c.end_ns)";
+
+Result<SliceHit> findSlice(const Reader& reader, const std::string& text, const Slice& at, SliceDirection direction) {
   SliceHit out;
-  const std::string pattern = patternOf(text);
-  int64_t before = 0, upTo = 0, target = 0;
-  auto read = reader.each(
-      std::string(kNamed) +
-          "SELECT count(*) AS count, coalesce(sum(start_ns < ?2), 0) AS before, coalesce(sum(start_ns <= ?2), 0) AS up_to, min(CASE WHEN start_ns >= ?2 THEN start_ns END) AS here, "
-          "min(CASE WHEN start_ns > ?2 THEN start_ns END) AS later, max(CASE WHEN start_ns < ?2 THEN start_ns END) AS earlier, min(start_ns) AS first, max(start_ns) AS last FROM slices",
-      {pattern, ns}, [&](const Statement& s) {
-        out.count = s.integer("count");
-        before = s.integer("before");
-        upTo = s.integer("up_to");
-        const char* column = direction == SliceDirection::From ? "here" : direction == SliceDirection::Next ? "later" : "earlier";
-        const bool wraps = s.isNull(column);
-        target = wraps ? s.integer(direction == SliceDirection::Previous ? "last" : "first") : s.integer(column);
-        if (direction == SliceDirection::Previous) out.number = wraps ? out.count : before;
-        else out.number = wraps ? 1 : (direction == SliceDirection::Next ? upTo : before) + 1;
-      });
+  const std::string pattern = patternOf(text), key = "(start_ns, -dur_ns, kind, id)", here = "(?2, ?3, ?4, ?5)";
+  const bool isFrom = direction == SliceDirection::From, isBack = direction == SliceDirection::Previous;
+  const int64_t longestFirst = isFrom ? INT64_MIN : at.startNs - at.endNs;
+  int64_t before = 0, upTo = 0;
+  auto read = reader.each(namedSlices() + "SELECT count(*) AS count, coalesce(sum(" + key + " < " + here + "), 0) AS before, coalesce(sum(" + key + " <= " + here + "), 0) AS up_to FROM slices",
+                          {pattern, at.startNs, longestFirst, static_cast<int64_t>(at.kind), at.id}, [&](const Statement& s) {
+                            out.count = s.integer("count");
+                            before = s.integer("before");
+                            upTo = s.integer("up_to");
+                          });
   if (!read) return tl::unexpected(read.error());
   if (out.count == 0) return out;
-  // Of several that start together the longest: the others lie in it.
-  read = reader.each(std::string(kNamed) + "SELECT start_ns, dur_ns, name, kind, thread FROM slices WHERE start_ns = ?2 ORDER BY dur_ns DESC LIMIT 1", {pattern, target},
-                     [&](const Statement& s) { out.slice = {boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.string("name"),
-                                                                static_cast<Slice::Kind>(s.integer("kind")), s.integer("thread")}; });
+  const bool wraps = isBack ? before == 0 : (isFrom ? before : upTo) == out.count;
+  out.number = isBack ? (wraps ? out.count : before) : wraps ? 1 : (isFrom ? before : upTo) + 1;
+  const char* side = isBack ? " < " : isFrom ? " >= " : " > ";
+  const std::string order = isBack ? "start_ns DESC, dur_ns, kind DESC, id DESC" : "start_ns, dur_ns DESC, kind, id";
+  read = reader.each(namedSlices() + "SELECT * FROM slices WHERE " + key + side + here + " ORDER BY " + order + " LIMIT 1",
+                     {pattern, !wraps ? at.startNs : isBack ? INT64_MAX : INT64_MIN, longestFirst, static_cast<int64_t>(at.kind), at.id}, [&](const Statement& s) {
+                       out.slice = {boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.string("name"),
+                                    static_cast<Slice::Kind>(s.integer("kind")), s.integer("thread"), s.integer("id")};
+                     });
   if (!read) return tl::unexpected(read.error());
   return out;
 }
@@ -139,11 +147,12 @@ Result<std::vector<SliceSum>> sumSlices(const Reader& reader, int64_t from, int6
 
 Result<SlicePlace> placeOfSlice(const Reader& reader, int64_t event, int64_t thread, int64_t startNs, int64_t endNs) {
   SlicePlace out;
-  // cpu_events numbers spans, stages and calls in turn (SCHEMA.md).
+  // cpu_events numbers spans, stages and calls in turn (SCHEMA.md); the fourth are compilations.
   static constexpr const char* kTables[] = {"SELECT file, line, compile_id, detail FROM t_cpu_event WHERE id = ?",
                                             "SELECT c.file, c.line, s.compile_id, s.detail FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id WHERE s.id = ?",
-                                            "SELECT c.file, c.line, l.compile_id, NULL AS detail FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id WHERE l.id = ?"};
-  if (event < 0 || event % 4 > 2) return out;
+                                            "SELECT c.file, c.line, l.compile_id, NULL AS detail FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id WHERE l.id = ?",
+                                            "SELECT file, line, compile_id, CASE status WHEN 'failed' THEN error END AS detail FROM compiles WHERE compile_id = ?"};
+  if (event < 0) return out;
   auto read = reader.each(kTables[event % 4], {event / 4}, [&](const Statement& s) {
     out.file = s.string("file");
     out.line = s.integer("line");

@@ -16,7 +16,11 @@ struct Slice {
   std::string name = {};
   Kind kind = Kind::Span;
   int64_t thread = 0;  ///< its row of `threads`: where it ran, of a device's work the device's lane
+  int64_t id = 0;      ///< tells slices of one kind apart that begin and end together
 };
+
+/// Compilations as spans, but for those that one of their stages tells of from begin to end: a query with id, start_ns, dur_ns, name, status, thread.
+extern const char* const kCompileSpans;
 
 /// One of the slices whose name holds a text.
 struct SliceHit {
@@ -24,8 +28,9 @@ struct SliceHit {
   int64_t number = 0, count = 0;  ///< its place among all of them in order of time, from 1; how many there are
 };
 enum class SliceDirection : uint8_t { From, Next, Previous };
-/// The first that starts at `ns` or later, the next one after it, or the one before it; after the last comes the first.
-Result<SliceHit> findSlice(const session::Reader& reader, const std::string& text, int64_t ns, SliceDirection direction);
+/// The first that starts with `at` or later, the next one after it, or the one before it; after the last comes the first. Of those that start
+/// together the longer comes first: the others lie in it.
+Result<SliceHit> findSlice(const session::Reader& reader, const std::string& text, const Slice& at, SliceDirection direction);
 
 /// What ran in a span of time, summed up by name; the parts of it that lie in the span.
 struct SliceSum {

@@ -50,7 +50,7 @@ constexpr KindText kTexts[] = {
     {"breaks", FUSEBOX_TEXT("Slowness", "Graph breaks"),
      FUSEBOX_TEXT("Slowness", "Python runs between the pieces that a graph break made of a function.")},
     {"outside", FUSEBOX_TEXT("Slowness", "Outside compiled code"),
-     FUSEBOX_TEXT("Slowness", "Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded.")},
+     FUSEBOX_TEXT("Slowness", "Python, data loading, the optimizer, operators outside compiled functions: what happens here is recorded only where somebody asks for it (run --operators).")},
 };
 const KindText& textOf(TimeKind kind) { return kTexts[static_cast<size_t>(kind)]; }
 
@@ -159,8 +159,8 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
     const double percent = 100 * p.ns / stepNs;
-    return percent < 0.5 ? say(FUSEBOX_TEXT("Slowness", "; most time takes {} (less than 1 % of the step)"), p.name)
-                         : say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, percent);
+    return percent < 0.5 ? say(FUSEBOX_TEXT("Slowness", "; most time takes {} (less than 1 % of the time)"), p.name)
+                         : say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the time)"), p.name, percent);
   };
   const int64_t n = row.count;
   // Compilations are counted in all steps that were read; their time is, like all times, that of one step on average.
@@ -199,13 +199,13 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
     default:
       // Operators outside of compiled functions are in such a file, with the kernels and operators of the processor.
       if (knowsOperators) return say(FUSEBOX_TEXT("Slowness", "Python and what else runs between the operators that were recorded"));
-      return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions"));
+      return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)"));
   }
 }
 
 Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs, bool knowsKernels) {
   std::vector<TimeRow> rows;
-  const bool knowsOperators = hasOperators(reader);
+  const bool knowsOperators = query::knowsOperators(reader);
   for (size_t k = 0; k < sums.split.ns.size(); ++k) {
     const auto kind = static_cast<TimeKind>(k);
     if (sums.split.ns[k] <= 0) continue;

@@ -36,7 +36,8 @@ nlohmann::json toJson(const TimeRow& row, double whole) {
 }
 
 std::string toText(const TimeRow& row, double whole) {
-  const std::string share = whole > 0 ? fmt::format("{:.1f} %", 100 * row.ns / whole) : std::string();
+  const double percent = whole > 0 ? 100 * row.ns / whole : 0;
+  const std::string share = whole <= 0 ? std::string() : percent > 0 && percent < 0.05 ? std::string("<0.1 %") : fmt::format("{:.1f} %", percent);
   std::string out = fmt::format("\n  {:>10}  {:>7}  {}{}\n                       {}\n", duration(row.ns), share, row.title, row.estimated ? " (estimated)" : "", row.sentence);
   for (size_t i = 0; i < row.parts.size() && i < 3; ++i) {
     const TimePart& p = row.parts[i];

@@ -98,4 +98,9 @@ Result<std::map<int64_t, LineNotes>> lineNotes(const Reader& reader, const std::
   return out;
 }
 
+std::string pathOnDisk(const session::Reader& reader, const std::string& path) {
+  const std::string folder = reader.info("cwd");
+  return path.starts_with('/') || path.empty() || folder.empty() ? path : folder + "/" + path;
+}
+
 }  // namespace fusebox::query

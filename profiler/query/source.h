@@ -19,6 +19,9 @@ Result<std::vector<SourceFile>> sourceFiles(const session::Reader& reader);
 /// Stored text; NotFound says so when the recorder could not read the file.
 Result<std::string> sourceText(const session::Reader& reader, const std::string& path);
 
+/// Where a file that the session names lies, if the recorded machine is this one: relative names began in the program's folder.
+std::string pathOnDisk(const session::Reader& reader, const std::string& path);
+
 /// What stands beside a line.
 struct LineNotes {
   int64_t nodes = 0;      ///< captured nodes made by this line

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "engine/support/text.h"
 
 namespace fusebox::query {
 namespace {
@@ -97,6 +101,46 @@ std::string unifiedDiff(const std::string& path, std::string_view source, std::v
     shift += after - before;
   }
   return out.empty() ? out : fmt::format("--- {}\n+++ {}\n{}", path, path, out);
+}
+
+std::string pathOfDiff(std::string_view diff) {
+  constexpr std::string_view kBefore = "--- ";
+  return diff.starts_with(kBefore) ? std::string(diff.substr(kBefore.size(), diff.find('\n') - kBefore.size())) : std::string();
+}
+
+Result<std::string> applyDiff(std::string_view source, std::string_view diff) {
+  const auto lineOf = [](std::string_view& rest) {  // with its newline
+    const std::string_view line = rest.substr(0, rest.find('\n') == std::string_view::npos ? rest.size() : rest.find('\n') + 1);
+    rest.remove_prefix(line.size());
+    return line;
+  };
+  std::string out;
+  int64_t at = 0;  // lines of the source that are behind
+  while (!diff.empty()) {
+    const std::string_view line = lineOf(diff);
+    int64_t start = 0, count = 1;
+    if (line.starts_with("---") || line.starts_with("+++")) continue;
+    if (line.starts_with("@@ -")) {
+      std::sscanf(std::string(line).c_str(), "@@ -%" SCNd64 ",%" SCNd64, &start, &count);
+      for (const int64_t first = count == 0 ? start : start - 1; at < first && !source.empty(); ++at) out += lineOf(source);
+      continue;
+    }
+    // A last line without a newline is told by the line behind it.
+    std::string_view text = line.substr(1);
+    if (diff.starts_with('\\')) {
+      text.remove_suffix(text.ends_with('\n') ? 1 : 0);
+      lineOf(diff);
+    }
+    if (line.starts_with('+')) {
+      out += text;
+      continue;
+    }
+    if (lineOf(source) != text) return fail(ErrorCode::InvalidArgument, say(FUSEBOX_TEXT("FileChange", "line {} is not what it was"), at + 1));
+    ++at;
+    if (line.starts_with(' ')) out += text;
+  }
+  out += source;
+  return out;
 }
 
 }  // namespace fusebox::query

@@ -70,7 +70,9 @@ std::string toText(const Summary& s) {
   for (size_t i = 0; i < uncompiled.size() && i < kListed; ++i) out += uncompiledLine(uncompiled[i]);
   more(out, uncompiled.size());
   constexpr const char* kUnknown = "not recorded";
-  out += fmt::format("  compile   {}\n", s.hasCompileTimes || s.totalCompileMs > 0 ? fmt::format("{} (capture {}, aot {}, inductor {}, codegen {})", ms(s.totalCompileMs), ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs))
+  const double inNoStage = s.totalCompileMs - s.captureMs - s.aotMs - s.inductorMs - s.codegenMs;
+  const std::string rest = inNoStage > s.totalCompileMs / 100 ? fmt::format(", in no stage {}", ms(inNoStage)) : std::string();
+  out += fmt::format("  compile   {}\n", s.hasCompileTimes || s.totalCompileMs > 0 ? fmt::format("{} (capture {}, aot {}, inductor {}, codegen {}{})", ms(s.totalCompileMs), ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs), rest)
                                                                                    : kUnknown);
   out += fmt::format("  run       {}\n", runSentence(s));
   const std::string disabled = s.cacheDisabled > 0 ? fmt::format(", not asked for {}: {}", plural(s.cacheDisabled, "graph", "graphs"), s.cacheDisabledBy.empty() ? "it is disabled" : s.cacheDisabledBy) : std::string();

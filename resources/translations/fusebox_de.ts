@@ -639,6 +639,14 @@
         <source>Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2.</source>
         <translation>Dimension {} von {} war {}, jetzt {}. Größen 0 und 1 werden für sich kompiliert, was immer als dynamisch markiert ist: Was ein Element hat, wird ausgedehnt. Das ist ein Eintrag mehr; die Funktion mit beiden Größen aufrufen, bevor es schnell gehen muss, oder auf 2 auffüllen.</translation>
     </message>
+    <message>
+        <source>Move the line out of its block</source>
+        <translation>Die Zeile aus ihrem Block herausnehmen</translation>
+    </message>
+    <message>
+        <source>Capture stopped at a line where it cannot be taken up again, as in a try, a with or some loops, so the whole function runs in Python. Behind or before the block, or in a function that is called from there, the line costs a graph break only.</source>
+        <translation>Die Erfassung hielt an einer Zeile, hinter der sie nicht weitergehen kann, wie in einem try, einem with oder manchen Schleifen; darum läuft die ganze Funktion in Python. Vor oder hinter dem Block, oder in einer Funktion, die von dort aufgerufen wird, kostet die Zeile nur einen Graphbruch.</translation>
+    </message>
 </context>
 <context>
     <name>Breaks</name>
@@ -1283,6 +1291,10 @@
         <source>saved, not compiled here</source>
         <translation>gespeichert, hier nicht kompiliert</translation>
     </message>
+    <message>
+        <source>compiled at least in part</source>
+        <translation>mindestens teilweise kompiliert</translation>
+    </message>
 </context>
 <context>
     <name>DebugPanel</name>
@@ -1293,6 +1305,13 @@
     <message>
         <source>{} has no function {} (nearest: {}): it stops only if another file has one</source>
         <translation>{} hat keine Funktion {} (am nächsten: {}): es wird nur gehalten, wenn eine andere Datei eine hat</translation>
+    </message>
+</context>
+<context>
+    <name>FileChange</name>
+    <message>
+        <source>line {} is not what it was</source>
+        <translation>Zeile {} ist nicht mehr, was sie war</translation>
     </message>
 </context>
 <context>
@@ -2089,20 +2108,12 @@
         <translation>Außerhalb von kompiliertem Code</translation>
     </message>
     <message>
-        <source>Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded.</source>
-        <translation>Python, Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen: was hier geschieht, wird nicht aufgezeichnet.</translation>
-    </message>
-    <message>
         <source>{}: compiled again</source>
         <translation>{}: noch einmal kompiliert</translation>
     </message>
     <message>
         <source>{} (backward)</source>
         <translation>{} (rückwärts)</translation>
-    </message>
-    <message>
-        <source>; most time takes {} ({:.0f} % of the step)</source>
-        <translation>; am längsten dauert {} ({:.0f} % des Schritts)</translation>
     </message>
     <message>
         <source> in {:.0f} steps, whose average this is,</source>
@@ -2189,10 +2200,6 @@
         <translation>Python lief {} Mal zwischen Stücken von Funktionen, deren Graph brach</translation>
     </message>
     <message>
-        <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions</source>
-        <translation>Was hier geschieht, wird nicht aufgezeichnet: Python, Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen</translation>
-    </message>
-    <message>
         <source>Inside compiled calls</source>
         <translation>In kompilierten Aufrufen</translation>
     </message>
@@ -2253,8 +2260,20 @@
         <translation>{}: {}</translation>
     </message>
     <message>
-        <source>; most time takes {} (less than 1 % of the step)</source>
-        <translation>; am längsten dauert {} (weniger als 1 % des Schritts)</translation>
+        <source>Python, data loading, the optimizer, operators outside compiled functions: what happens here is recorded only where somebody asks for it (run --operators).</source>
+        <translation>Python, das Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen: Was hier geschieht, wird nur aufgezeichnet, wenn jemand es verlangt (run --operators).</translation>
+    </message>
+    <message>
+        <source>; most time takes {} (less than 1 % of the time)</source>
+        <translation>; am meisten Zeit braucht {} (weniger als 1 % der Zeit)</translation>
+    </message>
+    <message>
+        <source>; most time takes {} ({:.0f} % of the time)</source>
+        <translation>; am meisten Zeit braucht {} ({:.0f} % der Zeit)</translation>
+    </message>
+    <message>
+        <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)</source>
+        <translation>Was hier geschieht, ist nicht aufgezeichnet: Python, das Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen (diese zeichnet fusebox run --operators auf)</translation>
     </message>
 </context>
 <context>
@@ -2353,6 +2372,10 @@
     <message>
         <source>This recording does not hold the kernels that ran</source>
         <translation>Diese Aufzeichnung enthält die Kernel nicht, die liefen</translation>
+    </message>
+    <message>
+        <source>This recording does not hold the calls of compiled code</source>
+        <translation>Diese Aufzeichnung enthält die Aufrufe kompilierten Codes nicht</translation>
     </message>
 </context>
 <context>
@@ -2591,10 +2614,6 @@
     <message>
         <source>The instructions around a break are recorded by Fusebox&apos;s engine; this session does not hold them.</source>
         <translation>Die Befehle um einen Bruch zeichnet die Engine von Fusebox auf; diese Sitzung enthält sie nicht.</translation>
-    </message>
-    <message>
-        <source>Not compiled: %1</source>
-        <translation>Nicht kompiliert: %1</translation>
     </message>
     <message>
         <source>line</source>
@@ -3404,6 +3423,10 @@
         <source>… and %1 characters more</source>
         <translation>… und %1 weitere Zeichen</translation>
     </message>
+    <message>
+        <source>Change %1 so…</source>
+        <translation>%1 so ändern…</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::EmptyState</name>
@@ -3414,6 +3437,37 @@
     <message>
         <source>That of a program that starts is shown as soon as it compiles something. Else run a script, or open a session or a trace.</source>
         <translation>Die eines Programms, das startet, erscheint, sobald es etwas kompiliert. Sonst ein Skript ausführen, oder eine Sitzung oder einen Trace öffnen.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::FileChange</name>
+    <message>
+        <source>%1 is not on this machine.</source>
+        <translation>%1 ist nicht auf dieser Maschine.</translation>
+    </message>
+    <message>
+        <source>%1 cannot be read: %2</source>
+        <translation>%1 kann nicht gelesen werden: %2</translation>
+    </message>
+    <message>
+        <source>%1 is no longer the file that was recorded: %2. Record it again.</source>
+        <translation>%1 ist nicht mehr die Datei, die aufgezeichnet wurde: %2. Bitte neu aufzeichnen.</translation>
+    </message>
+    <message>
+        <source>Change a file</source>
+        <translation>Eine Datei ändern</translation>
+    </message>
+    <message>
+        <source>%1 was not written: %2</source>
+        <translation>%1 wurde nicht geschrieben: %2</translation>
+    </message>
+    <message>
+        <source>Change %1 like this? The next run shows what it gains.</source>
+        <translation>%1 so ändern? Der nächste Lauf zeigt, was es bringt.</translation>
+    </message>
+    <message>
+        <source>&amp;Change it</source>
+        <translation>Ä&amp;ndern</translation>
     </message>
 </context>
 <context>
@@ -5144,6 +5198,22 @@
         <source>Names of the values that it is given: they tell apart what is called alike; of several places the first</source>
         <translation>Namen der Werte, die er bekommt: Sie unterscheiden, was gleich heißt; von mehreren Stellen die erste</translation>
     </message>
+    <message>
+        <source>Compare others with this kernel</source>
+        <translation>Andere mit diesem Kernel vergleichen</translation>
+    </message>
+    <message>
+        <source>compared with</source>
+        <translation>verglichen mit</translation>
+    </message>
+    <message>
+        <source>%1 in %2</source>
+        <translation>%1 in %2</translation>
+    </message>
+    <message>
+        <source>Pin</source>
+        <translation>Anheften</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::LifetimesCanvas</name>
@@ -6829,6 +6899,14 @@ längstes %5: %6</translation>
         <source>Pin the lane on top (P)</source>
         <translation>Die Spur oben anheften (P)</translation>
     </message>
+    <message>
+        <source>flag at %1</source>
+        <translation>Marke bei %1</translation>
+    </message>
+    <message>
+        <source>%1 after the one before</source>
+        <translation>%1 nach der davor</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::TimelineView</name>
@@ -6871,10 +6949,6 @@ längstes %5: %6</translation>
     <message>
         <source>Compiler stages, calls of compiled code and kernel launches appear here as they are recorded.</source>
         <translation>Stufen des Compilers, Aufrufe von kompiliertem Code und Starts von Kerneln stehen hier, sobald sie aufgezeichnet sind.</translation>
-    </message>
-    <message>
-        <source>W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up.</source>
-        <translation>W und S vergrößern und verkleinern am Zeiger, A und D verschieben, Auf und Ab rollen, F zeigt alles; ein Klick auf eine Beschriftung öffnet und schließt ihre Spur; wählen Sie einen Balken, um zu sehen, was er ist, eine Lücke einer GPU, um zu sehen, warum nichts lief; Umschalt und Ziehen misst und summiert.</translation>
     </message>
     <message>
         <source>The timeline cannot be read</source>
@@ -7183,6 +7257,14 @@ längstes %5: %6</translation>
     <message>
         <source>it is marked</source>
         <translation>ist markiert</translation>
+    </message>
+    <message>
+        <source>compilation</source>
+        <translation>Kompilierung</translation>
+    </message>
+    <message>
+        <source>W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up; a click on the ruler (or M) sets a flag.</source>
+        <translation>W und S vergrößern und verkleinern am Zeiger, A und D verschieben, Auf und Ab rollen, F zeigt alles; ein Klick auf eine Beschriftung öffnet und schließt ihre Spur; wählen Sie einen Balken, um zu sehen, was er ist, eine Lücke einer GPU, um zu sehen, warum nichts lief; Umschalt und Ziehen misst und summiert; ein Klick auf das Lineal (oder M) setzt eine Marke.</translation>
     </message>
 </context>
 <context>
@@ -8718,6 +8800,38 @@ Gebaut mit Qt %2.</translation>
         <source>The session is written beside the script while it runs, and opened at once.</source>
         <translation>Die Sitzung wird neben dem Skript geschrieben, während es läuft, und sofort geöffnet.</translation>
     </message>
+    <message>
+        <source>Operators outside compiled code</source>
+        <translation>Operatoren außerhalb kompilierten Codes</translation>
+    </message>
+    <message>
+        <source>The optimizer and what is not compiled, operator by operator with its line; about a microsecond each. Other engines always record them.</source>
+        <translation>Der Optimierer und was nicht kompiliert ist, Operator für Operator mit seiner Zeile; etwa eine Mikrosekunde für jeden. Andere Engines zeichnen sie immer auf.</translation>
+    </message>
+    <message>
+        <source>Counters of the GPU</source>
+        <translation>Zähler der GPU</translation>
+    </message>
+    <message>
+        <source>No counters of the GPU</source>
+        <translation>Keine Zähler der GPU</translation>
+    </message>
+    <message>
+        <source>Counters of the GPU, sampled</source>
+        <translation>Zähler der GPU, abgetastet</translation>
+    </message>
+    <message>
+        <source>Counters of the GPU, around every kernel</source>
+        <translation>Zähler der GPU, um jeden Kernel herum</translation>
+    </message>
+    <message>
+        <source>Sampled while kernels run as they would; around every kernel they run one after another.</source>
+        <translation>Abgetastet, während Kernel wie sonst laufen; um jeden Kernel herum laufen sie nacheinander.</translation>
+    </message>
+    <message>
+        <source>Record too</source>
+        <translation>Auch aufzeichnen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::window::ScriptRunner</name>
@@ -8925,6 +9039,10 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>%1 cannot be shown: %2</source>
         <translation>%1 kann nicht gezeigt werden: %2</translation>
+    </message>
+    <message>
+        <source>%1 is made of these; without a name the list is that of the locals again.</source>
+        <translation>%1 besteht aus diesen; ohne Namen zeigt die Liste wieder die lokalen Variablen.</translation>
     </message>
 </context>
 </TS>

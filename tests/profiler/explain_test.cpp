@@ -196,7 +196,13 @@ class ExplainTest : public QObject {
       return {};
     }
     QFile file(copy);
-    return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+    const QByteArray text = file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    const auto ours = applyDiff(kScript, diff);
+    if (!ours || QByteArray::fromStdString(*ours) != text) {
+      qWarning("applyDiff and patch differ");
+      return {};
+    }
+    return QString::fromUtf8(text);
   }
 
  private slots:
@@ -479,6 +485,19 @@ class ExplainTest : public QObject {
     QCOMPARE(unifiedDiff("a.py", "one\ntwo", {{LineEdit::Kind::Replace, 1, "1"}}, 1),
              std::string("--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n\\ No newline at end of file\n"));
     QCOMPARE(unifiedDiff("a.py", "", {{LineEdit::Kind::Replace, 1, "x"}}), std::string());
+  }
+
+  void diffsAreApplied() {
+    const std::string six = "one\ntwo\nthree\nfour\nfive\nsix";
+    for (const int context : {0, 1, 3}) {
+      const std::string diff = unifiedDiff("a.py", six, {{LineEdit::Kind::InsertBefore, 1, "zero"}, {LineEdit::Kind::Remove, 2, {}}, {LineEdit::Kind::Replace, 5, "5\nand a half"}}, context);
+      QCOMPARE(pathOfDiff(diff), std::string("a.py"));
+      QCOMPARE(applyDiff(six, diff).value_or("refused"), std::string("zero\none\nthree\nfour\n5\nand a half\nsix"));
+      QVERIFY(!applyDiff("one\n2\nthree\nfour\nfive\nsix", diff));
+      QVERIFY(!applyDiff("one\n", diff));
+    }
+    QCOMPARE(applyDiff("one\r\ntwo", unifiedDiff("a.py", "one\r\ntwo", {{LineEdit::Kind::Replace, 2, "2"}}, 1)).value_or("refused"), std::string("one\r\n2\r\n"));
+    QCOMPARE(pathOfDiff("# lines as the trace quotes them\n--- a.py\n"), std::string());
   }
 
   void callsAreRead() {

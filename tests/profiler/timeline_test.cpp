@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "profiler/query/slices.h"
 #include "profiler/query/timeline.h"
@@ -35,17 +36,46 @@ class TimelineTest : public QObject {
     QVERIFY((*reader)->each("SELECT start_ns FROM launches WHERE instr(lower(kernel), lower(?)) ORDER BY start_ns", {kernel}, [&](const Statement& s) { starts.push_back(s.integerAt(0)); }));
     QVERIFY(starts.size() > 3);
     using query::SliceDirection;
-    const auto at = [&](int64_t ns, SliceDirection direction) { return query::findSlice(**reader, kernel, ns, direction).value_or(query::SliceHit{}); };
+    const auto at = [&](int64_t ns, SliceDirection direction) { return query::findSlice(**reader, kernel, {.startNs = ns, .endNs = ns}, direction).value_or(query::SliceHit{}); };
     for (size_t i = 0; i < starts.size(); ++i) {
       const size_t next = (i + 1) % starts.size(), previous = (i + starts.size() - 1) % starts.size();
       QCOMPARE(at(starts[i], SliceDirection::From).slice.startNs, starts[i]);
       QCOMPARE(at(starts[i], SliceDirection::From).number, static_cast<int64_t>(i) + 1);
-      QCOMPARE(at(starts[i], SliceDirection::Next).slice.startNs, starts[next]);
-      QCOMPARE(at(starts[i], SliceDirection::Previous).slice.startNs, starts[previous]);
+      const query::Slice here = at(starts[i], SliceDirection::From).slice;
+      QCOMPARE(query::findSlice(**reader, kernel, here, SliceDirection::Next)->slice.startNs, starts[next]);
+      QCOMPARE(query::findSlice(**reader, kernel, here, SliceDirection::Previous)->slice.startNs, starts[previous]);
     }
     QCOMPARE(at(0, SliceDirection::From).count, static_cast<int64_t>(starts.size()));
-    QCOMPARE(query::findSlice(**reader, "no such name", 0, SliceDirection::From)->count, int64_t{0});
-    QCOMPARE(query::findSlice(**reader, "%", 0, SliceDirection::From)->count, int64_t{0});  // no pattern
+    QCOMPARE(query::findSlice(**reader, "no such name", {}, SliceDirection::From)->count, int64_t{0});
+    QCOMPARE(query::findSlice(**reader, "%", {}, SliceDirection::From)->count, int64_t{0});  // no pattern
+  }
+
+  /// Slices that begin in the same nanosecond, and some that end together too, are gone through one by one.
+  void sliceHitsThatBeginTogether() {
+    const std::string path = file("together");
+    QVERIFY(test::writeSyntheticSession(path, {.launches = 400}).has_value());
+    sqlite3* database = nullptr;
+    QCOMPARE(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    QCOMPARE(sqlite3_exec(database, "UPDATE t_launch SET start_ns = (SELECT min(start_ns) FROM t_launch), dur_ns = 100 * (id % 3)", nullptr, nullptr, nullptr), SQLITE_OK);
+    QCOMPARE(sqlite3_exec(database, "UPDATE t_kernel SET name = 'the one'", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(database);
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    using query::SliceDirection;
+    for (const SliceDirection direction : {SliceDirection::Next, SliceDirection::Previous}) {
+      auto hit = query::findSlice(**reader, "the one", {}, SliceDirection::From);
+      QVERIFY(hit && hit->count == 400 && hit->number == 1);
+      QCOMPARE(hit->slice.endNs - hit->slice.startNs, int64_t{200});
+      std::set<int64_t> seen;
+      for (int64_t i = 0; i < hit->count; ++i) {
+        seen.insert(hit->slice.id);
+        const int64_t before = hit->number;
+        hit = query::findSlice(**reader, "the one", hit->slice, direction);
+        QCOMPARE(hit->number, direction == SliceDirection::Next ? before % 400 + 1 : (before + 398) % 400 + 1);
+      }
+      QCOMPARE(seen.size(), size_t{400});
+      QCOMPARE(hit->number, int64_t{1});
+    }
   }
 
   // Durations from 100 ns to minutes on one thread, in order.

@@ -187,7 +187,8 @@ class LargeViewsTest : public QObject, private test::ShownView {
       spans += lane.spans.size();
       deepest = std::max(deepest, lane.depth);
     }
-    QCOMPARE(static_cast<double>(spans), number("SELECT count(*) FROM cpu_events WHERE kind NOT IN ('call', 'guard_check') AND end_ns IS NOT NULL"));
+    QCOMPARE(static_cast<double>(spans), number("SELECT count(*) FROM cpu_events WHERE kind NOT IN ('call', 'guard_check') AND end_ns IS NOT NULL") +
+                                             number("SELECT count(*) FROM compiles WHERE end_ns IS NOT NULL"));
     QVERIFY2(deepest >= 33, qPrintable(QString::number(deepest)));
     const auto first = std::find_if(outline->lanes.begin(), outline->lanes.end(), [](const TimelineLane& lane) { return !lane.spans.empty(); });
     const NamedSpan& span = first->spans[first->spans.size() / 2];

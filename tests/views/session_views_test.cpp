@@ -2,6 +2,8 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
+#include <QPushButton>
 #include <QScrollBar>
 #include <QStyleOptionComboBox>
 #include <QTabWidget>
@@ -17,6 +19,7 @@
 
 #include "engine/record/recorder.h"
 #include "profiler/importers/open.h"
+#include "profiler/query/source_patch.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/schema.h"
 #include "profiler/session/writer.h"
@@ -30,6 +33,7 @@
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
 #include "views/memory/memory_view.h"
+#include "views/overview/number_card.h"
 #include "views/overview/overview_view.h"
 #include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
@@ -1056,6 +1060,107 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QFile text(told);
     QVERIFY(text.open(QIODevice::ReadOnly));
     QCOMPARE(QString::fromUtf8(text.readAll()).trimmed(), QString::fromStdString(view->path()) + ":3");
+  }
+
+  /// Flags are set and taken away on the ruler or by a key, and gone to.
+  void flagsMarkMoments() {
+    auto view = show<TimelineView>(small_);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty() && view->session()->pending() == 0);
+    canvas->resize(900, 300);
+    canvas->setFocus();
+    for (const int x : {700, 300, 500}) QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(x, 6));
+    QCOMPARE(canvas->flags().size(), size_t{3});
+    QVERIFY(std::is_sorted(canvas->flags().begin(), canvas->flags().end()));
+    QVERIFY(std::abs(canvas->timeAt(300) - canvas->flags()[0]) <= 2);
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(501, 6));
+    QCOMPARE(canvas->flags().size(), size_t{2});
+    const auto middle = [&] { return (canvas->from() + canvas->to()) / 2; };
+    canvas->zoomBy(16);
+    const std::vector<int64_t> flags = canvas->flags();
+    QTest::keyClick(canvas, Qt::Key_Right, Qt::ShiftModifier);
+    QVERIFY(std::abs(middle() - flags[0]) < 3 || std::abs(middle() - flags[1]) < 3);
+    QTest::keyClick(canvas, Qt::Key_Left, Qt::ShiftModifier);
+    QTest::keyClick(canvas, Qt::Key_Left, Qt::ShiftModifier);
+    QVERIFY2(std::abs(middle() - flags[0]) < 3, qPrintable(QString::number(middle() - flags[0])));
+    QTest::mouseMove(canvas, QPoint(400, 100));
+    QTest::keyClick(canvas, Qt::Key_M);
+    QCOMPARE(canvas->flags().size(), size_t{3});
+  }
+
+  /// Cards stand in as many rows as their words need.
+  void cardsHaveRoomForTheirWords() {
+    auto view = show<OverviewView>(model_);
+    QTRY_COMPARE(view->session()->pending(), 0);
+    const auto cards = view->findChildren<NumberCard*>();
+    QVERIFY(cards.size() > 5);
+    for (const int width : {900, 1280, 3840}) {
+      view->resize(width, 560);
+      for (const NumberCard* card : cards) QTRY_VERIFY2(card->width() >= card->sizeHint().width(), qPrintable(card->objectName()));
+      QVERIFY(width < 3840 || cards.front()->y() == cards.back()->y());
+    }
+  }
+
+  /// A kernel that is pinned stands beside the others, whichever is looked at.
+  void kernelsAreComparedWithThePinnedOne() {
+    auto view = show<KernelsView>(small_);
+    DataTable* table = nullptr;
+    for (QWidget* at = view->findChild<QTableView*>("kernels.table"); at && !table; at = at->parentWidget()) table = qobject_cast<DataTable*>(at);
+    auto* details = view->findChild<DetailsPanel*>("kernels.details");
+    QVERIFY(table && details);
+    QTRY_VERIFY(table->model()->rowCount() > 2 && view->session()->pending() == 0);
+    const auto open = [&](int row) {
+      table->table()->selectRow(row);
+      const QString name = table->filter()->index(row, kKernelName).data().toString();
+      return QTest::qWaitFor([&] { return view->session()->pending() == 0 && details->toPlainText().startsWith(name); });
+    };
+    QAction* pin = view->findChild<QAction*>("kernels.pin");
+    QVERIFY(open(0) && pin->isEnabled() && !pin->isChecked());
+    const double first = table->model()->row(table->filter()->mapToSource(table->filter()->index(0, 0)).row()).cells[kKernelTotal].number;
+    pin->trigger();
+    QVERIFY(pin->isChecked() && !details->toPlainText().contains("compared with"));
+    QVERIFY(open(2));
+    const double third = table->model()->row(table->filter()->mapToSource(table->filter()->index(2, 0)).row()).cells[kKernelTotal].number;
+    const QString text = details->toPlainText(), expected = QStringLiteral("(-%1 %)").arg(100 - 100 * third / first, 0, 'f', third < first * 0.9 ? 0 : 1);
+    QVERIFY2(text.contains("compared with") && text.contains(expected), qPrintable(text + expected));
+    QVERIFY(!pin->isChecked() && open(0) && pin->isChecked());
+    pin->trigger();
+    QVERIFY(!pin->isChecked() && open(2) && !details->toPlainText().contains("compared with"));
+  }
+
+  /// The change of a line that is proposed can be made, where the file is still the one that was recorded.
+  void aProposedChangeIsMade() {
+    const QString script = folder_.filePath("change me.py");
+    const auto put = [&](const char* text) {
+      QFile file(script);
+      return file.open(QIODevice::WriteOnly) && file.write(text) > 0;
+    };
+    const auto text = [&] {
+      QFile file(script);
+      return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    };
+    QVERIFY(put("a = 1\nb = 2\n"));
+    auto view = show<BreaksView>(small_);
+    auto* details = view->findChild<DetailsPanel*>("breaks.details");
+    QVERIFY(details);
+    QTRY_COMPARE(view->session()->pending(), 0);
+    const QString diff = QString::fromStdString(query::unifiedDiff(script.toStdString(), "a = 1\nb = 2\n", {{query::LineEdit::Kind::Replace, 2, "b = 3"}}));
+    details->showPage([&](DetailsPanel& page) { page.diff(diff); });
+    const auto click = [&] { emit details->anchorClicked(QUrl("change0")); };
+    click();
+    QTRY_VERIFY(view->findChild<QMessageBox*>("change.ask"));
+    QVERIFY(view->findChild<QMessageBox*>("change.ask")->informativeText().contains("+b = 3"));
+    view->findChild<QMessageBox*>("change.ask")->reject();
+    QTRY_VERIFY(!view->findChild<QMessageBox*>("change.ask"));
+    QCOMPARE(text(), QByteArray("a = 1\nb = 2\n"));
+    click();
+    QTRY_VERIFY(view->findChild<QPushButton*>("change.yes"));
+    view->findChild<QPushButton*>("change.yes")->click();
+    QTRY_COMPARE(text(), QByteArray("a = 1\nb = 3\n"));
+    click();  // now it is another file
+    QTRY_VERIFY(view->findChild<QMessageBox*>("change.refused"));
+    QCOMPARE(text(), QByteArray("a = 1\nb = 3\n"));
+    view->findChild<QMessageBox*>("change.refused")->reject();
   }
 
   /// What reads on in the middle of a computation does not hold up the window that closes its session.

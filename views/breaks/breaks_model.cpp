@@ -15,7 +15,7 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
     TableRow row;
     row.location = {ObjectKind::Break, b.id, {}, b.file, static_cast<int>(b.line)};
     row.cells = {textCell(b.file.empty() ? b.function : shortPlace(b.file, b.line)),
-                 textCell(b.isFailure ? say(FUSEBOX_TEXT("Breaks", "not compiled: {}"), b.kind) : b.kind),
+                 textCell(breakTitle(b)),
                  textCell(b.reason),
                  countCell(static_cast<int64_t>(b.ids.size())),
                  b.crossings < 0 ? textCell("–") : countCell(b.crossings),
@@ -28,6 +28,11 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::string breakTitle(const query::BreakSummary& b) {
+  if (!b.isFailure) return b.kind;
+  return b.kind == query::kUnnamedFailure ? say(FUSEBOX_TEXT("Coverage", "not compiled")) : say(FUSEBOX_TEXT("Breaks", "not compiled: {}"), b.kind);
 }
 
 int breakAt(const std::vector<query::BreakSummary>& breaks, const Location& location) {

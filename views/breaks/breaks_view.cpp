@@ -7,6 +7,7 @@
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
+#include "views/widgets/file_change.h"
 #include "views/widgets/side_splitter.h"
 #include "views/widgets/text.h"
 
@@ -79,6 +80,7 @@ BreaksView::BreaksView(const ViewContext& context) : View(context) {
     if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(details_, &DetailsPanel::changeWanted, this, [this](const QString& diff) { offerChange(this, diff); });
   clear();
 }
 
@@ -178,7 +180,7 @@ void BreaksView::openBreak(int index) {
 
 void BreaksView::explain(const query::BreakSummary& summary, const std::vector<query::Advice>& advice) {
   details_->showPage([b = summary, advice](DetailsPanel& page) {
-    page.heading(b.isFailure ? tr("Not compiled: %1").arg(str(b.kind)) : str(b.kind), str(b.function));
+    page.heading(str(breakTitle(b)), str(b.function));
     page.paragraph(str(b.reason));
     page.pair(tr("line"), str(shortPlace(b.file, b.line)),
               b.file.empty() ? Location{} : Location::sourceLine(b.file, static_cast<int>(b.line)));

@@ -14,6 +14,7 @@
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
+#include "views/widgets/file_change.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
@@ -72,6 +73,7 @@ QWidget* GuardsView::buildTree() {
   tree_->setUniformRowHeights(true);
   tree_->setFrameShape(QFrame::NoFrame);
   tree_->header()->setStretchLastSection(false);
+  tree_->header()->setResizeContentsPrecision(60);  // of thousands those that are seen are measured
   tree_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
   for (int c : {1, 2, 3}) {
     tree_->header()->setSectionResizeMode(c, QHeaderView::ResizeToContents);
@@ -151,6 +153,7 @@ void GuardsView::connectAll() {
     if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(details_, &DetailsPanel::changeWanted, this, [this](const QString& diff) { offerChange(this, diff); });
 }
 
 void GuardsView::follow(const Location& location) {

@@ -1,10 +1,13 @@
 #include "views/kernels/kernels_view.h"
 
+#include <QFileInfo>
 #include <QHeaderView>
 #include <QSplitter>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "profiler/compare/spread.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
@@ -51,6 +54,13 @@ QString distribution(std::vector<double> times) {
   return KernelsView::tr("10 % below %1, half below %2, 90 % below %3, 99 % below %4").arg(below(0.1), below(0.5), below(0.9), below(0.99));
 }
 
+/// Time of a launch, the slowest left out where there are several.
+double typicalNs(const KernelDetail& k) {
+  const int64_t timed = k.timedLaunches > 0 ? k.timedLaunches : k.launches;
+  if (timed <= 0) return 0;
+  return timed > 2 && k.maxNs > 0 ? static_cast<double>(k.totalNs - k.maxNs) / static_cast<double>(timed - 1) : static_cast<double>(k.totalNs) / static_cast<double>(timed);
+}
+
 constexpr size_t kNodeName = 1;  ///< column of the table of nodes
 
 }  // namespace
@@ -58,6 +68,7 @@ constexpr size_t kNodeName = 1;  ///< column of the table of nodes
 KernelsView::KernelsView(const ViewContext& context) : View(context) {
   table_ = new DataTable(QStringLiteral("kernels.table"), tr("Filter kernels by name, kind or line"), kernelColumns());
   table_->setWidestColumn(290);
+  table_->table()->setTextElideMode(Qt::ElideMiddle);  // templates of one name differ behind it
   table_->sortBy(kKernelTotal, Qt::DescendingOrder);
   sayNone({});
   tabs_ = new QTabWidget;
@@ -96,6 +107,15 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
     openKernel(kernel);
     announce(location);
   });
+  pin_ = addViewAction(QStringLiteral("pin"), tr("Compare others with this kernel"));
+  pin_->setIconText(tr("Pin"));
+  pin_->setCheckable(true);
+  connect(pin_, &QAction::triggered, this, &KernelsView::pinShown);
+  auto* pin = new QToolButton;
+  pin->setObjectName(QStringLiteral("kernels.pinButton"));
+  pin->setDefaultAction(pin_);
+  pin->setAutoRaise(true);
+  tabs_->setCornerWidget(pin);
   auto* split = new QSplitter(Qt::Vertical);
   split->addWidget(table_);
   split->addWidget(tabs_);
@@ -331,7 +351,18 @@ void KernelsView::showPending() {
   }
 }
 
+void KernelsView::pinShown() {
+  const bool isPinned = pinned_.id != 0 && pinned_.id == detail_.id && pinnedFrom_ == (session() ? session()->path() : QString());
+  pinned_ = isPinned ? KernelDetail{} : detail_;
+  pinnedFrom_ = session() ? session()->path() : QString();
+  showDetail(KernelDetail(detail_));
+}
+
 void KernelsView::showDetail(const KernelDetail& detail) {
+  detail_ = detail;
+  const bool isPinned = detail.id != 0 && pinned_.id == detail.id && session() && pinnedFrom_ == session()->path();
+  pin_->setEnabled(detail.id != 0);
+  pin_->setChecked(isPinned);
   if (detail.id == 0) {
     summary_->showHint(tr("Select a kernel to see its times, code and fusion decisions."));
     for (CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
@@ -342,18 +373,24 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     return;
   }
   const int64_t timed = detail.timedLaunches > 0 ? detail.timedLaunches : detail.launches;
-  summary_->showPage([detail, timed](DetailsPanel& page) {
+  summary_->showPage([detail, timed, base = isPinned ? KernelDetail{} : pinned_, from = session() && pinnedFrom_ != session()->path() ? QFileInfo(pinnedFrom_).fileName() : QString()](DetailsPanel& page) {
     const auto time = [](int64_t ns) { return ns > 0 ? str(formatDuration(static_cast<double>(ns))) : QString(); };
     page.heading(str(detail.name), str(detail.kind));
+    const auto than = [&](auto value, auto other) { 
+      const std::string change = base.id == 0 || value <= 0 ? std::string() : compare::changeText(static_cast<double>(other), static_cast<double>(value));
+      return change.empty() ? QString() : QStringLiteral(" (%1)").arg(str(change));
+    };
+    if (base.id != 0) page.pair(tr("compared with"), from.isEmpty() ? str(base.name) : tr("%1 in %2").arg(str(base.name), from), from.isEmpty() ? Location::of(ObjectKind::Kernel, base.id) : Location{});
     page.pair(tr("operator"), str(detail.op));
     page.pair(tr("device"), str(detail.device));
     if (detail.knowsLaunches) page.pair(tr("launches"), str(formatCount(detail.runs) + (detail.runsNote.empty() ? "" : ": " + detail.runsNote)));
-    page.pair(tr("total"), time(detail.totalNs));
-    page.pair(tr("typical"), timed > 2 && detail.maxNs > 0 ? tr("%1 without the slowest").arg(time((detail.totalNs - detail.maxNs) / (timed - 1))) : QString());
+    const auto timeBeside = [&](int64_t ns, int64_t other) { return ns > 0 ? time(ns) + than(ns, other) : QString(); };
+    page.pair(tr("total"), timeBeside(detail.totalNs, base.totalNs));
+    page.pair(tr("typical"), timed > 2 && detail.maxNs > 0 ? tr("%1 without the slowest").arg(time((detail.totalNs - detail.maxNs) / (timed - 1))) + than(typicalNs(detail), typicalNs(base)) : QString());
     page.pair(tr("mean"), timed > 0 ? time(detail.totalNs / timed) : QString());
-    page.pair(tr("fastest"), time(detail.minNs));
-    page.pair(tr("slowest"), time(detail.maxNs));
-    page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
+    page.pair(tr("fastest"), timeBeside(detail.minNs, base.minNs));
+    page.pair(tr("slowest"), timeBeside(detail.maxNs, base.maxNs));
+    page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) + than(detail.bytes, base.bytes) : QString());
     if (detail.timedLaunches > 0) {
       page.pair(tr("measured"), detail.timedLaunches >= detail.launches ? tr("by the device, all launches")
                                                                         : tr("by the device, %1 of the launches").arg(str(formatCount(detail.timedLaunches))));
@@ -362,8 +399,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     }
     page.pair(tr("device function"), str(detail.function));
     if (!detail.grid.empty()) page.pair(tr("launch"), tr("grid %1, block %2").arg(str(detail.grid), str(detail.block)));
-    if (detail.registers > 0) page.pair(tr("registers"), tr("%1 a thread").arg(detail.registers));
-    if (detail.sharedBytes > 0) page.pair(tr("shared memory"), tr("%1 a block").arg(str(formatBytes(static_cast<double>(detail.sharedBytes)))));
+    if (detail.registers > 0) page.pair(tr("registers"), tr("%1 a thread").arg(detail.registers) + than(detail.registers, base.registers));
+    if (detail.sharedBytes > 0) page.pair(tr("shared memory"), tr("%1 a block").arg(str(formatBytes(static_cast<double>(detail.sharedBytes)))) + than(detail.sharedBytes, base.sharedBytes));
     if (detail.localBytes > 0) page.pair(tr("local memory"), tr("%1 a thread").arg(str(formatBytes(static_cast<double>(detail.localBytes)))));
     if (detail.occupancy > 0) page.pair(tr("occupancy"), tr("%1, limited by %2").arg(str(formatShare(detail.occupancy, 1)), str(detail.occupancyLimit)));
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));

@@ -54,6 +54,8 @@ class KernelsView : public View {
   /// Shows the lines of the loop IR that belong to what is selected elsewhere.
   void linkCode();
   void showDetail(const KernelDetail& detail);
+  /// Makes the shown kernel the one that others are compared with, or none of it any more.
+  void pinShown();
 
   DataTable* table_;
   QTabWidget* tabs_;
@@ -65,6 +67,10 @@ class KernelsView : public View {
   CodeColumns* columns_;
   RooflinePlot* roofline_;
   EmptyState* rooflinePage_;
+  QAction* pin_;
+  KernelDetail detail_;      ///< what is shown
+  KernelDetail pinned_;      ///< what it is compared with, perhaps of another session; id 0: nothing
+  QString pinnedFrom_;       ///< that session's file
   int64_t shown_ = 0;
   int64_t wanted_ = 0;
   Location followed_;        ///< a node or a line of the program, selected elsewhere

@@ -23,7 +23,8 @@ QString number(int64_t count, const QString& one, const QString& many) {
 }
 QString ms(double milliseconds) { return str(formatDuration(milliseconds * 1e6)); }
 
-constexpr int kCardCharacters = 17;  ///< that a card should be wide
+constexpr int kCardCharacters = 15;  ///< that a card should be wide
+constexpr int kSideMargin = 14;
 constexpr int kListLines = 8;        ///< that the lists keep, tabs and filter among them, before the page scrolls
 
 }  // namespace
@@ -31,7 +32,7 @@ constexpr int kListLines = 8;        ///< that the lists keep, tabs and filter a
 OverviewView::OverviewView(const ViewContext& context) : View(context) {
   auto* page = new QWidget;
   auto* column = new QVBoxLayout(page);
-  column->setContentsMargins(14, 12, 14, 8);
+  column->setContentsMargins(kSideMargin, 12, kSideMargin, 8);
   column->setSpacing(10);
   headline_ = new QLabel;
   headline_->setObjectName(QStringLiteral("overview.headline"));
@@ -138,9 +139,21 @@ OverviewView::Number OverviewView::addNumber(const QString& name, const QString&
   return {card->value(), card->note()};
 }
 
+/// As many in a row as have room for their words, and as many in each row.
 void OverviewView::arrangeCards() {
-  const int fitting = std::max(1, width() / (fontMetrics().averageCharWidth() * kCardCharacters));
-  const int count = static_cast<int>(cards_.size()), rows = (count + fitting - 1) / fitting, perRow = (count + rows - 1) / rows;
+  const int count = static_cast<int>(cards_.size()), least = fontMetrics().averageCharWidth() * kCardCharacters;
+  const auto widthOf = [&](int perRow) {
+    int sum = 0;
+    for (int column = 0; column < perRow; ++column) {
+      int widest = least;
+      for (int i = column; i < count; i += perRow) widest = std::max(widest, cards_[static_cast<size_t>(i)]->sizeHint().width());
+      sum += widest + numbersGrid_->horizontalSpacing();
+    }
+    return sum;
+  };
+  int rows = 1;
+  while (rows < count && widthOf((count + rows - 1) / rows) > width() - 2 * kSideMargin) ++rows;
+  const int perRow = (count + rows - 1) / rows;
   if (perRow == std::exchange(perRow_, perRow)) return;
   for (int i = 0; i < count; ++i) numbersGrid_->addWidget(cards_[static_cast<size_t>(i)], i / perRow, i % perRow);
 }
@@ -344,7 +357,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   const auto count = [](int64_t n) { return str(formatCount(n)); };
   setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
   if (s.backwardCompiles > 0) frames_.note->setToolTip(tr("%1 of functions, %2 of backward passes").arg(count(s.compiles - s.backwardCompiles), count(s.backwardCompiles)));
-  const bool calls = model.calls > 0 || model.holdings.has(Holding::RunTimes);
+  const bool calls = model.calls > 0 || model.holdings.has(Holding::Calls);
   setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
@@ -368,6 +381,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (s.cacheDisabled > 0 && s.cacheMisses == 0) unhit.removeFirst();
   set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses + s.cacheBypasses + s.cacheDisabled), count(s.cacheHits), unhit.join(QStringLiteral(", ")));
   if (!s.cacheDisabledBy.empty()) cache_.note->setToolTip(tr("%1: %2").arg(cache_.note->text(), str(s.cacheDisabledBy)));
+  arrangeCards();
 }
 
 }  // namespace fusebox::views

@@ -9,6 +9,7 @@
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
+#include "views/widgets/file_change.h"
 #include "views/widgets/side_splitter.h"
 #include "views/widgets/text.h"
 
@@ -77,6 +78,7 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
     });
   }
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(details_, &DetailsPanel::changeWanted, this, [this](const QString& diff) { offerChange(this, diff); });
   clear();
 }
 

@@ -131,6 +131,7 @@ Result<TableRows> loadSourceFiles(const session::Reader& reader) {
 Result<SourceText> loadSource(const session::Reader& reader, const std::string& path, int64_t most) {
   SourceText source;
   source.path = path;
+  source.onDisk = query::pathOnDisk(reader, path);
   auto text = query::sourceText(reader, path);
   if (text) {
     source.text = std::move(*text);

@@ -29,6 +29,7 @@ struct SourceEvent {
 /// A file of the user's program with everything known about its lines.
 struct SourceText {
   std::string path;
+  std::string onDisk;    ///< where it lies, if the recorded machine is this one
   std::string text;
   std::string problem;   ///< why there is no text
   bool isQuoted = false; ///< only the lines that an imported file quotes; the others are empty

@@ -88,7 +88,7 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
 }
 
 void SourceView::openEditor() {
-  const QString file = str(source_.path);
+  const QString file = str(source_.onDisk);
   if (file.isEmpty()) return;
   if (!QFileInfo(file).isAbsolute() || !QFileInfo(file).isFile()) return details_->showHint(tr("%1 is not on this machine.").arg(file));
   QStringList words = editorCommand(qEnvironmentVariable("FUSEBOX_EDITOR"), file, code_->currentLine());

@@ -209,6 +209,7 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
     selected_ = {};
     selectedStart_ = -1;
     bars_ = {};
+    flags_.clear();
   }
   if (outline.keepsSpans) takeSpans(outline);
   // Freeing the names of a large trace would be felt here.
@@ -482,7 +483,35 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   pan(-static_cast<int64_t>(moved.x() / columns() * static_cast<double>(to_ - from_)));
 }
 
+std::vector<int64_t>::const_iterator TimelineCanvas::flagNear(int64_t timeNs) const {
+  const int64_t slack = (to_ - from_) / columns() * kEdge;
+  return std::find_if(flags_.begin(), flags_.end(), [&](int64_t flag) { return std::abs(flag - timeNs) <= slack; });
+}
+
+void TimelineCanvas::toggleFlag(int64_t timeNs) {
+  if (const auto near = flagNear(timeNs); near != flags_.end()) flags_.erase(near);
+  else flags_.insert(std::upper_bound(flags_.begin(), flags_.end(), timeNs), timeNs);
+  update();
+}
+
+/// The next flag behind the middle of the window, or the one before it, comes there.
+void TimelineCanvas::goToFlag(bool later) {
+  const int64_t window = to_ - from_, middle = from_ + window / 2, apart = std::max<int64_t>(1, window / columns());
+  const auto next = std::upper_bound(flags_.begin(), flags_.end(), middle + apart), previous = std::lower_bound(flags_.begin(), flags_.end(), middle - apart);
+  if (later ? next == flags_.end() : previous == flags_.begin()) return;
+  const int64_t flag = later ? *next : *std::prev(previous);
+  setWindow(flag - window / 2, flag - window / 2 + window);
+}
+
+/// When it is, and how long after the one before it.
+QString TimelineCanvas::flagText(int64_t flag) const {
+  const QString at = tr("flag at %1").arg(durationText(flag - outline_.range.startNs));
+  const auto self = std::find(flags_.begin(), flags_.end(), flag);
+  return self == flags_.begin() ? at : at + QLatin1Char('\n') + tr("%1 after the one before").arg(durationText(flag - *std::prev(self)));
+}
+
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
+  if (!dragging_ && event->button() == Qt::LeftButton && !resizingLabels_ && event->position().x() > labelWidth() && event->position().y() < rulerHeight()) return toggleFlag(timeAt(event->position().x()));
   if (const Place* place = labelAt(event->position()); place && place->lane < 0 && !dragging_ && event->button() == Qt::LeftButton) {
     setGroupClosed(std::string(place->group), !isGroupClosed(place->group));
   } else if (place && !dragging_ && event->button() == Qt::LeftButton) {
@@ -557,8 +586,9 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_D: return pan(jump);
     case Qt::Key_F:
     case Qt::Key_0: return fit();
-    case Qt::Key_Left: return step(false);
-    case Qt::Key_Right: return step(true);
+    case Qt::Key_M: return toggleFlag(pointer_ > labelWidth() && pointer_ < width() ? timeAt(pointer_) : from_ + (to_ - from_) / 2);
+    case Qt::Key_Left: return event->modifiers() & Qt::ShiftModifier ? goToFlag(false) : step(false);
+    case Qt::Key_Right: return event->modifiers() & Qt::ShiftModifier ? goToFlag(true) : step(true);
     case Qt::Key_Up: return scrollTo(scroll_ - bar_->singleStep());
     case Qt::Key_Down: return scrollTo(scroll_ + bar_->singleStep());
     case Qt::Key_PageUp: return scrollTo(scroll_ - bar_->pageStep());
@@ -587,7 +617,9 @@ bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const Place* label = labelAt(help->pos());
-    const QString text = !label ? describe(hitAt(help->pos())) : label->lane < 0 ? str(label->group) : labelText(outline_.lanes[static_cast<size_t>(label->lane)]);
+    const bool isRuler = help->pos().y() < rulerHeight() && help->pos().x() > labelWidth();
+    const auto flag = isRuler ? flagNear(timeAt(help->pos().x())) : flags_.end();
+    const QString text = flag != flags_.end() ? flagText(*flag) : !label ? describe(hitAt(help->pos())) : label->lane < 0 ? str(label->group) : labelText(outline_.lanes[static_cast<size_t>(label->lane)]);
     text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
     return true;
   }

@@ -50,6 +50,12 @@ class TimelineCanvas : public QWidget {
   void setHidden(const TimelineLane& lane, bool hidden);
   bool isHidden(const TimelineLane& lane) const { return hidden_.contains(keyOf(lane)); }
   void showAllLanes();
+  /// The time under a place from the left.
+  int64_t timeAt(double x) const;
+  /// Moments that a person has marked, in order; they stay until they are taken away or another session is shown.
+  const std::vector<int64_t>& flags() const { return flags_; }
+  /// Sets a flag, or takes the one away that stands there.
+  void toggleFlag(int64_t timeNs);
   /// A pinned lane stays below the ruler while the others scroll.
   void setPinned(const TimelineLane& lane, bool pinned);
   bool isPinned(const TimelineLane& lane) const { return pinned_.contains(keyOf(lane)); }
@@ -102,7 +108,6 @@ class TimelineCanvas : public QWidget {
   void takeSpans(TimelineOutline& grown);
   void moveTo(const TimelineOutline& grown);
   double xOf(int64_t time) const;
-  int64_t timeAt(double x) const;
   void zoomAt(double x, double factor);
   void pan(int64_t by);
   void paintAll(QPainter& painter, const QRectF& area) const;
@@ -147,6 +152,11 @@ class TimelineCanvas : public QWidget {
   TimelineBars bars_;
   int64_t from_ = 0, to_ = 1;
   int64_t markStart_ = 0, markEnd_ = 0;
+  std::vector<int64_t> flags_;
+  std::vector<int64_t>::const_iterator flagNear(int64_t timeNs) const;
+  void goToFlag(bool later);
+  QString flagText(int64_t flag) const;
+  void paintFlags(QPainter& painter, const QRectF& area) const;
   std::vector<TimelineArrow> arrows_;
   Hit selected_;
   int64_t selectedStart_ = -1;   ///< start of the selected bar or sample: bars are replaced when the window moves

@@ -1,9 +1,12 @@
 #include "views/timeline/timeline_model.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 #include "engine/support/text.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/slices.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -13,16 +16,41 @@ using session::Statement;
 
 // Imported traces may hold millions of spans; the longest are drawn, and the lane says so.
 constexpr int64_t kMostSpans = 200'000;
-// Ids and lengths first: what the longest are is read of them alone, not of millions. Numbered as in cpu_events (SCHEMA.md).
-constexpr const char* kSpans = R"(WITH longest AS MATERIALIZED (SELECT 0 AS is_stage, id, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL
-    UNION ALL SELECT 1, id, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL ORDER BY ns DESC LIMIT ?)
-  SELECT e.id * 4 AS span_id, e.start_ns, e.start_ns + e.dur_ns AS end_ns, e.compile_id, e.name, e.detail, e.thread, e.kind
-    FROM longest l CROSS JOIN t_cpu_event e ON e.id = l.id WHERE l.is_stage = 0 AND e.kind NOT IN ('call', 'guard_check')
-  UNION ALL SELECT s.id * 4 + 1, s.start_ns, s.end_ns, s.compile_id, s.name, s.phase, s.thread, 'stage'
-    FROM longest l CROSS JOIN t_stage s ON s.id = l.id WHERE l.is_stage = 1
-  ORDER BY 2, 3 DESC)";
-constexpr const char* kSpanCounts = R"(SELECT thread, count(*) AS count FROM (SELECT thread FROM t_cpu_event WHERE dur_ns IS NOT NULL AND
-    kind NOT IN ('call', 'guard_check') UNION ALL SELECT thread FROM t_stage WHERE end_ns IS NOT NULL) GROUP BY thread)";
+// Numbered as in cpu_events (SCHEMA.md), compilations beside.
+std::string lengthsQuery() {
+  return "SELECT thread, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL AND kind NOT IN ('call', 'guard_check') "
+         "UNION ALL SELECT thread, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL UNION ALL SELECT thread, dur_ns FROM (" + std::string(query::kCompileSpans) + ")";
+}
+std::string spansQuery() {
+  return "SELECT id * 4 AS span_id, start_ns, dur_ns AS ns, compile_id, name, detail, thread, kind FROM t_cpu_event WHERE dur_ns >= ?1 AND kind NOT IN ('call', 'guard_check') "
+         "UNION ALL SELECT id * 4 + 1, start_ns, end_ns - start_ns, compile_id, name, phase, thread, 'stage' FROM t_stage WHERE end_ns - start_ns >= ?1 "
+         "UNION ALL SELECT id * 4 + 3, start_ns, dur_ns, id, name, status, thread, 'stage' FROM (" + std::string(query::kCompileSpans) + ") WHERE dur_ns >= ?1";
+}
+
+/// Which spans are drawn, if not all: those that are longer than `length`, and `equal` ones of that length.
+struct LongestSpans {
+  int64_t length = INT64_MIN, equal = kMostSpans;
+  std::map<int64_t, int64_t> counts;  ///< of all, by thread
+};
+
+// Lengths first: what the longest are is read of them alone, not of millions.
+Result<LongestSpans> longestSpans(const session::Reader& reader) {
+  LongestSpans out;
+  std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> longest;
+  auto read = reader.each(lengthsQuery(), {}, [&](const Statement& s) {
+    ++out.counts[s.integer("thread")];
+    const int64_t length = s.integer("ns");
+    if (static_cast<int64_t>(longest.size()) == kMostSpans && length <= longest.top()) return;
+    longest.push(length);
+    if (static_cast<int64_t>(longest.size()) > kMostSpans) longest.pop();
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (static_cast<int64_t>(longest.size()) < kMostSpans) return out;
+  out.length = longest.top();
+  out.equal = 0;
+  for (; !longest.empty() && longest.top() == out.length; longest.pop()) ++out.equal;
+  return out;
+}
 
 /// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
 constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
@@ -89,6 +117,12 @@ std::string groupOf(const TimelineLane& lane, const std::string& thread) {
   return say(FUSEBOX_TEXT("Timeline", "program"));
 }
 
+/// What is left of a thread's name below the title of its group.
+std::string nameIn(const std::string& group, const std::string& thread) {
+  constexpr std::string_view kBetween = " · ";
+  return thread.starts_with(group + std::string(kBetween)) ? thread.substr(group.size() + kBetween.size()) : thread;
+}
+
 /// Groups in the order of their first lanes.
 void joinGroups(std::vector<TimelineLane>& lanes) {
   std::map<std::string, size_t> order;
@@ -116,20 +150,21 @@ Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outl
 
 /// Spans are written once they have ended, in the order of their ends.
 Result<void> markSpans(const session::Reader& reader, SpanMark& mark) {
-  return reader.each("SELECT (SELECT max(id) FROM t_cpu_event) AS last_event, (SELECT count(*) FROM t_stage) AS stages", {},
+  return reader.each("SELECT (SELECT max(id) FROM t_cpu_event) AS last_event, (SELECT count(*) FROM t_stage) + (SELECT count(end_ns) FROM t_compile) AS stages", {},
                      [&](const Statement& s) { mark = {s.integer("last_event"), s.integer("stages")}; });
 }
 
 Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline) {
+  auto longest = longestSpans(reader);
+  if (!longest) return tl::unexpected(longest.error());
   std::map<int64_t, TimelineLane> spans;
-  int64_t read = 0;
-  auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
-    ++read;
+  auto outcome = reader.each(spansQuery(), {longest->length}, [&](const Statement& s) {
+    if (s.integer("ns") == longest->length && longest->equal-- <= 0) return;
     TimelineLane& lane = spans[s.integer("thread")];
     NamedSpan span;
     span.id = s.integer("span_id");
     span.startNs = sane(s.integer("start_ns"));
-    span.endNs = std::max(sane(s.integer("end_ns")), span.startNs);
+    span.endNs = span.startNs + sane(s.integer("ns"));
     span.compile = s.integer("compile_id");
     span.name = s.string("name");
     span.detail = s.string("detail");
@@ -137,11 +172,6 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return outcome;
-  std::map<int64_t, int64_t> counts;
-  if (read >= kMostSpans) {
-    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer("thread")] = s.integer("count"); });
-    if (!outcome) return outcome;
-  }
   std::map<int64_t, std::string> threads;
   outcome = reader.each("SELECT thread, name FROM threads", {},
                         [&](const Statement& s) { threads[s.integer("thread")] = s.string("name"); });
@@ -152,10 +182,11 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
     const auto name = threads.find(thread);
     lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
     lane.group = groupOf(lane, name == threads.end() ? std::string() : name->second);
-    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
+    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : nameIn(lane.group, name->second);
+    std::stable_sort(lane.spans.begin(), lane.spans.end(), [](const NamedSpan& a, const NamedSpan& b) { return a.startNs != b.startNs ? a.startNs < b.startNs : a.endNs > b.endNs; });
     stackSpans(lane);
-    if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
-      lane.name = say(FUSEBOX_TEXT("Timeline", "{} (the longest {} of {})"), lane.name, lane.count, all->second);
+    if (const int64_t all = longest->counts[thread]; all > lane.count) {
+      lane.name = say(FUSEBOX_TEXT("Timeline", "{} (the longest {} of {})"), lane.name, lane.count, all);
     }
     outline.lanes.push_back(std::move(lane));
   }
@@ -214,7 +245,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const
     made.title = say(isDevice ? FUSEBOX_TEXT("Timeline", "GPU") : made.kind == Kind::Calls ? FUSEBOX_TEXT("Timeline", "calls") : FUSEBOX_TEXT("Timeline", "launches"));
     made.thread = lane.thread;
     made.group = groupOf(made, lane.name);
-    made.name = lane.name.rfind("GPU ", 0) == 0 ? lane.name.substr(4) : lane.name;
+    made.name = lane.name.starts_with("GPU ") ? lane.name.substr(4) : nameIn(made.group, lane.name);
     made.count = lane.count;
     outline.lanes.push_back(std::move(made));
   }

@@ -16,9 +16,9 @@ class Reader;
 
 namespace fusebox::views {
 
-/// A span with a name that is drawn one by one: compile stages, and whatever else the recorder was told.
+/// A span with a name that is drawn one by one: compilations and their stages, and whatever else the recorder was told.
 struct NamedSpan {
-  int64_t id = 0;          ///< event_id of cpu_events
+  int64_t id = 0;          ///< event_id of cpu_events; 4 * compile_id + 3 of a compilation
   int64_t startNs = 0, endNs = 0;
   int64_t compile = 0;
   int depth = 0;
@@ -55,7 +55,7 @@ struct TimelineLane {
 
 /// By which it is known whether a session has more spans than before.
 struct SpanMark {
-  int64_t lastEvent = 0, stages = 0;
+  int64_t lastEvent = 0, stages = 0;  ///< stages: compilations that ended, too
   bool operator==(const SpanMark&) const = default;
 };
 

@@ -89,6 +89,7 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
   paintPlaces(painter, true, area);
   paintArrows(painter, area);
   paintRuler(painter, area);
+  paintFlags(painter, area);
   if (markEnd_ <= markStart_) return;
   QColor veil = themed(Token::Accent);
   veil.setAlphaF(0.12F);
@@ -97,6 +98,19 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
   painter.fillRect(QRectF(left, rulerHeight(), right - left, area.height()), veil);
   painter.setPen(themed(Token::Accent));
   for (const double x : {left, right}) painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, area.bottom()));
+}
+
+void TimelineCanvas::paintFlags(QPainter& painter, const QRectF& area) const {
+  const double side = rulerHeight() / 3.0;
+  painter.setPen(themed(Token::Accent));
+  painter.setBrush(themed(Token::Accent));
+  for (const int64_t flag : flags_) {
+    const double x = xOf(flag);
+    if (x < labelWidth() || x > area.right()) continue;
+    painter.drawLine(QPointF(x, 1), QPointF(x, area.bottom()));
+    painter.drawPolygon(QPolygonF{QPointF(x, 1), QPointF(x + side, 1 + side / 2), QPointF(x, 1 + side)});
+  }
+  painter.setBrush(Qt::NoBrush);
 }
 
 /// The pinned places below the ruler, or those that scroll, below them.

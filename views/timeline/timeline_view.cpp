@@ -81,7 +81,7 @@ void TimelineView::clear() {
   search_->setText({});
   ++selection_;
   empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
-  details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up."));
+  details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up; a click on the ruler (or M) sets a flag."));
 }
 
 void TimelineView::find() { search_->focusFilter(); }
@@ -132,7 +132,7 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);
-    return showSpan(span->id, *span, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, span->id % 4 == 1 ? tr("stage") : tr("span"));
+    return showSpan(span->id, *span, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, span->id % 4 == 3 ? tr("compilation") : span->id % 4 == 1 ? tr("stage") : tr("span"));
   }
   if (const query::SampleStep* sample = canvas_->sampleOf(hit)) return showSample(*sample, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].sampled);
   const query::Bar* bar = canvas_->barOf(hit);
@@ -277,10 +277,12 @@ void TimelineView::search(query::SliceDirection direction) {
     search_->setHits(0, 0);
     return canvas_->mark(0, 0);
   }
-  const int64_t at = direction == query::SliceDirection::From ? canvas_->from() : found_.count > 0 ? found_.slice.startNs : canvas_->from();
+  const bool isFirst = found_.count == 0;
+  if (isFirst && direction == query::SliceDirection::Next) direction = query::SliceDirection::From;
+  const query::Slice at = isFirst || direction == query::SliceDirection::From ? query::Slice{.startNs = canvas_->from(), .endNs = canvas_->from()} : found_.slice;
   session()->ask<query::SliceHit>(
       this, "slice", [text = text.toStdString(), at, direction](session::Reader& reader) { return query::findSlice(reader, text, at, direction); },
-      [this](Result<query::SliceHit>& hit) {
+    [this](Result<query::SliceHit>& hit) {
         if (!hit) return details_->showHint(str(hit.error().text()));
         found_ = *hit;
         search_->setHits(static_cast<int>(found_.number), static_cast<int>(found_.count));

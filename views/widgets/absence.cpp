@@ -21,6 +21,7 @@ struct Words {
       case Holding::MemoryPlans: return tr("This kind of file does not hold memory plans");
       case Holding::CompileTimes: return tr("This kind of file does not hold the compiler's stages");
       case Holding::Launches: return tr("This recording does not hold the kernels that ran");
+      case Holding::Calls: return tr("This recording does not hold the calls of compiled code");
       case Holding::RunTimes: return tr("This kind of file does not hold run times");
     }
     return {};

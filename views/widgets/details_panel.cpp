@@ -2,6 +2,7 @@
 
 #include <QScrollBar>
 
+#include "profiler/query/source_patch.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
@@ -9,6 +10,8 @@ namespace {
 
 /// A text of a page; the time to lay out a word grows with the square of its length.
 constexpr qsizetype kMostShown = 6000, kMostInLine = 300;
+
+constexpr QLatin1StringView kChange{"change"};  ///< links to changes: this and a number
 
 QString shownOf(const QString& text, qsizetype most = kMostShown) {
   if (text.size() <= most) return text.toHtmlEscaped();
@@ -24,7 +27,13 @@ DetailsPanel::DetailsPanel(const QString& name, QWidget* parent) : QTextBrowser(
   setFrameShape(NoFrame);
   document()->setDocumentMargin(10);
   connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
-    const int index = url.toString().toInt();
+    const QString target = url.toString();
+    if (target.startsWith(kChange)) {
+      const QString diff = changes_.value(target.sliced(kChange.size()).toInt());
+      if (!diff.isEmpty()) emit changeWanted(diff);
+      return;
+    }
+    const int index = target.toInt();
     if (index < 0 || index >= static_cast<int>(links_.size())) return;
     const Location place = links_[static_cast<size_t>(index)];  // whoever hears it may show another page
     emit linkActivated(place);
@@ -46,6 +55,7 @@ void DetailsPanel::rebuild() {
   const int scroll = verticalScrollBar()->value();
   html_.clear();
   links_.clear();
+  changes_.clear();
   inTable_ = false;
   write_(*this);
   closeTable();
@@ -120,6 +130,13 @@ void DetailsPanel::diff(const QString& text) {
     html_ += QStringLiteral("<span style='color:%1'>%2</span>\n").arg(themed(token).name(), shownOf(line));
   }
   html_ += QStringLiteral("</pre>");
+  const std::string path = query::pathOfDiff(text.toStdString());
+  if (path.empty()) return;
+  html_ += QStringLiteral("<p style='margin:0 0 4px 0'><a style='color:%1; text-decoration:none' href='%2%3'>%4</a></p>")
+               .arg(themed(Token::Accent).name(), kChange)
+               .arg(changes_.size())
+               .arg(shownOf(tr("Change %1 so…").arg(QString::fromStdString(path).section(QLatin1Char('/'), -1)), kMostInLine));
+  changes_ << text;
 }
 
 }  // namespace fusebox::views

@@ -25,11 +25,13 @@ class DetailsPanel : public QTextBrowser {
   void code(const QString& text);
   /// One line in bold.
   void emphasis(const QString& text);
-  /// A unified diff, removed and added lines coloured.
+  /// A unified diff, removed and added lines coloured, with a link that asks for the change.
   void diff(const QString& text);
 
  signals:
   void linkActivated(const fusebox::views::Location& location);
+  /// Somebody wants the file changed as a diff of the page says.
+  void changeWanted(const QString& diff);
 
  private:
   void closeTable();
@@ -40,6 +42,7 @@ class DetailsPanel : public QTextBrowser {
   QString html_;
   bool inTable_ = false;
   std::vector<Location> links_;
+  QStringList changes_;  ///< diffs of the page
 };
 
 }  // namespace fusebox::views

@@ -285,9 +285,8 @@ PyObject* localNamed(const FrameState& state, const std::string& name) {
   return nullptr;
 }
 
-}  // namespace
-
-Result<json> tensorOf(const FrameState& state, const std::string& path) {
+/// Borrowed.
+Result<PyObject*> reached(const FrameState& state, const std::string& path) {
   size_t dot = path.find('.');
   PyObject* object = localNamed(state, path.substr(0, dot));
   while (object && dot != std::string::npos) {
@@ -296,6 +295,52 @@ Result<json> tensorOf(const FrameState& state, const std::string& path) {
     dot = next;
   }
   if (!object) return fail(ErrorCode::NotFound, "nothing is called that here", path.substr(0, 100));
+  return object;
+}
+
+/// Adds what a dictionary has under names.
+void addNamed(PyObject* dictionary, const std::string& path, json& rows) {
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dictionary, &at, &key, &value) && rows.size() < kMaxRows;) {
+    if (!PyUnicode_Check(key)) continue;
+    const std::string name = utf8Of(key);
+    if (name.find('.') != std::string::npos || name.starts_with('_')) continue;  // what nobody else is to see
+    json row = valueRow(value);
+    row["name"] = path + "." + name;
+    rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+Result<json> contentOf(const FrameState& state, const std::string& path) {
+  const auto object = reached(state, path);
+  if (!object) return tl::unexpected(object.error());
+  json rows = json::array();
+  if (PyDict_CheckExact(*object)) {
+    addNamed(*object, path, rows);
+  } else if (PyList_CheckExact(*object) || PyTuple_CheckExact(*object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(*object) && rows.size() < kMaxRows; ++i) {
+      json row = valueRow(PySequence_Fast_GET_ITEM(*object, i));
+      row["name"] = path + "." + std::to_string(i);
+      rows.push_back(std::move(row));
+    }
+  } else if (!PyType_Check(*object) && Py_TYPE(*object)->tp_dictoffset && !isTensorObject(*object)) {
+    const PyRef attributes = PyRef::steal(PyObject_GenericGetDict(*object, nullptr));
+    PyErr_Clear();
+    if (attributes && PyDict_Check(attributes.get())) {
+      for (const char* kept : {"_parameters", "_buffers", "_modules"})
+        if (PyObject* of = PyDict_GetItemString(attributes.get(), kept); of && PyDict_CheckExact(of)) addNamed(of, path, rows);
+      addNamed(attributes.get(), path, rows);
+    }
+  }
+  return rows;
+}
+
+Result<json> tensorOf(const FrameState& state, const std::string& path) {
+  const auto found = reached(state, path);
+  if (!found) return tl::unexpected(found.error());
+  PyObject* const object = *found;
   if (!isTensorObject(object)) return fail(ErrorCode::NotFound, "it is no tensor: " + shortValue(object));
   const at::Tensor& tensor = tensorOf(object);
   const auto keys = tensor.key_set();

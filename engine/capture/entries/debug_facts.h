@@ -28,6 +28,10 @@ nlohmann::json stackOf(const FrameState& state);
 /// What a tensor holds that a local variable leads to: "x", "self.layers.0.weight"; attributes are read where they are kept, no code runs.
 Result<nlohmann::json> tensorOf(const FrameState& state, const std::string& path);
 
+/// What an object that a local variable leads to is made of: parameters, buffers and modules of a module, attributes, elements; each with the
+/// name by which tensorOf() and this reach it.
+Result<nlohmann::json> contentOf(const FrameState& state, const std::string& path);
+
 std::string utf8Of(PyObject* text);
 
 }  // namespace fusebox::capture

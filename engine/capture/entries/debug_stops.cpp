@@ -164,6 +164,7 @@ class StateSite : public PythonSite {
     if (question == "locals") return localsOf(state_);
     if (question == "stack") return stackOf(state_);
     if (constexpr std::string_view kTensor = "tensor:"; question.starts_with(kTensor)) return tensorOf(state_, question.substr(kTensor.size()));
+    if (constexpr std::string_view kContent = "content:"; question.starts_with(kContent)) return contentOf(state_, question.substr(kContent.size()));
     return PythonSite::answer(question);
   }
   std::span<const std::string_view> questions() const override {

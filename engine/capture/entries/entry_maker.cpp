@@ -455,6 +455,19 @@ void EntryMaker::recordGuards(Entry& entry) {
 constexpr const char* kSkipped = "the backend asks for the frame to be left to Python";
 constexpr const char* kAsks = "the backend asks more of its sizes";  ///< which it says when the place is captured again
 
+/// "RuntimeError: what it says" of the exception that is set, which stays so.
+std::string raisedWords() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  std::string words = value ? Py_TYPE(value)->tp_name : "an exception";
+  const PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
+  if (const char* said = text ? PyUnicode_AsUTF8(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return words;
+}
+
 /// Hands the graph to a backend in Python, which may run any code.
 void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e) {
   const int64_t start = nowNs();
@@ -486,7 +499,7 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
   }
   e.kind = CaptureEvent::Kind::Failed;
   e.what = "compilation failed";
-  e.detail = made ? kSkipped : "the backend raised an exception";
+  e.detail = made ? kSkipped : raisedWords();
 }
 
 /// "aten::mm at model.py:12" for each operator.

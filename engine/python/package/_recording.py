@@ -51,6 +51,8 @@ def start(path, engine="fusebox", **more):
     if engine != "fusebox":
         # Ours times its kernels itself. Kernels of torch.compile's C++ code are only announced on request.
         os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
+    if engine != "fusebox" or os.environ.get("FUSEBOX_OPERATORS") == "1":
+        _engine.record_fact("operators", "on")
         _engine.record_operators()
     _gpu_recording.begin()
 

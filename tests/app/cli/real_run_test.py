@@ -230,6 +230,42 @@ class Parts(unittest.TestCase):
                 self.assertIn(part, memory)
 
 
+OUTSIDE = """import torch
+weight = torch.ones(8, requires_grad=True)
+step = torch.optim.SGD([weight], 0.1)
+double = torch.compile(lambda x: x * 2 + 1)
+for i in range(20):
+    loss = double(weight).sum()
+    loss.backward()
+    step.step()
+"""
+
+
+class Outside(unittest.TestCase):
+    """Operators that torch runs outside compiled code, where somebody asks for them."""
+
+    def test_operators_are_recorded_on_request(self):
+        with folder() as directory:
+            script, file = os.path.join(directory, "outside.py"), os.path.join(directory, "outside.fusebox")
+            with open(script, "w") as out:
+                out.write(OUTSIDE)
+            for asked in (False, True):
+                run = fusebox("run", "--session", file, *["--operators"] * asked, script, timeout=170)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                database = sqlite3.connect(file)
+                found = database.execute("SELECT op, line, sum(launches) FROM kernels WHERE kind = 'eager' GROUP BY 1, 2").fetchall()
+                database.close()
+                outside = next(r for r in json.loads(fusebox("why", "--json", file).stdout)["rows"] if r["kind"] == "outside")
+                self.assertEqual("--operators" in outside["sentence"], not asked)
+                if not asked:
+                    self.assertEqual(found, [])
+                    continue
+                self.assertIn(("aten::sum", 6, 20), found)
+                self.assertTrue([r for r in found if r[1] == 8 and r[2] % 20 == 0], found)  # the optimizer's
+                # What compiled code computes, and what the compiler tries while it captures, is not outside.
+                self.assertFalse([r for r in found if r[1] == 4 or r[0] == "aten::mul"], found)
+
+
 class Behaviour(unittest.TestCase):
     """The program's own exit code, streams and signals."""
 

@@ -127,6 +127,7 @@ class Run(unittest.TestCase):
                  (["--session", "no/dir/x.fusebox", "job.py"], 2, "does not exist"),
                  (["--no-record", "--summary", "x.json", "job.py"], 2, "--no-record"),
                  (["--no-record", "--gpu-sampling", "job.py"], 2, "--no-record"),
+                 (["--no-record", "--operators", "job.py"], 2, "--no-record"),
                  (["--gpu-counters", "--gpu-sampling", "job.py"], 2, "ask for one of them"),
                  (["--gpu-sampling=5", "job.py"], 2, "microseconds from 10 to 10000, not 5"),
                  (["--gpu-sampling=often", "job.py"], 2, "not often"),

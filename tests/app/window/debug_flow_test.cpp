@@ -195,6 +195,47 @@ class DebugFlowTest : public QObject {
     QVERIFY2(!cell("debug.breakpoints", 0, 2).contains("ended"), qPrintable(cell("debug.breakpoints", 0, 2)));
   }
 
+  /// An object opens to what it is made of, and that to tensors; the panel keeps its height meanwhile.
+  void objectsOpen() {
+    start("import torch\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.inner = torch.nn.Linear(4, 2)\n        self.kept = {'one': [torch.ones(3)]}\n"
+          "    def forward(self, x):\n        return self.inner(x)\n\nprint('result', torch.compile(Net())(torch.ones(1, 4)).shape)\n");
+    if (QTest::currentTestFailed()) return;
+    panel()->tabs()->setCurrentIndex(0);
+    QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("self"));
+    const int height = panel()->height();
+    auto* locals = find<QTableView>("debug.locals");
+    locals->setCurrentIndex(locals->model()->index(0, 0));
+    locals->setFocus();
+    QTest::keyClick(locals, Qt::Key_Return);
+    QTRY_VERIFY(find<QLabel>("debug.tensor.problem")->text().contains("self is made of these"));
+    QCOMPARE(panel()->height(), height);
+    const auto rowOf = [&](const char* name) {
+      for (int row = 0; row < find<QTableView>("debug.tensors")->model()->rowCount(); ++row)
+        if (cell("debug.tensors", row, 0) == QLatin1String(name)) return row;
+      return -1;
+    };
+    QVERIFY(rowOf("self.inner") >= 0 && rowOf("self.kept") >= 0 && rowOf("x") < 0);
+    find<QTableView>("debug.tensors")->selectRow(rowOf("self.inner"));
+    QTRY_VERIFY(rowOf("self.inner.weight") >= 0);
+    find<QTableView>("debug.tensors")->selectRow(rowOf("self.inner.weight"));
+    QTRY_COMPARE(cell("debug.tensor.facts", 0, 1), QStringLiteral("float32[2,4]"));
+    auto* name = find<QLineEdit>("debug.tensor.name");
+    const auto type = [&](const char* text) {
+      name->setFocus();
+      name->selectAll();
+      QTest::keyClick(name, Qt::Key_Delete);
+      QTest::keyClicks(name, text);
+      QTest::keyClick(name, Qt::Key_Return);
+    };
+    type("self.kept.one");
+    QTRY_VERIFY(rowOf("self.kept.one.0") >= 0);
+    type("");
+    QTRY_VERIFY(rowOf("x") >= 0 && rowOf("self") >= 0);
+    QSignalSpy ended(window_->runner(), &ScriptRunner::finished);
+    QTest::keyClick(window_.get(), Qt::Key_F5);
+    QTRY_VERIFY(!ended.isEmpty());
+  }
+
   void passesFusionsAndTheEnd() {
     passesAndFusionsCanBeSeenAndForbidden();
     if (!QTest::currentTestFailed()) killingLeavesTheWindowAlive();

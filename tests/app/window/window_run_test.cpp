@@ -99,6 +99,8 @@ class WindowRunTest : public QObject {
     QTest::keyClicks(field("variables"), "=hello \"EMPTY=a b=c\"");
     QTRY_VERIFY(run->isEnabled());
     QSignalSpy finished(window_->runner(), &ScriptRunner::finished);
+    dialog->findChild<QCheckBox*>("runDialog.operators")->setFocus();
+    QTest::keyClick(dialog->findChild<QCheckBox*>("runDialog.operators"), Qt::Key_Space);
     QTest::keyClick(field("variables"), Qt::Key_Return);
     QVERIFY(!finished.isEmpty() || finished.wait(90000));
     const QString said = QStringLiteral("said __main__ tools hello a b=c ['one', 'two three']");
@@ -115,9 +117,11 @@ class WindowRunTest : public QObject {
     RunDialog filled;
     QCOMPARE(filled.request().module, QStringLiteral("tools.say"));
     QCOMPARE(filled.request().variables.value("EMPTY"), QStringLiteral("a b=c"));
+    QCOMPARE(filled.request().recording, QStringList{"--operators"});
     RunDialog debugged(nullptr, RunDialog::Purpose::Debug);
     QCOMPARE(debugged.findChild<QPushButton*>("runDialog.run")->text(), QStringLiteral("Debug"));
     QVERIFY(debugged.findChild<QComboBox*>("runDialog.engine")->isHidden() && debugged.request().engine.isEmpty());
+    QVERIFY(debugged.findChild<QCheckBox*>("runDialog.operators")->isHidden() && debugged.request().recording.isEmpty());
   }
   void compiledScriptFillsTheViews() {
     run(script("good.py",

@@ -228,6 +228,7 @@ class DebugTest : public QObject {
     QCOMPARE(request("break 'what if it.py:2' if n")["file"], json("what if it.py"));
     QVERIFY(request("break forward if n >").get<std::string>().starts_with("the condition: "));
     QCOMPARE(request("tensor self.weight"), (json{{"do", "ask"}, {"what", "tensor:self.weight"}}));
+    QCOMPARE(request("content self"), (json{{"do", "ask"}, {"what", "content:self"}}));
     QCOMPARE(request("rules"), (json{{"do", "status"}}));
     QCOMPARE(request("forbid a, b"), (json{{"do", "fusion"}, {"verb", "forbid"}, {"rule", "a,b"}}));
     QCOMPARE(request("locals 2"), (json{{"do", "ask"}, {"what", "locals:2"}}));

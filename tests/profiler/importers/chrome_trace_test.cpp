@@ -219,7 +219,7 @@ class ChromeTraceTest : public QObject {
         for (std::string* s : {&name, &wanted}) std::transform(s->begin(), s->end(), s->begin(), [](unsigned char c) { return std::tolower(c); });
         expected += e.value("ph", "") == "X" && name.find(wanted) != std::string::npos;
       }
-      const auto found = query::findSlice(in_.reader(), text, 0, query::SliceDirection::From);
+      const auto found = query::findSlice(in_.reader(), text, {}, query::SliceDirection::From);
       QVERIFY(found && expected > 0);
       QCOMPARE(found->count, expected);
     }
@@ -267,6 +267,69 @@ class ChromeTraceTest : public QObject {
       QVERIFY2(found != totals->end(), p.name);
       QVERIFY2(found->calls == p.calls && std::abs(static_cast<double>(found->selfNs) / 1e3 - p.ownUs) < 0.01 && std::abs(static_cast<double>(found->totalNs) / 1e3 - p.totalUs) < 0.01,
                (std::string(p.name) + " " + std::to_string(found->calls) + " " + std::to_string(found->selfNs) + " " + std::to_string(found->totalNs)).c_str());
+    }
+  }
+
+  /// key_averages() of every operator of every profile, reckoned here from the events: calls, own and total time, shortest and longest.
+  void operatorsAreThoseOfTheirEvents() {
+    struct Event {
+      std::string name, kind;
+      int64_t start = 0, end = 0;
+      size_t parent = SIZE_MAX;
+      std::vector<size_t> children = {};
+    };
+    struct Sum {
+      int64_t calls = 0, own = 0, total = 0, least = INT64_MAX, most = 0;
+    };
+    for (const char* name : {"cpu_sums.json.gz", "cpu_compiled.json.gz", "gpu_compiled.json.gz", "compiled_plain.json.gz", "cudagraphs.json.gz"}) {
+      const nlohmann::json trace = nlohmann::json::parse(Imported::read(in_.inflated(name, "plain.json")));
+      std::map<std::pair<int64_t, int64_t>, std::vector<Event>> threads;
+      for (const auto& e : trace["traceEvents"]) {
+        const std::string kind = e.value("cat", "");
+        if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver" && kind != "overhead")) continue;
+        const auto ns = [&](const char* key) { return std::llround(e[key].get<long double>() * 1000); };
+        if (e["tid"].is_number()) threads[{e["pid"], e["tid"]}].push_back({e["name"], kind, ns("ts"), ns("ts") + ns("dur")});
+      }
+      std::map<std::string, Sum> expected;
+      for (auto& [thread, events] : threads) {
+        std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.start != b.start ? a.start < b.start : a.end > b.end; });
+        std::vector<size_t> open;
+        for (size_t i = 0; i < events.size(); ++i) {
+          while (!open.empty() && events[open.back()].end <= events[i].start) open.pop_back();
+          if (!open.empty()) events[i].parent = open.back(), events[open.back()].children.push_back(i);
+          open.push_back(i);
+        }
+        for (const Event& e : events) {
+          if (e.kind != "cpu_op") continue;
+          Sum& sum = expected[e.name];
+          const int64_t took = e.end - e.start;
+          sum.own += took;
+          for (const size_t child : e.children) sum.own -= std::min(events[child].end, e.end) - events[child].start;
+          // The only event below one of its own name is the same call.
+          const bool isRepeated = e.parent != SIZE_MAX && events[e.parent].name == e.name && events[e.parent].kind == e.kind && events[e.parent].children.size() == 1;
+          if (isRepeated) continue;
+          ++sum.calls;
+          sum.total += took;
+          sum.least = std::min(sum.least, took);
+          sum.most = std::max(sum.most, took);
+        }
+      }
+      QVERIFY(in_.open(Imported::data(name)));
+      const auto totals = query::operatorTotals(in_.reader());
+      QVERIFY(totals);
+      size_t compared = 0;
+      for (const auto& o : *totals) {
+        if (o.kind != "cpu_op" && o.kind != "call") continue;  // compiled regions are calls here
+        const Sum& e = expected[o.name];
+        const auto near = [&](int64_t a, int64_t b) { return std::abs(a - b) <= 2 * std::max<int64_t>(1, o.calls); };  // the trace's decimals are rounded once
+        QVERIFY2(o.calls == e.calls && near(o.selfNs, e.own) && near(o.totalNs, e.total) && std::abs(o.leastNs - e.least) <= 2 && std::abs(o.mostNs - e.most) <= 2,
+                 qPrintable(QStringLiteral("%1 %2: %3 %4 %5 instead of %6 %7 %8").arg(name, QString::fromStdString(o.name)).arg(o.calls).arg(o.selfNs).arg(o.totalNs).arg(e.calls).arg(e.own).arg(e.total)));
+        ++compared;
+      }
+      QVERIFY(compared > 3);
+      for (const auto& [op, sum] : expected)
+        QVERIFY2(std::any_of(totals->begin(), totals->end(), [&](const auto& o) { return o.name == op; }), (std::string(name) + ": " + op).c_str());
+      QCOMPARE(compared, expected.size());
     }
   }
 

@@ -87,6 +87,27 @@ class OtherTracesTest : public QObject {
     COMPARE_ROWS(in_, "SELECT name, multiprocessors, capability, peak_bytes_per_s FROM gpu_devices", "NVIDIA H200,132,90,4814304000000");
   }
 
+  /// Of every kernel the number of launches and the times that the export's own tables add up to; of copies and fills the same.
+  void nsightSumsAreThoseOfTheExport() {
+    const std::string plain = in_.inflated("nsight_node.sqlite.gz", "sums.sqlite");
+    const auto foreign = session::Database::openForReading(plain);
+    QVERIFY(foreign);
+    QVERIFY(in_.open(plain));
+    const auto rowsOf = [&](const char* sql) {
+      std::string out;
+      auto rows = foreign->prepare(sql);
+      for (Result<bool> row = rows ? rows->step() : Result<bool>(false); row && *row; row = rows->step())
+        out += (out.empty() ? "" : ";") + std::string(rows->textAt(0)) + "," + std::to_string(rows->integerAt(1)) + "," + std::to_string(rows->integerAt(2)) + "," + std::to_string(rows->integerAt(3)) + "," + std::to_string(rows->integerAt(4));
+      return out;
+    };
+    const std::string kernels = rowsOf("SELECT s.value, count(*), sum(end - start), min(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName GROUP BY 1 ORDER BY 1");
+    QVERIFY(std::count(kernels.begin(), kernels.end(), ';') > 3);
+    QCOMPARE(in_.rows("SELECT name, count(*), sum(dur_ns), min(dur_ns), max(dur_ns) FROM gpu_events WHERE kind = 'kernel' GROUP BY 1 ORDER BY 1"), kernels);
+    QCOMPARE(in_.rows("SELECT name, launches, total_ns, min_ns, max_ns FROM kernels WHERE name IN (SELECT name FROM gpu_events WHERE kind = 'kernel') ORDER BY 1"), kernels);
+    const std::string copies = rowsOf("SELECT 'bytes', count(*), sum(end - start), sum(bytes), 0 FROM CUPTI_ACTIVITY_KIND_MEMCPY");
+    QCOMPARE(in_.rows("SELECT 'bytes', count(*), sum(dur_ns), sum(bytes), 0 FROM gpu_events WHERE kind = 'memcpy'"), copies);
+  }
+
   /// Ranges that the program counts are its steps: "step 0" to "step 2" of the file, as sqlite3 has them.
   void nsightStepsAreThoseOfTheProgram() {
     QVERIFY(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")));
@@ -204,6 +225,21 @@ class OtherTracesTest : public QObject {
   }
 
   /// Where the user has no folder of their own, sessions lie where nobody else could have put something: not behind a link of another.
+  /// A folder of several kinds is read as one of them, and says what else is there.
+  void foldersSayWhatElseTheyHold() {
+    namespace fs = std::filesystem;
+    const fs::path mixed = in_.path("mixed");
+    fs::create_directories(mixed);
+    fs::copy(Imported::data("compile_debug"), mixed / "debug", fs::copy_options::recursive);
+    for (const char* name : {"cpu_sums.json.gz", "compiled_plain.json.gz", "exported.pt2"}) fs::copy(Imported::data(name), mixed / name);
+    QVERIFY(in_.open(mixed.string()));
+    COMPARE_ROWS(in_, "SELECT what, count, detail FROM losses WHERE what LIKE 'other %' ORDER BY 1",
+                 "other recording: Chrome or Kineto trace (JSON, also .gz),2,not read with this folder; open it by itself: compiled_plain.json.gz;"
+                 "other recording: exported program (.pt2),1,not read with this folder; open it by itself: exported.pt2");
+    QVERIFY(in_.open(Imported::data("tlparse")));
+    COMPARE_ROWS(in_, "SELECT count(*) FROM losses WHERE what LIKE 'other %'", "0");
+  }
+
   void theSpareFolderIsNoLink() {
     QTemporaryDir home, temporary, elsewhere;
     const auto changed = [](const char* name, const QByteArray& value) {

@@ -5,6 +5,7 @@
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/md5.h"
 #include "profiler/importers/output_code.h"
+#include "profiler/importers/qualified_names.h"
 #include "profiler/importers/shape_text.h"
 #include "profiler/importers/trace_record.h"
 #include "profiler/query/breaks.h"
@@ -423,6 +424,43 @@ class TorchTraceTest : public QObject {
     QVERIFY(breaks);
     for (const auto& b : *breaks) QVERIFY2(b.reason.find("Developer debug context") == std::string::npos, b.reason.c_str());
     QCOMPARE(std::count_if(breaks->begin(), breaks->end(), [](const auto& b) { return b.line == 8 && b.kind.find("item()") != std::string::npos; }), 1);
+  }
+
+  /// A break in a try ends the function, which fullgraph has nothing to do with.
+  void functionsThatAreGivenUpAtABreakSaySo() {
+    auto reader = importing::openAny(Imported::data("given_up.log.gz"));
+    QVERIFY(reader);
+    const auto stops = query::stopSummaries(**reader);
+    QVERIFY(stops && stops->size() == 2);
+    const query::BreakSummary &function = stops->front(), &at = stops->back();
+    QCOMPARE(function.kind, std::string(query::kGivenUp));
+    QCOMPARE(query::adviseBreak(**reader, function).front().title, std::string("Move the line out of its block"));
+    QCOMPARE(at.kind, std::string("Failed to trace builtin operator"));
+    QVERIFY2(at.reason.starts_with("Dynamo does not know how to trace builtin operator `exec`"), at.reason.c_str());
+    QVERIFY(function.line == 7 && at.line == 7);
+  }
+
+  /// Traces say `forward`: of which class it is stands in the file, where that is known.
+  void functionsHaveTheNamesThatPythonGivesThem() {
+    constexpr std::string_view kText = "import a\nclass Net(Base):\n  x = 1\n\n  # words\n  @wrap\n  def forward(self):\n    def inner(x): return x\n    if x:\n      async def late(): pass\n"
+                                       "  class Part:\n    def go(self): pass\ndef alone(): pass\n";
+    const std::pair<int64_t, const char*> expected[] = {{6, "Net.forward"}, {7, "Net.forward"}, {8, "Net.forward.<locals>.inner"}, {10, "Net.forward.<locals>.late"}, {12, "Net.Part.go"}, {13, "alone"}};
+    for (const auto& [line, name] : expected) {
+      const std::string_view last = std::string_view(name).substr(std::string_view(name).rfind('.') + 1);
+      QCOMPARE(importing::qualifiedName(kText, line, last), std::string(name));
+    }
+    QCOMPARE(importing::qualifiedName(kText, 8, "forward"), std::string("forward"));  // another one begins there
+    QCOMPARE(importing::qualifiedName(kText, 99, "forward"), std::string("forward"));
+    const auto bytes = importing::firstBytes(Imported::data("given_up.log.gz"), size_t{8} << 20);
+    QVERIFY(bytes);
+    const std::string was = "/tmp/demo/given.py";
+    const std::string path = in_.write("given.py", "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        try:\n            exec(\"z = 1\")\n        except ValueError:\n            pass\n"
+                                                   "        return x + 1\n\n\ndef make():\n    @torch.compile(backend=\"eager\")\n    def step(x):\n        return x * 2\n    return step\n\n\n"
+                                                   "torch.compile(Net(), backend=\"eager\")(torch.ones(3))\nmake()(torch.ones(3))\n");
+    std::string log = *bytes;
+    for (size_t at = 0; (at = log.find(was, at)) != std::string::npos; at += path.size()) log.replace(at, was.size(), path);
+    QVERIFY(in_.open(in_.write("given.log", log)));
+    COMPARE_ROWS(in_, "SELECT name, qualname FROM frames WHERE file LIKE '%given.py' ORDER BY 1", "forward,Net.forward;step,make.<locals>.step");
   }
 
   void cachesAreAsked() {
