@@ -693,7 +693,10 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
     if (!why) why = stopped->what;
     why->isError |= stopped->what.isError;
     if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;
-    if (stopAt >= 0 && reached >= stopAt) reached = stopAt - 1;
+    if (stopAt >= 0) {
+      if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a segment cannot end at its break: %s\n", stopped->what.reason.c_str());
+      reached = std::min(reached, stopAt - 1);
+    }
     if (reached <= 0) return nothingCaptured(state, *why);
     stopAt = reached;
   }
