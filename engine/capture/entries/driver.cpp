@@ -11,6 +11,7 @@
 #include "engine/capture/entries/graph_warnings.h"
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/entries/run_draws.h"
+#include "engine/capture/entries/torch_contents.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -210,6 +211,8 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
   FrameState fresh;
   if (!started_) fresh = stateOf(frame_);
+  const bool isAskedFor = options_->fullgraph || isRegionRoot(code_.code);
+  if (!isAskedFor && !mayComputeWithTorch(started_ ? state_ : fresh)) return nullptr;
   std::shared_ptr<Entry> made;
   {
     const CompilingTold told;

@@ -602,7 +602,7 @@ struct NumbersOrConstants {
   bool compared = false;
 
   /// After a break. True: evaluate again with `options` as they are now, the break does not count.
-  bool tryAgain(CaptureOptions& options, bool used, CaptureBreak& now, int64_t& nowReached) {
+  bool tryAgain(CaptureOptions& options, const Evaluation& evaluation, CaptureBreak& now, int64_t& nowReached) {
     if (stopped) {  // it was tried with constants
       const bool further = nowReached > reached;
       if (!further) {
@@ -613,8 +613,8 @@ struct NumbersOrConstants {
       stopped.reset();
       return false;
     }
-    if (!options.runTimeNumbers || !used) return false;
-    if (now.what.kind == Evaluation::kRunTimeNumber && !options.floatsAreSymbols && options.symbolic && options.symbolic->allowed) {
+    if (!options.runTimeNumbers || !evaluation.usedNumbers()) return false;
+    if (evaluation.wantsNumber(now.what) && !options.floatsAreSymbols && options.symbolic && options.symbolic->allowed) {
       options.floatsAreSymbols = true;
       return true;
     }
@@ -683,7 +683,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
       }
       stopped->what.isError = evaluation.breaksAreErrors;
       met.note();
-      if (!stopped->first && numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
+      if (!stopped->first && numbers.tryAgain(options, evaluation, *stopped, reached)) continue;
       if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (stopped->first && stopped->first()) {

@@ -1,6 +1,7 @@
 // Subscripts, membership, length and truth with provenance.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -85,6 +86,26 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
   return raw ? wrap(raw.get(), sources().sequenceItem(origins_.find(deque)->source, i)) : PyRef();
 }
 
+/// An index in which numbers of numpy's are Python's; null without error: there are none that guards can say.
+static PyRef withPythonNumbers(PyObject* key) {
+  if (isArrayScalar(key)) return pythonNumberOf(key);
+  if (!PySlice_Check(key) && !PyTuple_CheckExact(key)) return {};
+  const auto* s = PySlice_Check(key) ? reinterpret_cast<PySliceObject*>(key) : nullptr;
+  std::vector<PyRef> parts;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < (s ? 3 : PyTuple_GET_SIZE(key)); ++i) {
+    PyObject* part = !s ? PyTuple_GET_ITEM(key, i) : i == 0 ? s->start : i == 1 ? s->stop : s->step;
+    PyRef known = withPythonNumbers(part);
+    any = any || known;
+    parts.push_back(known ? std::move(known) : PyRef::borrow(part));
+  }
+  if (!any) return {};
+  if (s) return PyRef::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
+  PyRef made = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), parts[i].release());
+  return made;
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
   if (PySlice_Check(key))
@@ -92,6 +113,8 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
+  if (!PyDict_Check(object))
+    if (const PyRef known = withPythonNumbers(key)) return getItem(object, known.get());
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
