@@ -270,6 +270,7 @@ std::optional<graph::SymExpr> SymbolicInputs::changing(Kind kind, int64_t value,
   choice.shares = false;
   const graph::SymExpr symbol = symbolFor(at, source->str(), 0, value, choice);
   guards_.number(at, symbol, choice.reason, place);
+  if (!at.isBits()) integers_.emplace(source, symbol);
   return symbol;
 }
 

@@ -61,6 +61,17 @@ def test_whatever_is_done():
             expect(made == 2, f"{name} of {kind.__name__}: {made} graphs")
 
 
+def test_a_backend_gets_ints():
+    given = []
+    def backend(module, inputs):
+        return lambda *args: given.append([type(a) for a in args if not isinstance(a, torch.Tensor)]) or module(*args)
+    fusebox.reset()
+    f = fusebox.compile(lambda x, n: x.clamp(max=n) + torch.ones(n).sum(), backend=backend)
+    for n in 3, 4, 5, 6:
+        expect(torch.equal(f(X, np.int64(n)), X.clamp(max=n) + n), f"another result for {n}")
+    expect(given == [[], [int], [int], [int]], f"the graphs were given {given}")
+
+
 def test_conditions_hold():
     made = graphs(below, [np.int64(v) for v in (3, 4, 60, 70, 5, 80)])
     expect(made == 3, f"{made} graphs, where both sides of a condition make three")
