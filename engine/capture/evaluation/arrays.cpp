@@ -331,7 +331,8 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
   // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
   const auto plain = [&](PyObject* o) { return besideTensor(o); };
   const bool turns = isArrayScalar(a) && op == kTrueDivide;  // torch multiplies what it divides a number by, turned
-  if (e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
+  const bool isNumber = isArrayScalar(a) || isArrayScalar(b);
+  if (isNumber && e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
     return e_.binary(op, (isArrayScalar(a) ? tensorOfOperand(a) : PyRef::borrow(a)).get(), (isArrayScalar(b) ? tensorOfOperand(b) : PyRef::borrow(b)).get());
   if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
   const bool ownInPlace = op >= kFirstInPlace && isArray(a);

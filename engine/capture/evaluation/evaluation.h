@@ -27,6 +27,7 @@ struct CaptureBreak {
   GraphBreak what;
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
   std::function<bool()> first = nullptr;  ///< to be done once evaluation has been taken back; then it starts over, if that gives true
+  bool isOfGraph = false;  ///< the graph as a whole is refused, and which instruction is to blame is not known
 };
 
 /// A rule found fewer or more arguments than the function takes: the call is left to raise its TypeError.

@@ -106,6 +106,25 @@ static PyRef withPythonNumbers(PyObject* key) {
   return made;
 }
 
+/// An index of a tensor in which tensors without dimensions are the ints that are read from them, which is what torch takes them for. Null without
+/// error: there are none.
+static PyRef withReadInts(Evaluation& e, PyObject* key) {
+  if (e.isStandIn(key)) {
+    const at::ScalarType type = tensorOf(key).scalar_type();
+    const bool isInt = tensorOf(key).dim() == 0 && at::isIntegralType(type, /*includeBool=*/false) && type != at::kByte;  // bytes are a mask
+    return isInt ? deferredItem(e, key, 'v') : PyRef();
+  }
+  if (!PyTuple_CheckExact(key)) return {};
+  PyRef made;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyRef read = PyTuple_CheckExact(PyTuple_GET_ITEM(key, i)) ? PyRef() : withReadInts(e, PyTuple_GET_ITEM(key, i));
+    if (!read) continue;
+    if (!made) made = PyRef::steal(PySequence_List(key));
+    PyList_SetItem(made.get(), i, read.release());
+  }
+  return made ? PyRef::steal(PyList_AsTuple(made.get())) : made;
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
   if (PySlice_Check(key))
@@ -120,6 +139,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__getitem__", {object, key});
   if (isTensor(object)) {
+    if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return getItem(object, read.get());
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;
@@ -215,6 +235,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   }
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
+    if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return setItem(object, read.get(), value);
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;

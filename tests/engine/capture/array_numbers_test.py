@@ -72,6 +72,15 @@ def test_a_backend_gets_ints():
     expect(given == [[], [int], [int], [int]], f"the graphs were given {given}")
 
 
+def test_a_tensor_beside_an_array():
+    for backend in "aot_eager", lambda module, inputs: module.forward:
+        for f in (lambda x, a: x + a), (lambda x, a: x * a), (lambda x, a: x - a):
+            fusebox.reset()
+            a = np.arange(4.0)
+            got = fusebox.compile(f, backend=backend)(X[:4], a)
+            expect(torch.equal(got, f(X[:4], a)), "a tensor beside an array gives another result")
+
+
 def test_conditions_hold():
     made = graphs(below, [np.int64(v) for v in (3, 4, 60, 70, 5, 80)])
     expect(made == 3, f"{made} graphs, where both sides of a condition make three")

@@ -66,6 +66,23 @@ class MaskedWrites(unittest.TestCase):
             torch.testing.assert_close((a.grad, v.grad), expected)
         self.assertEqual(fusebox.counters()["frames"] + fusebox.counters()["recompiles"] - before, 2)
 
+    def test_one_break_where_a_gradient_has_no_size(self):
+        """Two masks together: the gradient of what is written has a size that nobody knows beforehand."""
+        def f(a, rows, columns, v):
+            a = (a * 2).sin()
+            b = a.sum() + 1
+            a[rows, columns] = v
+            return a.tanh() * b
+
+        rows, columns = torch.tensor([True, False, True]), torch.tensor([False, True, True, False])
+        a, v = torch.randn(3, 4, requires_grad=True), torch.randn(2, requires_grad=True)
+        fusebox.reset()
+        before = fusebox.counters()
+        made = fusebox.compile(f)(a, rows, columns, v)
+        torch.testing.assert_close(torch.autograd.grad(made.sum(), (a, v)), torch.autograd.grad(f(a, rows, columns, v).sum(), (a, v)))
+        now = fusebox.counters()
+        self.assertEqual((now["graphs"] - before["graphs"], now["graph_breaks"] - before["graph_breaks"]), (2, 1))
+
     def test_other_counts_are_refused(self):
         a, v, compiled = torch.randn(2, 3, requires_grad=True), torch.randn(3), fusebox.compile(put)
         for mask, fits in (MASK, True), (~MASK, True), (MASK & False, False), (MASK, True):
