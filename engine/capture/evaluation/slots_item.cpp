@@ -115,6 +115,8 @@ static PyRef withReadInts(Evaluation& e, PyObject* key) {
     return isInt ? deferredItem(e, key, 'v') : PyRef();
   }
   if (!PyTuple_CheckExact(key)) return {};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (PyTuple_GET_ITEM(key, i) == Py_None) return {};  // the stride of a dimension that it adds depends on the order
   PyRef made;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     PyRef read = PyTuple_CheckExact(PyTuple_GET_ITEM(key, i)) ? PyRef() : withReadInts(e, PyTuple_GET_ITEM(key, i));
