@@ -15,6 +15,7 @@
 #include "engine/trace/few_elements.h"
 #include "engine/trace/functional_form.h"
 #include "engine/trace/idle_masks.h"
+#include "engine/trace/masked_writes.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
@@ -200,6 +201,7 @@ Rewrite rewriteOf(const std::string& name) {
   static const std::unordered_map<std::string_view, Rewrite> kRewrites{
       {"aten::batch_norm", rewriteBatchNorm},     {"aten::native_batch_norm", rewriteNativeBatchNorm}, {"aten::bernoulli_.float", rewriteBernoulli},
       {"aten::one_hot", rewriteOneHot},           {"aten::cumprod_backward", rewriteCumprodBackward}, {"aten::max_pool1d", rewriteMaxPool1d},
+      {"aten::index_put", rewriteMaskedPut},      {"aten::index_put_", rewriteMaskedWrite},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;

@@ -112,6 +112,18 @@ const std::unordered_set<std::string_view> kMoving{
     "aten::_to_copy",     "aten::clone",  "aten::copy", "aten::cat",  "aten::stack",  "aten::index",
     "aten::index_select", "aten::gather", "aten::flip", "aten::roll", "aten::repeat", "aten::constant_pad_nd",
 };
+/// Operators, without their overloads, that take any number for a scalar: others raise for some, or choose by it.
+const std::unordered_set<std::string_view> kTakingAnyNumber{
+    "aten::add",         "aten::sub",         "aten::rsub",          "aten::mul",           "aten::div",             "aten::pow",
+    "aten::remainder",   "aten::fmod",        "aten::floor_divide",  "aten::eq",            "aten::ne",              "aten::lt",
+    "aten::le",          "aten::gt",          "aten::ge",            "aten::where",         "aten::clamp",           "aten::clamp_min",
+    "aten::clamp_max",   "aten::maximum",     "aten::minimum",       "aten::fill",          "aten::full",            "aten::full_like",
+    "aten::new_full",    "aten::scalar_tensor", "aten::addcmul",     "aten::addcdiv",       "aten::lerp",            "aten::threshold",
+    "aten::leaky_relu",  "aten::elu",         "aten::hardtanh",      "aten::masked_fill",   "aten::index_fill",      "aten::scatter",
+    "aten::constant_pad_nd", "aten::xlogy",   "aten::copysign",      "aten::float_power",   "aten::_foreach_add",    "aten::_foreach_sub",
+    "aten::_foreach_mul", "aten::_foreach_div", "aten::_foreach_addcmul", "aten::_foreach_addcdiv", "aten::_foreach_lerp", "aten::_foreach_clamp_min",
+    "aten::_foreach_clamp_max",
+};
 /// Pointwise operators that raise where they divide integers by zero, or raise them to negative powers.
 constexpr std::string_view kPartialPointwise[] = {"aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod", "aten::pow", "aten::__"};
 
@@ -317,6 +329,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
   facts.warning = kernelWarningOf(schema.name());
   facts.dataDependent = op.hasTag(at::Tag::data_dependent_output);
   facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape) || facts.name == "aten::_unique";  // which has no tag
+  facts.takesAnyNumber = kTakingAnyNumber.count(schema.name()) > 0;
   chooseShapes(op, facts);
   return facts;
 }

@@ -28,6 +28,7 @@ struct OperatorFacts : graph::OperatorFacts {
   int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
   bool dataDependent = false;  ///< returns a Python number read from data
   bool dynamicShape = false;   ///< result shape depends on data
+  bool takesAnyNumber = false; ///< raises for no value of its scalars, nor chooses by it: floats that are symbols are values of the graph there
   KernelWarning warning = nullptr;  ///< says what its kernel would warn of
   bool hasOut = false;         ///< has out= arguments
   bool returnsTensor = false;

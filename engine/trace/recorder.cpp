@@ -160,26 +160,6 @@ graph::ValueRef Recorder::computed(const graph::NumberExpr& n) {
   }
 }
 
-namespace {
-
-/// Operators, without their overloads, that take any number for a scalar: others raise for some, or choose by it.
-constexpr std::string_view kTakeAnyNumber[] = {
-    "add",  "sub",   "rsub",    "mul",     "div",     "pow",        "remainder",  "fmod",      "floor_divide", "eq",         "ne",           "lt",
-    "le",   "gt",    "ge",      "where",   "clamp",   "clamp_min",  "clamp_max",  "maximum",   "minimum",      "fill",       "full",         "full_like",
-    "new_full",      "scalar_tensor",      "addcmul", "addcdiv",    "lerp",       "threshold", "leaky_relu",   "elu",        "hardtanh",     "masked_fill",
-    "index_fill",    "scatter", "constant_pad_nd",    "_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div", "_foreach_addcmul",
-    "_foreach_addcdiv", "_foreach_lerp",   "_foreach_clamp_min",    "_foreach_clamp_max",     "xlogy",        "copysign",   "float_power",
-};
-
-bool takesAnyNumber(std::string_view op) {
-  constexpr std::string_view kOwn = "aten::";
-  if (!op.starts_with(kOwn)) return false;
-  const std::string_view name = op.substr(kOwn.size(), op.find('.') - kOwn.size());
-  return std::find(std::begin(kTakeAnyNumber), std::end(kTakeAnyNumber), name) != std::end(kTakeAnyNumber);
-}
-
-}  // namespace
-
 std::optional<graph::DType> Recorder::typeOfNumbers(c10::ArrayRef<c10::IValue> args, std::span<const c10::IValue> results) {
   const auto asType = [](c10::ScalarType type) -> std::optional<graph::DType> {
     if (type == at::kFloat) return graph::DType::Float32;
@@ -259,7 +239,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   auto& schema = op.schema();
   graph::ArgumentList list;
   list.reserve(args.size());
-  numbersAs_ = takesAnyNumber(facts.name) ? typeOfNumbers(args, results) : std::nullopt;
+  numbersAs_ = facts.takesAnyNumber ? typeOfNumbers(args, results) : std::nullopt;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));

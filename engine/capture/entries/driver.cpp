@@ -11,6 +11,7 @@
 #include "engine/capture/entries/graph_warnings.h"
 #include "engine/capture/entries/rank_decisions.h"
 #include "engine/capture/entries/run_draws.h"
+#include "engine/capture/entries/torch_contents.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -210,6 +211,8 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
   FrameState fresh;
   if (!started_) fresh = stateOf(frame_);
+  const bool isAskedFor = options_->fullgraph || isRegionRoot(code_.code);
+  if (!isAskedFor && !mayComputeWithTorch(started_ ? state_ : fresh)) return nullptr;
   std::shared_ptr<Entry> made;
   {
     const CompilingTold told;
@@ -310,13 +313,14 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
 
 /// Runs what a backend in Python made. What it raises is the program's: parts of it have been done.
 bool FrameRun::runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs) {
+  std::vector<PyRef> keep;
   std::vector<PyObject*> inputs;
-  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(inputOf(entry, sources, i));
-  const std::vector<PyRef> keep = [&] {
-    std::vector<PyRef> held;
-    for (PyObject* input : inputs) held.push_back(PyRef::borrow(input));
-    return held;
-  }();
+  for (size_t i = 0; i < entry.graphInputs; ++i) {
+    PyObject* input = inputOf(entry, sources, i);
+    keep.push_back(isNumpyScalar(Py_TYPE(input)) ? PyRef::steal(PyNumber_Index(input)) : PyRef::borrow(input));  // a symbol is an int
+    if (!keep.back()) return false;
+    inputs.push_back(keep.back().get());
+  }
   const PyRef callable = entry.callable;
   record::Recorder* recorder = record::Recorder::session();
   if (recorder && entry.recorder != recorder) [[unlikely]] describeEntry(recorder, code_, pointHere(), entry);

@@ -73,9 +73,9 @@ std::vector<record::Place> stackOf(const Guard& guard) {
   return stack;
 }
 
-constexpr const char* kKinds[] = {"size", "stride", "offset", "int", "float"};
+constexpr const char* kKinds[] = {"size", "stride", "offset", "int", "float", "int", "float"};
 double numberOf(const NumberSource& at, int64_t value) {
-  return at.kind == NumberSource::Kind::Bits ? std::bit_cast<double>(value) : static_cast<double>(value);
+  return at.isBits() ? std::bit_cast<double>(value) : static_cast<double>(value);
 }
 
 /// A comparison of a program that holds for one value, an operator that needed the number, or something else that did.

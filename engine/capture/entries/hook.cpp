@@ -101,6 +101,8 @@ RegionPause::~RegionPause() { --region.disabled; }
 
 bool inRegion() { return region.options && !region.disabled; }
 
+bool isRegionRoot(const PyCodeObject* code) { return region.root == code; }
+
 bool isCapturing() { return captureDepth() > 0; }
 
 }  // namespace fusebox::capture

@@ -32,6 +32,8 @@ class RegionPause {
 
 /// Inside a region that is not paused.
 bool inRegion();
+/// Whether the code is what the user asked to compile, in the region of this thread.
+bool isRegionRoot(const PyCodeObject* code);
 /// Capture is at work on this thread: torch.compiler.is_compiling().
 bool isCapturing();
 

@@ -329,17 +329,29 @@ static bool takesTensorForNumber(Evaluation& e, int op, PyObject* other) {
 
 PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject* b) {
   // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
-  const auto plain = [&](PyObject* o) {
-    if (!isArrayScalar(o)) return PyRef::borrow(o);
-    PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
-    return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
-  };
+  const auto plain = [&](PyObject* o) { return besideTensor(o); };
   const bool turns = isArrayScalar(a) && op == kTrueDivide;  // torch multiplies what it divides a number by, turned
-  if (e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
+  const bool isNumber = isArrayScalar(a) || isArrayScalar(b);
+  if (isNumber && e_.torchCalls() && !turns && takesTensorForNumber(e_, op, isArrayScalar(a) ? b : a))
     return e_.binary(op, (isArrayScalar(a) ? tensorOfOperand(a) : PyRef::borrow(a)).get(), (isArrayScalar(b) ? tensorOfOperand(b) : PyRef::borrow(b)).get());
   if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
   const bool ownInPlace = op >= kFirstInPlace && isArray(a);
-  return operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
+  PyRef made = operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
+  return isArray(a) || isArray(b) ? made : madeByOperator(std::move(made), op % kFirstInPlace, a, b);
+}
+
+PyRef Arrays::besideTensor(PyObject* o) {
+  if (!isArrayScalar(o)) return PyRef::borrow(o);
+  if (PyRef known = pythonNumberOf(o)) return known;
+  PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
+  return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
+}
+
+PyRef Arrays::compare(int op, PyObject* a, PyObject* b) {
+  static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+  if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.compare(op, besideTensor(a).get(), besideTensor(b).get());
+  PyRef made = operate(kNames[op], {a, b});
+  return isArray(a) || isArray(b) ? made : madeByOperator(std::move(made), DeferredNumber::kCompare + op, a, b);
 }
 
 /// A function of numpy's that makes several arrays, as _arrays.py writes it. Null without error: it does not.
@@ -415,23 +427,24 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
 PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   const std::string name = nameOf(function);
   requireGraph(name);
-  PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
-  const bool isForCpu = device && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
-  if (a.positional == 1 && name == "tensor" && PyList_CheckExact(a.args[0]) && a.keywords() == size_t{dtype != nullptr} + isForCpu) {
+  const auto given = [&](const char* keyword) { return a.keyword(keyword) ? a.keyword(keyword) : Py_None; };
+  PyObject *dtype = given("dtype"), *device = given("device");
+  const bool isFollowed = a.positional == 1 && a.keywords() == size_t{a.keyword("dtype") != nullptr} + (a.keyword("device") != nullptr);
+  if (isFollowed && name == "tensor" && PyList_CheckExact(a.args[0])) {
     PyRef tensors = PyRef::steal(PyList_New(0));
     const Py_ssize_t n = e_.builtinLength(a.args[0]);
     for (Py_ssize_t i = 0; i < n; ++i)
       if (const PyRef item = e_.element(a.args[0], i); isArrayScalar(item.get())) PyList_Append(tensors.get(), tensorOfOperand(item.get()).get());
-    PyRef made = PyList_GET_SIZE(tensors.get()) == n ? ask("tensor_of_numbers", {tensors.get(), dtype ? dtype : Py_None}) : PyRef();
+    PyRef made = PyList_GET_SIZE(tensors.get()) == n ? ask("tensor_of_numbers", {tensors.get(), dtype, device}) : PyRef();
     e_.throwIfBreak();
     if (made && made.get() != Py_None) return made;
     PyErr_Clear();
   }
-  if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
+  if (!isFollowed || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   PyObject* array = a.args[0];
   PyRef tensor = tensorOfOperand(array);
-  PyRef made = ask("tensor_of", {function, array, tensor.get(), dtype ? dtype : Py_None});
+  PyRef made = ask("tensor_of", {function, array, tensor.get(), dtype, device});
   e_.throwIfBreak();
   if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
   if (!made) {
@@ -439,7 +452,8 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   }
   if (isArrayScalar(array)) return made;
-  const bool shares = name != "tensor" && tensorOf(made.get()).scalar_type() == tensorOf(tensor.get()).scalar_type();
+  const at::Tensor &of = tensorOf(tensor.get()), &result = tensorOf(made.get());
+  const bool shares = name != "tensor" && result.scalar_type() == of.scalar_type() && result.device() == of.device();
   for (Value* v = &values_.at(array); shares; v = &values_.at(v->owner)) {
     v->isShared = true;
     if (v->kind != Value::Kind::View) break;

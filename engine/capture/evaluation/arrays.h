@@ -42,6 +42,8 @@ class Arrays {
   PyRef operate(const char* name, std::initializer_list<PyObject*> operands);
   /// The operator with CPython's NB_ number, which is `function` of module operator.
   PyRef binary(int op, const std::string& function, PyObject* a, PyObject* b);
+  /// A comparison (Py_LT, …).
+  PyRef compare(int op, PyObject* a, PyObject* b);
   /// Whether one of these is an array, or a number of numpy's that data decide.
   static bool any(PyObject* a, PyObject* b) { return is(a) || is(b); }
   static bool is(PyObject* o) { return isArray(o) || isArrayScalar(o); }
@@ -58,6 +60,8 @@ class Arrays {
   Value& valueOf(PyObject* array);
   Value& input(PyObject* array);
   PyRef numberOfSymbol(PyObject* number);
+  /// What torch is given for a number of numpy's.
+  PyRef besideTensor(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
   PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
   std::vector<PyRef> arraysOfTensors(PyObject* function, const CallArguments& a);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/torch_warnings.h"
@@ -13,20 +14,6 @@
 namespace fusebox::capture {
 
 namespace {
-
-/// torch.compiler.is_compiling() is False while this lives: what runs is the program itself.
-class NotCompiling {
- public:
-  NotCompiling() { set(Py_False); }
-  ~NotCompiling() { set(Py_True); }
-  NotCompiling(const NotCompiling&) = delete;
-
- private:
-  static void set(PyObject* value) {
-    static Once<PyObject*> module;
-    PyDict_SetItem(PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); })), internedName("_is_compiling_flag"), value);
-  }
-};
 
 /// CPython's link of a bounded cache.
 struct LinkObject {

@@ -184,6 +184,7 @@ PyRef deferredNot(PyObject* truth) {
 }
 
 bool decideTruth(PyObject* o) {
+  if (const PyRef known = isArrayScalar(o) ? pythonNumberOf(o) : PyRef()) return isSymbolicNumber(known.get()) ? symbolicTruth(known.get()) : PyObject_IsTrue(known.get()) == 1;
   const DeferredNumber n = deferredNumber(o);
   if (n.op == DeferredNumber::kNot) return !decideTruth(n.left.get());
   if (n.op >= DeferredNumber::kCompare) return symbolicComparison(n.op - DeferredNumber::kCompare, n.left.get(), n.right.get()) == 1;
@@ -195,7 +196,7 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   const Place place = e.place();
   const std::string text = "whether " + place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line) + " goes on";
   const auto assumed = [&](PyObject* tensor) { return e.torchCalls() ? assumeInCalls(e, tensor, outcome) : assumeTensor(tensorOf(tensor), outcome, text); };
-  if (isArrayScalar(condition)) return assumed(deferredNumber(condition).tensor.get());
+  if (isArrayScalar(condition)) return !pythonNumberOf(condition) && assumed(deferredNumber(condition).tensor.get());
   if (!isSymbolicBool(condition)) return assumed(condition);
   const DeferredNumber n = deferredNumber(condition);
   if (n.op == DeferredNumber::kNot) return assumeTruth(e, n.left.get(), !outcome);

@@ -156,6 +156,44 @@ void refuseDeferred(PyObject* number, std::string_view use) {
                     "keep the value in a tensor, or move what needs it out of compiled code");
 }
 
+PyRef pythonNumberOf(PyObject* number) {
+  if (!isArrayScalar(number)) {
+    if (!isNumpyScalar(Py_TYPE(number))) return isDeferred(number) ? PyRef() : PyRef::borrow(number);
+    PyRef plain = PyRef::steal(PyFloat_Check(number) ? PyFloat_FromDouble(PyFloat_AS_DOUBLE(number)) : PyNumber_Index(number));
+    PyErr_Clear();
+    return plain;
+  }
+  const DeferredNumber& n = deferredNumber(number);
+  if (n.python || n.madeBy == DeferredNumber::kRead) return n.python;
+  const PyRef left = pythonNumberOf(n.left.get()), right = left && n.right ? pythonNumberOf(n.right.get()) : PyRef();
+  if (!left || (n.right && !right)) return {};
+  const bool anySymbol = isSymbolicNumber(left.get()) || (right && isSymbolicNumber(right.get()));
+  PyRef made;
+  if (!anySymbol) {
+    made = PyRef::steal(n.madeBy == DeferredNumber::kNegate    ? PyNumber_Negative(left.get())
+                        : n.madeBy >= DeferredNumber::kCompare ? PyObject_RichCompare(left.get(), right.get(), n.madeBy - DeferredNumber::kCompare)
+                                                               : evaluateBinary(n.madeBy, left.get(), right.get()));
+  } else if (n.madeBy >= DeferredNumber::kCompare) {
+    if (const int answer = symbolicComparison(n.madeBy - DeferredNumber::kCompare, left.get(), right.get()); answer >= 0)
+      made = PyRef::borrow(answer ? Py_True : Py_False);
+  } else {
+    made = n.madeBy == DeferredNumber::kNegate ? symbolicNegative(left.get()) : symbolicArithmetic(n.madeBy, left.get(), right.get());
+  }
+  PyErr_Clear();
+  // numpy gives a type that does not depend on the values.
+  const at::ScalarType type = tensorOf(n.tensor.get()).scalar_type();
+  return made && pythonTypeOf(made.get()) == pythonTypeOf(type) && (isIntType(type) || type == at::kDouble || type == at::kBool) ? made : PyRef();
+}
+
+PyRef madeByOperator(PyRef number, int op, PyObject* left, PyObject* right) {
+  if (!number || !isArrayScalar(number.get())) return number;
+  DeferredNumber made = deferredNumber(number.get());
+  made.madeBy = op;
+  made.left = PyRef::borrow(left);
+  if (right) made.right = PyRef::borrow(right);
+  return newArrayScalar(std::move(made));
+}
+
 bool settleDeferred(PyObject* number) {
   trace::TraceContext* context = trace::TraceContext::current();
   if (!isSymbolicInt(number) || !context || !context->dataSizes().isAllowed || context->recorder().isBackward() ||
@@ -247,9 +285,14 @@ PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   return newDeferred(pythonTypeOf(read), readOf(e, t, read));
 }
 
-PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value) { return newArrayScalar(readOf(e, value, value.scalar_type())); }
+PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value, PyRef python) {
+  DeferredNumber read = readOf(e, value, value.scalar_type());
+  read.python = std::move(python);
+  return newArrayScalar(std::move(read));
+}
 
 PyRef deferredTruth(Evaluation& e, PyObject* arrayScalar) {
+  if (pythonNumberOf(arrayScalar)) return PyRef::borrow(decideTruth(arrayScalar) ? Py_True : Py_False);
   const DeferredNumber& n = deferredNumber(arrayScalar);
   if (!isReadable(e, n.tensor.get())) return {};
   const at::Tensor& value = tensorOf(n.tensor.get());

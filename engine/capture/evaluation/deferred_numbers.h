@@ -28,6 +28,9 @@ struct DeferredNumber {
   Py_ssize_t element = -1;  ///< of kRead from tolist()
   int depth = 0;
   std::string readAt;       ///< "file:line" of a read
+  // Of a number of numpy's:
+  PyRef python;             ///< the same number as Python's, where it is an input that is a symbol
+  int madeBy = kRead;       ///< the operator that made it of `left` and `right`, plain numbers too
 };
 
 bool isDeferred(PyObject* object);
@@ -38,6 +41,11 @@ PyRef newDeferred(PyTypeObject* type, DeferredNumber number);
 bool hasArrayScalar(PyTypeObject* type);
 /// numpy's number of the type of `number.tensor`, which is read; null without error: it has none.
 PyRef newArrayScalar(DeferredNumber number);
+/// A number of numpy's as Python's number of the same value, where guards can say what it is; others, and plain ones of numpy's, likewise. Null without
+/// error: it is known when the graph has run.
+PyRef pythonNumberOf(PyObject* number);
+/// That number of numpy's, made by an operator of `left` and `right` (null where there is one operand); anything else as it is.
+PyRef madeByOperator(PyRef number, int op, PyObject* left, PyObject* right);
 /// A graph break: the number is needed because of `use`.
 [[noreturn]] void refuseDeferred(PyObject* number, std::string_view use);
 
@@ -68,8 +76,8 @@ PyRef deferredTensor(Evaluation& e, PyObject* number);
 
 /// item() of a stand-in ('v'), int() ('i') or float() ('f'). Null without error: it is not to be deferred.
 PyRef deferredItem(Evaluation& e, PyObject* tensor, char how);
-/// A tensor of no dimension as numpy's number.
-PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value);
+/// A tensor of no dimension as numpy's number. `python`: that number, where guards say what it is.
+PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value, PyRef python = {});
 /// bool() of numpy's number. Null without error: it is not to be deferred.
 PyRef deferredTruth(Evaluation& e, PyObject* arrayScalar);
 /// tolist() of one dimension of known length. Null without error: it is not to be deferred.

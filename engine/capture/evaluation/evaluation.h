@@ -17,6 +17,7 @@
 #include "engine/capture/evaluation/operations.h"
 #include "engine/capture/evaluation/origin_table.h"
 #include "engine/capture/effects/segment.h"
+#include "engine/trace/break_error.h"
 #include "engine/trace/trace_context.h"
 
 namespace fusebox::capture {
@@ -26,6 +27,7 @@ struct CaptureBreak {
   GraphBreak what;
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
   std::function<bool()> first = nullptr;  ///< to be done once evaluation has been taken back; then it starts over, if that gives true
+  bool isOfGraph = false;  ///< the graph as a whole is refused, and which instruction is to blame is not known
 };
 
 /// A rule found fewer or more arguments than the function takes: the call is left to raise its TypeError.
@@ -182,6 +184,10 @@ class Evaluation final : public Operations {
   /// The value stands for such a float: a 0-dimensional tensor of float64 that the program sees as a float.
   bool isNumber(PyObject* o) const { return !numbers_.empty() && numbers_.contains(o); }
   bool usedNumbers() const { return !numbers_.empty(); }
+  /// Whether a break is for want of what a number is that changes from call to call.
+  bool wantsNumber(const GraphBreak& why) const {
+    return why.kind == kRunTimeNumber || (usesArrayNumbers_ && why.kind == trace::name(trace::BreakKind::DataDependent));
+  }
   static constexpr const char* kRunTimeNumber = "run-time number";
   /// A break of that kind, after which the float is captured as the constant that it is in this call.
   [[noreturn]] void refuseNumber(const char* use);
@@ -478,12 +484,14 @@ class Evaluation final : public Operations {
   void readOperands(Frame& root);
   PyRef wrapTensor(PyObject* object, const Source* source);
   PyRef wrapNumber(PyObject* object, const Source* source);
+  PyRef symbolOfArrayNumber(PyObject* number, const Source* source, PyObject* standIn);
   PyRef wrapIntegers(PyObject* object, const Source* source);
   std::unordered_map<const Source*, PyRef> integersAt_;
   struct Unread {
     PyRef original;
     const Source* source = nullptr;
   };
+  bool usesArrayNumbers_ = false;  ///< some number of numpy's is a value of the graph
   std::unordered_map<PyObject*, Unread> unread_;  ///< tuples of constants that the program may not have looked at, by their copies
   std::unordered_map<const Source*, PyRef> unreadAt_;
   /// The arguments of a call of C code, settled.

@@ -8,6 +8,7 @@
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/exchanged_data.h"
@@ -114,22 +115,6 @@ bool isTransforming() {
   return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || 
          at::SavedTensorDefaultHooks::get_disabled_error_message() != NoSavedTensorHooks::forbidden;
 }
-
-/// torch.compiler._is_compiling_flag is True while this lives.
-class CompilingFlag {
- public:
-  CompilingFlag() {
-    static Once<PyObject*> module;
-    dict_ = PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); }));
-    old_ = PyRef::borrow(PyDict_GetItem(dict_, internedName("_is_compiling_flag")));
-    PyDict_SetItem(dict_, internedName("_is_compiling_flag"), Py_True);
-  }
-  ~CompilingFlag() { PyDict_SetItem(dict_, internedName("_is_compiling_flag"), old_.get()); }
-
- private:
-  PyObject* dict_;
-  PyRef old_;
-};
 
 std::unique_ptr<Frame> rootFrame(const FrameState& state) {
   std::unique_ptr<Frame> frame = Frame::make(state.function.get());
@@ -395,7 +380,11 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   functions_->rethrow();
   if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
   if (!module) timer.error(module.error().text());
-  if (!module) throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(pythonOpAt_ >= 0 ? pythonOpAt_ : firstLeaf_, 0)};
+  if (!module) {
+    CaptureBreak stopped{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, pythonOpAt_ >= 0 ? pythonOpAt_ : firstLeaf_};
+    stopped.isOfGraph = stopped.birth < 0;
+    throw stopped;
+  }
   segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
   for (const trace::TracedInput& input : trace_->inputs()) {
     PyRef object = PyRef::steal(newTensorObject(input.real));
@@ -594,6 +583,20 @@ Segment nothingCaptured(const FrameState& state, GraphBreak why) {
   return segment;
 }
 
+/// The search for where a segment can end whose graph as a whole is refused: some instruction is too much, and all before it are not.
+struct EndOfGraph {
+  int64_t fits = 0, tooFar = -1;  ///< instructions of the root frame; negative: no graph was refused
+  std::optional<Segment> longest; ///< of as many as fit
+
+  /// A segment ends at `stopAt`. True: a longer one may, too.
+  bool goesOn(int64_t stopAt) {
+    if (tooFar < 0) return false;
+    fits = stopAt;
+    return fits + 1 < tooFar;
+  }
+  int64_t next() const { return fits + (tooFar - fits) / 2; }
+};
+
 /// Floats that changed between calls are values of the graph where that takes the segment as far as constants do.
 struct NumbersOrConstants {
   const CaptureOptions& asked;
@@ -602,7 +605,7 @@ struct NumbersOrConstants {
   bool compared = false;
 
   /// After a break. True: evaluate again with `options` as they are now, the break does not count.
-  bool tryAgain(CaptureOptions& options, bool used, CaptureBreak& now, int64_t& nowReached) {
+  bool tryAgain(CaptureOptions& options, const Evaluation& evaluation, CaptureBreak& now, int64_t& nowReached) {
     if (stopped) {  // it was tried with constants
       const bool further = nowReached > reached;
       if (!further) {
@@ -613,8 +616,8 @@ struct NumbersOrConstants {
       stopped.reset();
       return false;
     }
-    if (!options.runTimeNumbers || !used) return false;
-    if (now.what.kind == Evaluation::kRunTimeNumber && !options.floatsAreSymbols && options.symbolic && options.symbolic->allowed) {
+    if (!options.runTimeNumbers || !evaluation.usedNumbers()) return false;
+    if (evaluation.wantsNumber(now.what) && !options.floatsAreSymbols && options.symbolic && options.symbolic->allowed) {
       options.floatsAreSymbols = true;
       return true;
     }
@@ -639,6 +642,7 @@ struct NumbersOrConstants {
 
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& asked) {
   CaptureOptions options = asked;
+  EndOfGraph ends;
   NumbersOrConstants numbers{asked};
   int64_t stopAt = -1;
   std::optional<GraphBreak> why;
@@ -668,6 +672,12 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
       const bool watched = attempt == 0 && debug::armed(debug::Kind::GraphBreak);
       try {
         Result<Segment> segment = evaluation.run(stopAt, why);
+        if (segment && ends.goesOn(stopAt)) {
+          ends.longest = std::move(*segment);
+          stopAt = ends.next();
+          --attempt;
+          continue;
+        }
         numbers.settle(options);
         return segment;
       } catch (const CaptureBreak& b) {
@@ -683,17 +693,31 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
       }
       stopped->what.isError = evaluation.breaksAreErrors;
       met.note();
-      if (!stopped->first && numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
+      if (!stopped->first && ends.tooFar < 0 && numbers.tryAgain(options, evaluation, *stopped, reached)) continue;
       if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (stopped->first && stopped->first()) {
       --attempt;
       continue;
     }
+    if (stopped->isOfGraph || ends.tooFar >= 0) {
+      if (stopped->isOfGraph) why = stopped->what;
+      ends.tooFar = stopAt >= 0 ? stopAt : reached;
+      stopAt = ends.next();
+      if (stopAt <= ends.fits) {
+        numbers.settle(options);
+        return ends.longest ? std::move(*ends.longest) : nothingCaptured(state, *why);
+      }
+      --attempt;
+      continue;
+    }
     if (!why) why = stopped->what;
     why->isError |= stopped->what.isError;
     if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;
-    if (stopAt >= 0 && reached >= stopAt) reached = stopAt - 1;
+    if (stopAt >= 0) {
+      if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a segment cannot end at its break: %s\n", stopped->what.reason.c_str());
+      reached = std::min(reached, stopAt - 1);
+    }
     if (reached <= 0) return nothingCaptured(state, *why);
     stopAt = reached;
   }

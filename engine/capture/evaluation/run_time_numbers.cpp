@@ -39,6 +39,21 @@ bool isFloating(const at::Tensor& t) { return at::isFloatingType(t.scalar_type()
 
 }  // namespace
 
+/// An int or float64 of numpy's, which the graph has as `standIn`, as a symbol of Python's; null without error: it is none.
+PyRef Evaluation::symbolOfArrayNumber(PyObject* number, const Source* source, PyObject* standIn) {
+  const at::Tensor& traced = tensorOf(standIn);
+  if (PyFloat_Check(number)) {
+    const auto bits = symbolicInputs_->bitsOfArrayFloat(PyFloat_AS_DOUBLE(number), source, place());
+    if (!bits) return {};
+    trace_->recorder().holdsFloat(bits->symbols().front(), traced);
+    return newSymbolicNumber(trace_->sharedShapes(), {.kind = NumberExpr::Kind::Bits, .a = *bits});
+  }
+  if (!at::isIntegralType(traced.scalar_type(), /*includeBool=*/false)) return {};
+  const PyRef whole = PyRef::steal(PyNumber_Index(number));
+  const auto symbol = symbolicInputs_->ofArrayInt(PyLong_AsLongLong(whole.get()), source, place());
+  return symbol ? newSymbolicInt(trace_->sharedShapes(), *symbol) : PyRef();
+}
+
 PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
   if (auto known = numberAt_.find(source); known != numberAt_.end()) return known->second;
   if (isNumpyScalar(Py_TYPE(object))) {
@@ -46,7 +61,8 @@ PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
     PyRef real = PyRef::steal(tensorOfArray(object));
     if (!real) breakHere(kRunTimeNumber, std::string("a ") + Py_TYPE(object)->tp_name + " that changes from call to call has no tensor");
     PyRef made = inputOfGraph(real.get(), sources().derived(Source::Kind::ArrayTensor, source));
-    PyRef number = deferredArrayScalar(*this, tensorOf(made.get()));
+    PyRef number = deferredArrayScalar(*this, tensorOf(made.get()), options_.floatsAreSymbols ? symbolOfArrayNumber(object, source, made.get()) : PyRef());
+    usesArrayNumbers_ = true;
     origins_.add(number.get(), source);
     numbers_.emplace(object, PyRef::borrow(object));
     numberAt_.emplace(source, number);

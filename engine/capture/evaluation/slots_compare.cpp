@@ -106,8 +106,7 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
   }
   refuseAddress(a);
   refuseAddress(b);
-  static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-  if (Arrays::any(a, b)) return arrays_->operate(kNames[op], {a, b});
+  if (Arrays::any(a, b)) return arrays_->compare(op, a, b);
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isRaggedSize(a) || isRaggedSize(b)) return compareRagged(*this, op, a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {

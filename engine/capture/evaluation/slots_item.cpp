@@ -1,6 +1,7 @@
 // Subscripts, membership, length and truth with provenance.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -85,6 +86,47 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
   return raw ? wrap(raw.get(), sources().sequenceItem(origins_.find(deque)->source, i)) : PyRef();
 }
 
+/// An index in which numbers of numpy's are Python's; null without error: there are none that guards can say.
+static PyRef withPythonNumbers(PyObject* key) {
+  if (isArrayScalar(key)) return pythonNumberOf(key);
+  if (!PySlice_Check(key) && !PyTuple_CheckExact(key)) return {};
+  const auto* s = PySlice_Check(key) ? reinterpret_cast<PySliceObject*>(key) : nullptr;
+  std::vector<PyRef> parts;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < (s ? 3 : PyTuple_GET_SIZE(key)); ++i) {
+    PyObject* part = !s ? PyTuple_GET_ITEM(key, i) : i == 0 ? s->start : i == 1 ? s->stop : s->step;
+    PyRef known = withPythonNumbers(part);
+    any = any || known;
+    parts.push_back(known ? std::move(known) : PyRef::borrow(part));
+  }
+  if (!any) return {};
+  if (s) return PyRef::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
+  PyRef made = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), parts[i].release());
+  return made;
+}
+
+/// An index of a tensor in which tensors without dimensions are the ints that are read from them, which is what torch takes them for. Null without
+/// error: there are none.
+static PyRef withReadInts(Evaluation& e, PyObject* key) {
+  if (e.isStandIn(key)) {
+    const at::ScalarType type = tensorOf(key).scalar_type();
+    const bool isInt = tensorOf(key).dim() == 0 && at::isIntegralType(type, /*includeBool=*/false) && type != at::kByte;  // bytes are a mask
+    return isInt ? deferredItem(e, key, 'v') : PyRef();
+  }
+  if (!PyTuple_CheckExact(key)) return {};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (PyTuple_GET_ITEM(key, i) == Py_None) return {};  // the stride of a dimension that it adds depends on the order
+  PyRef made;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyRef read = PyTuple_CheckExact(PyTuple_GET_ITEM(key, i)) ? PyRef() : withReadInts(e, PyTuple_GET_ITEM(key, i));
+    if (!read) continue;
+    if (!made) made = PyRef::steal(PySequence_List(key));
+    PyList_SetItem(made.get(), i, read.release());
+  }
+  return made ? PyRef::steal(PyList_AsTuple(made.get())) : made;
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
   if (PySlice_Check(key))
@@ -92,11 +134,14 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
+  if (!PyDict_Check(object))
+    if (const PyRef known = withPythonNumbers(key)) return getItem(object, known.get());
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__getitem__", {object, key});
   if (isTensor(object)) {
+    if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return getItem(object, read.get());
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;
@@ -192,6 +237,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   }
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
+    if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return setItem(object, read.get(), value);
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;

@@ -193,7 +193,10 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
   refuseAddress(a);
-  if (Arrays::is(a)) return arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
+  if (Arrays::is(a)) {
+    PyRef made = arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
+    return op == Op::UNARY_NEGATIVE && !isArray(a) ? madeByOperator(std::move(made), DeferredNumber::kNegate, a, nullptr) : made;
+  }
   if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {

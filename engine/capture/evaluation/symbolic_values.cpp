@@ -107,6 +107,8 @@ bool Evaluation::givesSymbols(const CallArguments& a) const {
 }
 
 PyRef Evaluation::toTorch(PyObject* number) {
+  if (isArrayScalar(number))
+    if (const PyRef known = pythonNumberOf(number)) return isSymbolicNumber(known.get()) ? toTorch(known.get()) : known;
   if (isSymbolicFloat(number)) {
     if (isDeferred(number)) return specialisedNumber(number, "a float that is given to an operator");
     return PyRef::steal(newSymFloatObject(trace::toSymFloat(numberExpr(number), trace_->shapes())));

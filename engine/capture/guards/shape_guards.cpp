@@ -48,7 +48,9 @@ std::string NumberSource::str() const {
     case Kind::Stride: return base + ".stride()[" + std::to_string(dim) + "]";
     case Kind::Offset: return base + ".storage_offset()";
     case Kind::Value:
-    case Kind::Bits: return base;
+    case Kind::Bits:
+    case Kind::ArrayInt:
+    case Kind::ArrayBits: return base;
   }
   return base;
 }
@@ -75,7 +77,7 @@ std::string ShapeGuards::named(const std::string& plain) const {
 
 std::string ShapeGuards::text(const graph::Relation& r) const {
   const auto isFloat = [&](const graph::SymExpr& e) {
-    return std::any_of(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.at.kind == NumberSource::Kind::Bits && isSymbol(e, o.symbol); });
+    return std::any_of(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.at.isBits() && isSymbol(e, o.symbol); });
   };
   if (r.right.isConstant() && isFloat(r.left)) return fmt::format("{} {} {}", text(r.left), graph::name(r.op), std::bit_cast<double>(r.right.constant()));
   return text(r.left) + " " + std::string(graph::name(r.op)) + " " + text(r.right);

@@ -16,11 +16,13 @@ struct NumberSource {
     Size, Stride, Offset,
     Value,  ///< of an int
     Bits,   ///< of a float: IEEE's
+    ArrayInt, ArrayBits,  ///< the same of a number of numpy's, whose type is guarded
   } kind = Kind::Size;
   const Source* source = nullptr;
   int dim = -1;  ///< of Size and Stride
 
-  bool isOfTensor() const { return kind != Kind::Value && kind != Kind::Bits; }
+  bool isOfTensor() const { return kind < Kind::Value; }
+  bool isBits() const { return kind == Kind::Bits || kind == Kind::ArrayBits; }
 
   /// "L['x'].size()[0]", "L['x'].stride()[1]", "L['x'].storage_offset()", "L['n']".
   std::string str() const;

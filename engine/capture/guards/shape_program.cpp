@@ -21,8 +21,13 @@ bool readNumber(NumberSource::Kind kind, int32_t dim, PyObject* object, int64_t*
     *value = PyLong_AsLongLongAndOverflow(object, &overflow);
     return overflow == 0;
   }
-  if (kind == NumberSource::Kind::Bits) {
-    if (!PyFloat_CheckExact(object)) return false;
+  if (kind == NumberSource::Kind::ArrayInt) {
+    const PyRef whole = PyRef::steal(PyNumber_Index(object));
+    if (!whole) return PyErr_Clear(), false;
+    return readNumber(NumberSource::Kind::Value, dim, whole.get(), value);
+  }
+  if (kind == NumberSource::Kind::Bits || kind == NumberSource::Kind::ArrayBits) {
+    if (kind == NumberSource::Kind::Bits ? !PyFloat_CheckExact(object) : !PyFloat_Check(object)) return false;
     *value = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(object));
     return true;
   }

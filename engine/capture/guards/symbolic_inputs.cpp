@@ -139,7 +139,7 @@ graph::SymExpr SymbolicInputs::symbolFor(const NumberSource& at, const std::stri
   }
   policy_->used = true;
   policy_->strict = policy_->strict || choice.strict;
-  const graph::SymExpr symbol = shapes_.symbol((at.kind == Kind::Bits ? "f" : "s") + std::to_string(shapes_.symbols().size()), value, choice.lower, choice.upper);
+  const graph::SymExpr symbol = shapes_.symbol((at.isBits() ? "f" : "s") + std::to_string(shapes_.symbols().size()), value, choice.lower, choice.upper);
   if (choice.shares) sharers_.push_back({at, source, rank, value, symbol});
   SymbolOrigin origin{shapes_.symbols().back(), at, choice.policy, choice.reason, std::nullopt, std::nullopt, choice.strict};
   if (choice.changed) {
@@ -260,16 +260,17 @@ std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const So
   return symbol;
 }
 
-std::optional<graph::SymExpr> SymbolicInputs::bitsOf(double value, const Source* source, const Place& place) {
+std::optional<graph::SymExpr> SymbolicInputs::changing(Kind kind, int64_t value, const Source* source, const Place& place) {
   if (!policy_ || !policy_->allowed || source->kind == Source::Kind::Pinned) return std::nullopt;
-  const NumberSource at{Kind::Bits, source, -1};
+  const NumberSource at{kind, source, -1};
   Choice choice;
   choice.policy = "automatic";
-  choice.reason = at.str() + " is a float that changes from call to call";
+  choice.reason = at.str() + " is a number that changes from call to call";
   choice.lower = INT64_MIN;
   choice.shares = false;
-  const graph::SymExpr symbol = symbolFor(at, source->str(), 0, std::bit_cast<int64_t>(value), choice);
+  const graph::SymExpr symbol = symbolFor(at, source->str(), 0, value, choice);
   guards_.number(at, symbol, choice.reason, place);
+  if (!at.isBits()) integers_.emplace(source, symbol);
   return symbol;
 }
 

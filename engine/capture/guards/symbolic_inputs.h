@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -62,7 +63,16 @@ class SymbolicInputs {
   /// The symbol of an int, guarded; nullopt: it is a constant of the capture.
   std::optional<graph::SymExpr> integer(PyObject* object, const Source* source, const Place& place);
   /// The symbol of the bits of a float that has changed between calls, guarded; nullopt: it is a constant of the capture.
-  std::optional<graph::SymExpr> bitsOf(double value, const Source* source, const Place& place);
+  std::optional<graph::SymExpr> bitsOf(double value, const Source* source, const Place& place) {
+    return changing(NumberSource::Kind::Bits, std::bit_cast<int64_t>(value), source, place);
+  }
+  /// Likewise the value of an int of numpy's, or the bits of a numpy.float64.
+  std::optional<graph::SymExpr> ofArrayInt(int64_t value, const Source* source, const Place& place) {
+    return changing(NumberSource::Kind::ArrayInt, value, source, place);
+  }
+  std::optional<graph::SymExpr> bitsOfArrayFloat(double value, const Source* source, const Place& place) {
+    return changing(NumberSource::Kind::ArrayBits, std::bit_cast<int64_t>(value), source, place);
+  }
   /// Expressions of the ints that are none, by where they are read.
   const std::unordered_map<const Source*, graph::SymExpr>& integers() const { return integers_; }
   /// Capture has ended: everything decided becomes guards. `dependsOnStorage`: TensorMatch guards compare storage offsets. False: a symbol
@@ -76,6 +86,7 @@ class SymbolicInputs {
     int64_t lower = 2, upper = INT64_MAX;
     bool strict = false, shares = true;
   };
+  std::optional<graph::SymExpr> changing(NumberSource::Kind kind, int64_t value, const Source* source, const Place& place);
   std::optional<Choice> choose(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const SizeMark& mark, bool isParameter);
   graph::SymExpr symbolFor(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const Choice& choice);
   std::vector<graph::SymExpr> stridesOf(const std::vector<graph::SymExpr>& sizes, const std::vector<int64_t>& hints,

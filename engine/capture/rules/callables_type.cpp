@@ -106,8 +106,11 @@ PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional > 0) refuseSubclassOperands(e, a.args[0]);
   if (kKind != 'c' && a.positional == 1 && a.total() == 1 && e.isTensor(a.args[0]))
     if (PyRef number = deferredItem(e, a.args[0], kKind)) return number;
-  if (kKind != 'c' && a.positional == 1 && a.total() == 1 && isArrayScalar(a.args[0]))
+  if (kKind != 'c' && a.positional == 1 && a.total() == 1 && isArrayScalar(a.args[0])) {
+    if (const PyRef known = pythonNumberOf(a.args[0]); known && isSymbolicNumber(known.get()))
+      return kKind == 'i' ? symbolicRounded('t', known.get()) : symbolicToFloat(known.get());
     if (PyRef number = deferredItem(e, deferredNumber(a.args[0]).tensor.get(), kKind)) return number;
+  }
   if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0]) || e.isTensor(a.args[0])) return e.callReal(callable, a);
   if (isSymbolicNumber(a.args[0]) && kKind != 'c') return kKind == 'i' ? symbolicRounded('t', a.args[0]) : symbolicToFloat(a.args[0]);
   PyRef number = kKind == 'i'   ? e.numberOf(a.args[0], {"__int__", "__index__", "__trunc__"})
@@ -130,7 +133,9 @@ PyRef ruleCounts(Evaluation& e, PyObject* callable, const CallArguments& a) {
     return e.expect(made, made && PyBytes_Check(made.get()), "__bytes__");
   }
   for (size_t i = 0; i < a.total(); ++i) {
-    keep.push_back(isSymbolicNumber(a.args[i]) ? e.plainNumber(a.args[i], "the number of elements of a range") : e.plainIndex(a.args[i]));
+    const PyRef known = isArrayScalar(a.args[i]) ? pythonNumberOf(a.args[i]) : PyRef();
+    PyObject* count = known ? known.get() : a.args[i];
+    keep.push_back(isSymbolicNumber(count) ? e.plainNumber(count, "the number of elements of a range") : e.plainIndex(count));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }

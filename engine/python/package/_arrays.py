@@ -719,16 +719,16 @@ def constant(array):
         return str(why)
 
 
-def tensor_of_numbers(tensors, dtype):
+def tensor_of_numbers(tensors, dtype, device):
     """torch.tensor of a list of numbers of one type; None: it would convert some."""
-    return torch.stack(tensors) if {t.dtype for t in tensors} == {dtype or tensors[0].dtype} else None
+    return torch.stack(tensors).to(device) if {t.dtype for t in tensors} == {dtype or tensors[0].dtype} else None
 
 
-def tensor_of(function, array, tensor, dtype):
+def tensor_of(function, array, tensor, dtype, device):
     """torch.from_numpy, as_tensor or tensor of an array; a text: why not."""
     if function is torch.tensor:
-        return tensor.to(dtype or tensor.dtype, copy=True)
+        return tensor.to(dtype or tensor.dtype, copy=True).to(device)
     if not array.flags.writeable:
         return "is given an array that must not be written to"
-    return tensor.detach() if dtype in (None, tensor.dtype) else tensor.to(dtype)
+    return tensor.detach() if dtype in (None, tensor.dtype) and device is None else tensor.to(device=device, dtype=dtype)
 

@@ -138,5 +138,33 @@ def test_kernels_without_data_keep_symbols():
     expect(f.since("recompiles") == 0, f"{f.since('recompiles')} recompiles")
 
 
+def test_tensors_as_indices():
+    """A tensor without dimensions is, in an index, the int that is read from it: one graph, whatever it holds."""
+    weights, x = torch.randn(5, 4, 4, requires_grad=True), torch.randn(3, 4)
+
+    def written(w, x, i):
+        w = w * 1
+        w[i] = x[0]
+        return w
+
+    for name, f in {"read": lambda w, x, i: x @ w[i], "beside": lambda w, x, i: x @ (w[i, :, 1:] * 2), "written": written}.items():
+        fusebox.reset()
+        compiled, before = fusebox.compile(f, fullgraph=True), fusebox.counters()["graphs"]
+        for i in (torch.tensor(2), torch.tensor(0), torch.tensor(-1), torch.tensor(3)):
+            got, expected = compiled(weights, x, i), f(weights, x, i)
+            expect(torch.allclose(got, expected, atol=1e-6), f"{name} at {i.item()} gives another result")
+            got, = torch.autograd.grad(got.square().sum(), weights)
+            expected, = torch.autograd.grad(expected.square().sum(), weights)
+            expect(torch.allclose(got, expected, atol=1e-5), f"{name} at {i.item()} has another gradient")
+        made = fusebox.counters()["graphs"] - before
+        expect(made <= 2, f"{name}: {made} graphs")
+    for called in (lambda w, i: w[i]), fusebox.compile(lambda w, i: w[i]):
+        try:
+            called(weights, torch.tensor(5))
+            expect(False, "an index beyond the end is taken")
+        except IndexError:
+            pass
+
+
 if __name__ == "__main__":
     run(globals())

@@ -329,6 +329,21 @@ def test_strides_of_results():
     expect(f.entries() < 4, f"{f.entries()} entries")
 
 
+def test_writes_to_views_of_views():
+    """A write to a part of a part whose sizes are symbols is followed, whatever lies around."""
+    def f(x, v):
+        y = x.new_zeros(x.shape[0], x.shape[1] + 1, x.shape[2] * 2)
+        y[:, :-1, 2:] = v[:, : x.shape[1], : x.shape[2] * 2 - 2]
+        y[:, 1:, :2][0] = 3
+        y[:, 1:].diagonal(0, 1, 2).add_(1)
+        return y * 2, y[:, 1:]
+
+    c = Compiled(f)
+    for n in (3, 5, 6):
+        c(torch.randn(2, n, 4 + n), torch.randn(2, n, 40))
+    expect(c.entries() == 2 and c.since("graph_breaks") == 0, f"{c.entries()} entries, {c.since('graph_breaks')} breaks")
+
+
 def test_memory_made_inside_is_no_input():
     """Pooling to one pixel strides over what it computed: that looks at nobody's storage."""
     pooled = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).to(memory_format=torch.channels_last)

@@ -101,6 +101,35 @@ class ThreadsTest(unittest.TestCase):
 
         self.assertEqual(together(work), [])
 
+    def test_captures_that_overlap_leave_nothing_on(self):
+        """The first capture ends while the second goes on: nothing is being compiled when both have ended."""
+        first_began, second_began, first_ended = threading.Event(), threading.Event(), threading.Event()
+
+        def operator(name, shape_known):
+            op = torch.library.custom_op(f"fusebox_threads_test::{name}", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor")
+            op.register_fake(lambda x: shape_known() and torch.empty_like(x))
+            return op
+
+        first = operator("first", lambda: first_began.set() or second_began.wait(60))
+        second = operator("second", lambda: second_began.set() or first_ended.wait(60))
+        while_second, errors = [], []
+
+        def capture(op, ended):
+            try:
+                fusebox.compile(lambda x: op(x) + 1, backend="aot_eager")(torch.ones(3))
+            except BaseException as error:
+                errors.append(repr(error))
+            ended()
+
+        threads = [threading.Thread(target=capture, args=args) for args in (
+            (first, lambda: (while_second.append(torch.compiler.is_compiling()), first_ended.set())), (second, lambda: None))]
+        threads[0].start()
+        first_began.wait(60)
+        threads[1].start()
+        [t.join(120) for t in threads]
+        self.assertEqual((errors, while_second), ([], [True]))
+        self.assertFalse(torch.compiler.is_compiling())
+
     def test_first_use_in_many_threads(self):
         """What is made once a process is made in all threads at once."""
         code = textwrap.dedent("""

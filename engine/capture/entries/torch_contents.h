@@ -1,0 +1,11 @@
+#pragma once
+
+#include "engine/capture/effects/segment.h"
+
+namespace fusebox::capture {
+
+/// Whether a frame may have to do with torch: a tensor, an array, a module or anything of torch is among its values or within them, or its code names
+/// something of torch. Where it has not, what it calls may still; what it does itself costs less to run than to guard. Runs no code of the program.
+bool mayComputeWithTorch(const FrameState& state);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,104 @@
+"""Numbers of numpy's that change between calls are values of the graph or symbols, whatever is done with them: two graphs, whose results are eager's."""
+
+import numpy as np
+import torch
+
+import fusebox
+import fusebox._engine_access  # noqa: F401
+from checks.script_checks import expect, run
+
+X = torch.arange(60.0 * 7) / 7 - 20
+
+
+def below(x, n):
+    return x + 1 if n * 2 + 1 < 100 else x - 1
+
+
+def steps(x, n):
+    return x * (n ** 2 // 3 % 5) + (-n) / 2
+
+
+def kept(x, n):
+    return x[:3] * n, n + 1, n * 2.5, type(n)
+
+
+class Holder:
+    def __init__(self, n):
+        self.n = n
+
+
+BOTH = {
+    "condition": below, "exponent": lambda x, n: x.abs() ** n, "clamp": lambda x, n: x.clamp(max=n), "filled": lambda x, n: torch.full_like(x, n),
+    "compared": lambda x, n: x > n, "chosen": lambda x, n: torch.where(x > n, x, 0.0), "alpha": lambda x, n: torch.add(x, x, alpha=n), "int": lambda x, n: x * int(n),
+    "float": lambda x, n: x * float(n), "larger": lambda x, n: x * max(n, 2), "divided": lambda x, n: x // n, "steps": steps, "kept": kept,
+    "slope": lambda x, n: torch.nn.functional.leaky_relu(x, n), "tensor": lambda x, n: x + torch.tensor(n), "text": lambda x, n: (x + 1) * n if n else x,
+}
+INTS = {
+    "size": lambda x, n: torch.ones(n) * x.sum(), "index": lambda x, n: x[n] * 2, "slice": lambda x, n: x[:n] * 2, "both": lambda x, n: x.view(-1, 6)[1:n, n - 3],
+    "view": lambda x, n: x.view(n, -1).sum(0), "arange": lambda x, n: torch.arange(n) + x.sum(), "repeat": lambda x, n: x.repeat(n), "roll": lambda x, n: x.roll(n, 0),
+}
+VALUES = {np.int64: (3, 4, 5, 6, 7), np.int32: (3, 4, 5, 6, 7), np.float64: (3.5, 4.25, 5.5, 6.125, 7.0)}
+
+
+def graphs(f, calls, of=lambda v: v, wholly=True):
+    fusebox.reset()
+    compiled, before = fusebox.compile(f), fusebox.counters()
+    for v in calls:
+        got, expected = compiled(X, of(v)), f(X, of(v))
+        for a, b in zip(got, expected) if isinstance(expected, tuple) else [(got, expected)]:
+            same = torch.allclose(a, b, rtol=1e-6) and a.dtype == b.dtype if isinstance(b, torch.Tensor) else repr(a) == repr(b)
+            expect(same, f"{v!r}: {a!r} where eager gives {b!r}"[:300])
+    now = fusebox.counters()
+    if wholly:
+        expect(now["graph_breaks"] == before["graph_breaks"] and now["eager_runs"] == before["eager_runs"], "there were breaks")
+    return now["graphs"] - before["graphs"]
+
+
+def test_whatever_is_done():
+    for kind, values in VALUES.items():
+        for name, f in (BOTH if kind is np.float64 else BOTH | INTS).items():
+            made = graphs(f, [kind(v) for v in values])
+            expect(made == 2, f"{name} of {kind.__name__}: {made} graphs")
+
+
+def test_a_backend_gets_ints():
+    given = []
+    def backend(module, inputs):
+        return lambda *args: given.append([type(a) for a in args if not isinstance(a, torch.Tensor)]) or module(*args)
+    fusebox.reset()
+    f = fusebox.compile(lambda x, n: x.clamp(max=n) + torch.ones(n).sum(), backend=backend)
+    for n in 3, 4, 5, 6:
+        expect(torch.equal(f(X, np.int64(n)), X.clamp(max=n) + n), f"another result for {n}")
+    expect(given == [[], [int], [int], [int]], f"the graphs were given {given}")
+
+
+def test_a_tensor_beside_an_array():
+    for backend in "aot_eager", lambda module, inputs: module.forward:
+        for f in (lambda x, a: x + a), (lambda x, a: x * a), (lambda x, a: x - a):
+            fusebox.reset()
+            a = np.arange(4.0)
+            got = fusebox.compile(f, backend=backend)(X[:4], a)
+            expect(torch.equal(got, f(X[:4], a)), "a tensor beside an array gives another result")
+
+
+def test_conditions_hold():
+    made = graphs(below, [np.int64(v) for v in (3, 4, 60, 70, 5, 80)])
+    expect(made == 3, f"{made} graphs, where both sides of a condition make three")
+
+
+def test_attributes():
+    made = graphs(lambda x, h: x.clamp(max=h.n), [np.float64(v) for v in (1.5, 2.5, 3.5)], Holder)
+    expect(made == 2, f"{made} graphs")
+
+
+def test_other_types_are_others():
+    for first, *others in ([np.int64(3), np.int64(4), 5, 6.5, np.float64(7.5)], [np.float64(1.5), np.float64(2.5), 3.5, np.int64(4), True]):
+        graphs(lambda x, n: (x.clamp(max=n), type(n)), [first, *others, first])
+
+
+def test_overflow_is_eagers():
+    graphs(lambda x, n: (x[:2] * (n + n > 4), n * 2), [np.int64(3), np.int64(4), np.int64(2**62)], wholly=False)
+
+
+if __name__ == "__main__":
+    run(globals())
