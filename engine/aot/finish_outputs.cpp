@@ -79,6 +79,20 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+/// Whether two elements may be one in memory: with dimensions in order of their strides, one begins before those within it have ended.
+bool overlapsItself(const at::Tensor& t) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1) dims.emplace_back(t.stride(d), t.size(d));
+  std::sort(dims.begin(), dims.end());
+  int64_t last = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= last) return true;
+    last += stride * (size - 1);
+  }
+  return false;
+}
+
 /// Where the only way leads on that a gradient takes from a node; invalid: there are none or several.
 torch::autograd::Edge soleEdge(const torch::autograd::Node* node) {
   torch::autograd::Edge made;
@@ -226,6 +240,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   }
   if (plan.views.empty() && (wanted.scalar_type() != baseMeta.scalar_type() || wanted.is_conj() || wanted.is_neg()))
     return refuse("reinterprets the memory of an input or another output");
+  // as_strided shares the gradient of a place in memory among the elements that lie there; the view's own operators do not.
+  if (plan.views.empty() && output.requires_grad() && overlapsItself(baseMeta)) return refuse("is a view of a tensor whose elements share memory");
   return plan;
 }
 

@@ -344,6 +344,23 @@ def test_writes_to_views_of_views():
     expect(c.entries() == 2 and c.since("graph_breaks") == 0, f"{c.entries()} entries, {c.since('graph_breaks')} breaks")
 
 
+def test_gradients_of_views_of_memory_that_many_elements_share():
+    """What a row is given belongs to that row alone, whichever other rows lie in the same memory."""
+    def rows(x):
+        return x[:1].expand(x.shape[0], -1), x * 2
+
+    fusebox.reset()
+    compiled = fusebox.compile(rows, backend=BACKEND)
+    for n, m in ((4, 3), (5, 3), (7, 4), (6, 5)):
+        gradients = []
+        for call in (rows, compiled):
+            x = torch.arange(float(m))[None].expand(n, -1).detach().requires_grad_()
+            view, twice = call(x)
+            (view * torch.arange(1.0, 1 + view.numel()).reshape(view.shape)).sum().backward()
+            gradients.append(x.grad)
+        expect(torch.equal(*gradients), f"{(n, m)}: {gradients[1]} where eager gives {gradients[0]}")
+
+
 def test_memory_made_inside_is_no_input():
     """Pooling to one pixel strides over what it computed: that looks at nobody's storage."""
     pooled = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).to(memory_format=torch.channels_last)
