@@ -221,10 +221,10 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
 }
 
 /// The function behind a cache, evaluated as others are: where the key holds symbols, so that what is remembered is no constant, or the function
-/// may see what the program has written. Only of functions that make nothing but Python's values of Python's values (patterns, sizes, names):
-/// a tensor that a cache remembers is one, whatever was written to it since. `asks`: the cache is asked after the graph, in the program's order, so
-/// that it remembers and counts what it would (not with an object that each call makes anew). Null without an error: it is not such a function.
-PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool asks) {
+/// may see what the program has written. Only of functions that make nothing but numbers, texts and tuples of Python's values: a tensor, list or
+/// object that a cache remembers is one and the same, whatever was written to it since. The cache is asked after the graph, in the program's order,
+/// so that it remembers and counts what it would. Null without an error: it is not such a function.
+PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
   const bool takesTensors = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) { return isTensor(o); });
   PyRef function = getAttr(wrapper, internedName("__wrapped__"));
   if (!function) PyErr_Clear();
@@ -235,14 +235,15 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool
   const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), trace_->graph().nodes().size()); };
   const auto before = done();
   PyRef result = call(function.get(), a);
-  if (result && done() == before) {
+  const auto isValue = [](PyObject* o) { return isConstantValue(o) || isSymbolicNumber(o) || PyTuple_CheckExact(o) || isSizeObject(o); };
+  if (result && done() == before && isValue(result.get())) {
     const auto [args, kwargs] = kept(a);
-    if (asks && !isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get(), true);
+    if (!isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get(), true);
     return result;
   }
   if (!result && !PyErr_Occurred()) return {};
   PyErr_Clear();
-  throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than Python's values", "", place(), stackPlaces()}, -1, [code] {
+  throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than numbers, texts and tuples", "", place(), stackPlaces()}, -1, [code] {
                        makeMore().emplace(code.get(), code);
                        return true;
                      }};
@@ -254,7 +255,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool
 /// no hit. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesSymbols(a))
-    if (PyRef result = evaluateCached(wrapper, a, true)) return result;
+    if (PyRef result = evaluateCached(wrapper, a)) return result;
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   std::vector<PyRef> keys;  // which are hashed, with the tuples inside
   std::vector<PyObject*> keyed;
@@ -264,9 +265,9 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   CacheObject* cache = cacheOf(wrapper);
   if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
   const bool ofTypes = isOfTyping(cache->function), ofTorch = isOfTorch(*cache);
-  bool plain = true, made = false;
+  bool plain = true;
   const auto evaluated = [&](const std::string& reason) {
-    PyRef value = evaluateCached(wrapper, a, !made);
+    PyRef value = evaluateCached(wrapper, a);
     if (!value) breakHere("cached function", reason);
     return value;
   };
@@ -275,16 +276,14 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
     if (PyTuple_CheckExact(o)) return;
     const Source* source = isTensor(o) ? nullptr : sourceOf(o);
-    if (origins_.find(o) && origins_.find(o)->fresh() && comparesByIdentity(o)) return static_cast<void>(made = true);
     if (!source || !(comparesByIdentity(o) || (ofTypes && isOfTyping(reinterpret_cast<PyObject*>(Py_TYPE(o))))))
       breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);
     guard(GuardKind::IdMatch, source, o);
     plain = false;
   };
   for (size_t i = 0; i < a.total(); ++i) read(a.args[i]);
-  if (made) return evaluated("functools.lru_cache is asked with an object that is made here");
   if (const size_t asks = journal_.asksInOrder(wrapper); asks > 0 && isFull(*cache, asks))
-    return evaluated("functools.lru_cache holds as many results as it may");
+    breakHere("cached function", "functools.lru_cache holds as many results as it may");
   const PyRef key = keyOf(*cache, a);
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
@@ -306,7 +305,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
                          }};
     }
     if (writes) return evaluated("functools.lru_cache calls its function after effects that it might see");
-    if (isFull(*cache)) return evaluated("functools.lru_cache holds as many results as it may");
+    if (isFull(*cache)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
     if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
     bool raised = false;
     {
