@@ -80,6 +80,7 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
 }
 
 /// Whether two elements may be one in memory: with dimensions in order of their strides, one begins before those within it have ended.
+/// (at::has_internal_overlap knows expanded dimensions alone; windows of unfold matter here, too.)
 bool overlapsItself(const at::Tensor& t) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (int64_t d = 0; d < t.dim(); ++d)
