@@ -1,4 +1,4 @@
-#include "engine/trace/written_strides.h"
+#include "engine/trace/written_tensors.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 
@@ -7,6 +7,7 @@
 #include "engine/graph/shape_env.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/recorder.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -34,7 +35,7 @@ bool changesGeometry(const c10::OperatorHandle& op, const OperatorFacts& facts) 
 
 }  // namespace
 
-WrittenStrides::WrittenStrides(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args) {
+WrittenTensors::WrittenTensors(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args) {
   if (!facts.writes || changesGeometry(op, facts)) return;
   auto& schema = op.schema().arguments();
   for (size_t i = 0; i < args.size(); ++i) {
@@ -49,24 +50,41 @@ WrittenStrides::WrittenStrides(const c10::OperatorHandle& op, const OperatorFact
   }
 }
 
-void WrittenStrides::finish() const {
-  for (auto& [tensor, before] : written_) {
-    functional::sync(tensor);
-    auto& storage = storageOf(tensor);
-    const at::Tensor after = storage.base();
-    auto *old = asTrace(before), *now = asTrace(after);
-    if (!now || before.is_same(after) || before.scalar_type() != after.scalar_type()) continue;
-    if (!equal(*old, *now, &SymbolicGeometry::sizes) || equal(*old, *now, &SymbolicGeometry::strides)) continue;
-    at::Tensor laid;
-    {
-      DispatchState state;
-      state.exclude(aboveTraceKeys());
-      laid = at::copy(before, after);
-    }
-    if (!equal(*asTrace(laid), *old, &SymbolicGeometry::strides)) continue;  // the tensor overlaps itself
-    storage.add_update(laid, {});
-    functional::sync(tensor);
+void WrittenTensors::finish(Recorder& recorder) const {
+  for (const Written& written : written_) {
+    functional::sync(written.tensor);
+    keepStrides(written);
+    keepHistory(written, recorder);
   }
+}
+
+void WrittenTensors::keepStrides(const Written& written) {
+  auto& storage = storageOf(written.tensor);
+  const at::Tensor after = storage.base();
+  auto *old = asTrace(written.before), *now = asTrace(after);
+  if (!now || written.before.is_same(after) || written.before.scalar_type() != after.scalar_type()) return;
+  if (!equal(*old, *now, &SymbolicGeometry::sizes) || equal(*old, *now, &SymbolicGeometry::strides)) return;
+  at::Tensor laid;
+  {
+    DispatchState state;
+    state.exclude(aboveTraceKeys());
+    laid = at::copy(written.before, after);
+  }
+  if (!equal(*asTrace(laid), *old, &SymbolicGeometry::strides)) return;  // the tensor overlaps itself
+  storage.add_update(laid, {});
+  functional::sync(written.tensor);
+}
+
+void WrittenTensors::keepHistory(const Written& written, Recorder& recorder) {
+  const bool isHeard = at::GradMode::is_enabled() && written.tensor.requires_grad();
+  auto& storage = storageOf(written.tensor);
+  const at::Tensor after = storage.base();
+  auto *old = asTrace(written.before), *now = asTrace(after);
+  if (isHeard || !now || old->value() == now->value() || !(written.tensor.requires_grad() || recorder.hasHistory(old->value()))) return;
+  storage.add_update(recorder.overwritten(after, written.before), {});
+  // What the tensor views is read again, where it has a history itself.
+  const at::AutoGradMode heard(written.tensor.requires_grad());
+  functional::sync(written.tensor);
 }
 
 }  // namespace fusebox::trace
