@@ -230,6 +230,8 @@ class Effects {
     return {};
   }
 
+  /// Versions are as they will be when all is written: what backward keeps notes them.
+  void countWrites() { setVersions(module_, inputs_, versions_); }
   void writeBack() {
     const auto done = writeBackTogether(module_, inputs_, results_, isWritten_);
     for (size_t i = 0; i < done.size(); ++i)
@@ -380,6 +382,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   Effects effects(module, inputs, results, symbols);
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
+    effects.countWrites();
     try {
       attachHistory(shared_, std::move(edges), inputs, results, symbolValues, [&](const InnerResult& inner) { return effects.seen(inner); });
     } catch (...) {
