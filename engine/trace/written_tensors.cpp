@@ -29,14 +29,13 @@ bool equal(const TraceTensorImpl& a, const TraceTensorImpl& b, std::vector<graph
   });
 }
 
-bool changesGeometry(const c10::OperatorHandle& op, const OperatorFacts& facts) {
-  return op.hasTag(at::Tag::inplace_view) || facts.name.starts_with("aten::resize") || facts.name.starts_with("aten::set_");
-}
+bool changesStorage(const OperatorFacts& facts) { return facts.name.starts_with("aten::resize") || facts.name.starts_with("aten::set_"); }
 
 }  // namespace
 
 WrittenTensors::WrittenTensors(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args) {
-  if (!facts.writes || changesGeometry(op, facts)) return;
+  if (!facts.writes || changesStorage(facts)) return;
+  isView_ = op.hasTag(at::Tag::inplace_view);
   auto& schema = op.schema().arguments();
   for (size_t i = 0; i < args.size(); ++i) {
     const auto* alias = schema[i].alias_info();
@@ -53,9 +52,19 @@ WrittenTensors::WrittenTensors(const c10::OperatorHandle& op, const OperatorFact
 void WrittenTensors::finish(Recorder& recorder) const {
   for (const Written& written : written_) {
     functional::sync(written.tensor);
+    if (isView_) {
+      keepViewed(written);
+      continue;
+    }
     keepStrides(written);
     keepHistory(written, recorder);
   }
+}
+
+void WrittenTensors::keepViewed(const Written& written) {
+  if (at::GradMode::is_enabled() || !written.tensor.requires_grad()) return;
+  const at::AutoGradMode heard(true);
+  functional::unsafeGetFunctionalWrapper(written.tensor)->regenerate_from_base();
 }
 
 void WrittenTensors::keepStrides(const Written& written) {

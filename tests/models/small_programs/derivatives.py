@@ -187,8 +187,12 @@ def what_is_written_without_gradients_keeps_its_history(compile):
     def data(n):
         n.data.mul_(2)
 
+    def turned(n):
+        with torch.no_grad():
+            n.unsqueeze_(0).transpose_(0, 1).squeeze_(1)
+
     out = []
-    for write in (clamped, part, part_of_before, several, zeroed, other, detached, data):
+    for write in (clamped, part, part_of_before, several, zeroed, other, detached, data, turned):
         def function(x):
             n = (x * x).cos()
             read = write(n)
@@ -197,7 +201,8 @@ def what_is_written_without_gradients_keeps_its_history(compile):
 
         run = compile(function)
         x = torch.tensor([0.3, 0.9, 1.4, 2.0], requires_grad=True)
-        first, = torch.autograd.grad(run(x), x, create_graph=True)
+        with torch._dynamo.config.patch(recompile_limit=16):
+            first, = torch.autograd.grad(run(x), x, create_graph=True)
         out.append((first, *torch.autograd.grad(first.sin().sum(), x)))
     a, b = torch.randn(3, 5, requires_grad=True), torch.randn(3, 5)
     similar = compile(lambda a: torch.nn.functional.cosine_similarity(a, b))
