@@ -223,6 +223,7 @@ class Effects {
     for (size_t i = 0; i < module_.mutations.size(); ++i)
       if (module_.mutations[i].result == result) {
         write(i);
+        countWrites();
         return inputs_[module_.mutations[i].input];
       }
     for (size_t k = 0; k < module_.outputs.size(); ++k)
@@ -230,11 +231,13 @@ class Effects {
     return {};
   }
 
+  /// Versions are as they will be when all is written: what backward keeps notes them.
+  void countWrites() { setVersions(module_, inputs_, versions_); }
   void writeBack() {
     const auto done = writeBackTogether(module_, inputs_, results_, isWritten_);
     for (size_t i = 0; i < done.size(); ++i)
       if (!done[i]) write(i);
-    setVersions(module_, inputs_, versions_);
+    countWrites();
   }
 
   at::Tensor output(size_t k) {
@@ -380,6 +383,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   Effects effects(module, inputs, results, symbols);
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
+    effects.countWrites();
     try {
       attachHistory(shared_, std::move(edges), inputs, results, symbolValues, [&](const InnerResult& inner) { return effects.seen(inner); });
     } catch (...) {

@@ -189,6 +189,11 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (shared_->differentiatedFrom[i]) inputs_[i] = keptInput(inputs[i]);
+  const auto writtenTo = [&](int32_t result) {
+    for (auto& m : module.mutations)
+      if (m.result == result) return inputs[m.input];
+    return at::Tensor();
+  };
   for (auto& plan : module.saved) {
     if (plan.kind == SavedPlan::Kind::Input) {
       saved_.emplace_back(inputs[plan.index], false);
@@ -199,9 +204,11 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
       saved_.emplace_back(t, false);
       continue;
     }
-    // Writes through an alias that the user holds must be noticed when backward reads this one.
-    if (plan.aliasedResult >= 0 && !t.is_inference())
-      t.unsafeGetTensorImpl()->set_version_counter(results[plan.aliasedResult].unsafeGetTensorImpl()->version_counter());
+    // Writes through an alias that the user holds, and to an input whose new value this is, must be noticed when backward reads this one.
+    at::Tensor seen = writtenTo(plan.aliasedResult >= 0 ? plan.aliasedResult : plan.index);
+    if (!seen.defined() && plan.aliasedResult >= 0) seen = results[plan.aliasedResult];
+    if (seen.defined() && !t.is_inference() && !seen.is_inference())
+      t.unsafeGetTensorImpl()->set_version_counter(seen.unsafeGetTensorImpl()->version_counter());
     const auto* history = t.grad_fn().get();
     // A result with a node of its own leads here: kept as it is, it would keep itself alive.
     if (history && history != this) saved_.emplace_back(t.detach(), false);

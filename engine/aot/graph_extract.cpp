@@ -1,6 +1,7 @@
 #include "engine/aot/graph_extract.h"
 
 #include "engine/graph/layout.h"
+#include "engine/graph/operator_facts.h"
 
 namespace fusebox::aot {
 
@@ -9,7 +10,7 @@ using graph::ValueRef;
 
 graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary>& boundaries,
                           const std::vector<std::optional<ValueRef>>& results,
-                          const std::function<bool(const graph::Node&)>& keep, const std::vector<size_t>& copied) {
+                          const std::function<bool(const graph::Node&)>& keep, const std::vector<size_t>& copied, Histories histories) {
   graph::Graph made;
   std::map<ValueRef, ValueRef> moved;
   for (auto& boundary : boundaries) {
@@ -19,6 +20,7 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
     moved[boundary.value] = {id, 0};
   }
 
+  const auto isDropped = [&](const graph::Node& node) { return histories == Histories::Dropped && node.op == graph::kOverwritten; };
   std::vector<bool> needed(source.nodes().size());
   auto need = [&](ValueRef v) {
     if (!moved.count(v)) needed[static_cast<size_t>(v.node)] = true;
@@ -28,13 +30,19 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
   for (size_t i = source.nodes().size(); i-- > 0;) {
     auto& node = source.nodes()[i];
     if (node.kind == NodeKind::Call && keep(node)) needed[i] = true;
-    if (needed[i]) graph::Graph::forEachValue(node.args, need);
+    if (!needed[i]) continue;
+    if (isDropped(node)) need(*node.args[0].as<ValueRef>());
+    else graph::Graph::forEachValue(node.args, need);
   }
 
   for (size_t i = 0; i < source.nodes().size(); ++i) {
     if (!needed[i]) continue;
     auto& node = source.nodes()[i];
     if (node.kind == NodeKind::Placeholder || node.kind == NodeKind::Output) continue;
+    if (isDropped(node)) {
+      moved.try_emplace({node.id, 0}, moved.at(*node.args[0].as<ValueRef>()));
+      continue;
+    }
     graph::NodeId id;
     if (node.kind == NodeKind::Constant) {
       id = made.addConstant(node.name, node.index, node.outputs[0]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,10 +16,13 @@ struct Boundary {
   std::string name;
 };
 
+/// Whether the extracted graph says what history overwritten values have (graph::kOverwritten).
+enum class Histories : uint8_t { Dropped, Kept };
+
 /// Copies from `source` what `results` (nullopt: None) need, with `boundaries` as placeholders in that order. Nodes for which `keep` says so
-/// stay although unused. Results at the positions in `copied` are cloned before they are returned. Copied nodes name their origin in `source`; constants keep their index.
+/// stay although unused. Where `histories` are dropped, what was overwritten is what it was overwritten with. Results at the positions in `copied` are cloned before they are returned. Copied nodes name their origin in `source`; constants keep their index.
 graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary>& boundaries,
                           const std::vector<std::optional<graph::ValueRef>>& results,
-                          const std::function<bool(const graph::Node&)>& keep, const std::vector<size_t>& copied = {});
+                          const std::function<bool(const graph::Node&)>& keep, const std::vector<size_t>& copied = {}, Histories histories = Histories::Dropped);
 
 }  // namespace fusebox::aot

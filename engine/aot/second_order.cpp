@@ -5,6 +5,7 @@
 
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/operator_kind.h"
+#include "engine/graph/operator_facts.h"
 
 namespace fusebox::aot {
 
@@ -21,7 +22,7 @@ std::vector<bool> withHistory(const AotModule& module) {
     const bool isInput = node.kind == NodeKind::Placeholder && static_cast<size_t>(node.index) < module.inputs.size();
     bool any = node.kind == NodeKind::Placeholder && (!isInput || node.outputs[0].tensor.requiresGrad);
     graph::Graph::forEachValue(node.args, [&](ValueRef v) { any |= made[static_cast<size_t>(v.node)]; });
-    made[static_cast<size_t>(node.id)] = any && !node.noGrad && node.op != "aten::detach";
+    made[static_cast<size_t>(node.id)] = any && graph::handsHistoryOn(node);
   }
   return made;
 }
@@ -89,7 +90,7 @@ SecondOrder makeSecondOrder(const AotModule& module, Gradients which) {
   auto boundaries = boundariesOf(module, which, made.feeds);
   auto gradients = computedGradients(module, which);
   made.refusal = unavailable(module.joint, boundaries, gradients);
-  if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; });
+  if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; }, {}, Histories::Kept);
   return made;
 }
 

@@ -58,6 +58,11 @@ bool checksData(const Node& node);
 /// Whether a call is carried out although nobody reads its results.
 inline bool isKept(const Node& node) { return isOrdered(node) || checksData(node); }
 
+/// Whether results of a node have the history of what it reads.
+inline bool handsHistoryOn(const Node& node) { return !node.noGrad && node.op != "aten::detach"; }
+
+/// The first operand, in the place of the second, of which it has the history: what was written where autograd did not hear of it. Only in a joint graph.
+inline constexpr const char* kOverwritten = "fusebox::overwritten";
 /// What graph passes make of an operator that checks its operand: the operand, all of whose elements lie between 0 and 1.
 inline constexpr const char* kInUnitRange = "fusebox::in_unit_range";
 /// bmm in float32 proper, whatever precision the program allows to products (runtime/own_operators.h).

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <limits>
 #include <string_view>
@@ -65,6 +66,25 @@ bool groupNormBackward(Stack& stack) {
   return true;
 }
 
+/// mkldnn_rnn_layer_backward(input, four weights, hx, cx, output, hy, cy, grad_output, grad_hy, grad_cy, reverse, mode, hidden_size, num_layers,
+/// has_biases, train, bidirectional, batch_sizes, batch_first, workspace): eager's formula is no operator, so the network is asked for its gradient.
+bool recurrentBackward(Stack& stack) {
+  constexpr size_t kSources = 7, kGrads = 10, kReverse = 13, kTrain = 18;
+  torch::autograd::variable_list sources, outputs, grads;
+  for (size_t i = 0; i < kSources; ++i) {
+    const at::Tensor given = stack[i].toTensor();
+    sources.push_back(given.requires_grad() ? given.view_as(given) : given.detach().requires_grad_());
+  }
+  Stack network(sources.begin(), sources.end());
+  for (const size_t i : {kReverse, size_t{20}, size_t{14}, size_t{15}, size_t{16}, size_t{17}, size_t{19}, size_t{21}, kTrain}) network.push_back(stack[i]);
+  c10::Dispatcher::singleton().findSchemaOrThrow("aten::mkldnn_rnn_layer", "").callBoxed(&network);
+  for (size_t i = 0; i < 3; ++i)
+    if (const auto& grad = stack[kGrads + i]; !grad.isNone()) outputs.push_back(network[i].toTensor()), grads.push_back(grad.toTensor());
+  const auto made = torch::autograd::grad(outputs, sources, grads, /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
+  stack.assign(made.begin(), made.end());
+  return true;
+}
+
 /// view_scatter(self, source, …): complex ones have a derivative as writes in place
 template <const char* view, const char* overload>
 bool scatter(Stack& stack) {
@@ -88,6 +108,7 @@ bool callDifferentiableForm(const std::string& op, Stack& stack) {
       {"aten::silu_backward", siluBackward},
       {"aten::native_group_norm_backward", groupNormBackward},
       {"aten::logit_backward", logitBackward},
+      {"aten::mkldnn_rnn_layer_backward", recurrentBackward},
       {"aten::_linalg_det", [](Stack& stack) { return withFactors<1>("aten::_linalg_det", stack); }},
       {"aten::_linalg_slogdet", [](Stack& stack) { return withFactors<2>("aten::_linalg_slogdet", stack); }},
       {"aten::_linalg_solve_ex", [](Stack& stack) { return withFactors<1>("aten::_linalg_solve_ex", stack); }},

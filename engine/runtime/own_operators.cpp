@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <array>
@@ -57,6 +58,14 @@ Tensor laidOut(const Tensor& self, c10::SymIntArrayRef strides) {
   return at::empty_strided(self.sizes(), C10_AS_INTARRAYREF_SLOW(strides), self.options()).copy_(self);
 }
 
+class Overwritten : public torch::autograd::Function<Overwritten> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext*, const Tensor& now, const Tensor&) { return now.detach(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, const torch::autograd::variable_list& grads) { return {Tensor(), grads[0]}; }
+};
+
+Tensor overwritten(const Tensor& now, const Tensor& before) { return Overwritten::apply(now, before); }
+
 [[maybe_unused]] const bool kAreThere = (registerOwnOperators(), true);  // facts about them are asked before they are called
 
 }  // namespace
@@ -67,6 +76,7 @@ void registerOwnOperators() {
     made.def("exact_bmm(Tensor self, Tensor mat2) -> Tensor", &exactProduct);
     made.def("exact_bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &exactProductInto);
     made.def("uniform(Tensor seed, int stream, SymInt[] size) -> Tensor", &uniform);
+    made.def("overwritten(Tensor(a) now, Tensor before) -> Tensor(a)", &overwritten);
     made.def("laid_out(Tensor self, SymInt[] stride) -> Tensor", &laidOut);
     return made;
   }();

@@ -86,6 +86,13 @@ void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
   (void)at::inferExpandGeometry(self.sizes(), self.strides(), sizes);
 }
 
+void checkFloorDivided(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  if (!op.starts_with("aten::floor_divide_")) return;
+  const auto& self = arguments[0].toTensor();
+  const auto type = arguments[1].isTensor() ? at::result_type(self, arguments[1].toTensor()) : at::result_type(self, arguments[1].toScalar());
+  TORCH_CHECK(at::canCast(type, self.scalar_type()), "result type ", toString(type), " can't be cast to the desired output type ", toString(self.scalar_type()));
+}
+
 void checkPooled(const std::string& op, c10::ArrayRef<IValue> arguments) {
   if (op != "aten::max_pool1d" || !arguments[0].toTensor().device().is_cpu()) return;
   const at::ScalarType type = arguments[0].toTensor().scalar_type();

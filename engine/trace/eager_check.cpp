@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/trace/break_error.h"
@@ -57,13 +60,17 @@ at::Tensor zeros(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType 
 
 bool isNumber(const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number(); }
 
+std::vector<int64_t> smallSizes(at::IntArrayRef sizes) {
+  std::vector<int64_t> made;
+  for (auto n : sizes) made.push_back(std::min(n, kSmallExtent));
+  return made;
+}
+
 /// Zeros of a tensor's type and, if that is small, geometry.
 at::Tensor standIn(const at::Tensor& t, bool exact) {
   if (isNumber(t)) return t;
   if (exact) return zeros(t.sizes(), t.strides(), t.scalar_type());
-  std::vector<int64_t> sizes;
-  for (auto n : t.sizes()) sizes.push_back(std::min(n, kSmallExtent));
-  auto made = at::zeros(sizes, at::TensorOptions(t.scalar_type()).device(at::kCPU));
+  auto made = at::zeros(smallSizes(t.sizes()), at::TensorOptions(t.scalar_type()).device(at::kCPU));
   return t.dim() == 4 && t.suggest_memory_format() == at::MemoryFormat::ChannelsLast ? made.contiguous(at::MemoryFormat::ChannelsLast) : made;
 }
 
@@ -83,7 +90,9 @@ void appendKey(std::string& key, const IValue& value, const c10::TypePtr& type) 
   key.append(value.tagKind());
   if (value.isString()) key.append(value.toStringRef());
   if (value.isBool()) number(value.toBool());
-  if (value.isInt() && type->kind() != c10::TypeKind::IntType) number(value.toInt());  // an element type, say
+  if (value.isInt() && type->kind() != c10::TypeKind::IntType) number(value.toInt());  // an element type, say, or a scalar
+  if (value.isDouble()) number(std::bit_cast<int64_t>(value.toDouble()));
+  if (value.isComplexDouble()) number(std::bit_cast<int64_t>(value.toComplexDouble().real())), number(std::bit_cast<int64_t>(value.toComplexDouble().imag()));
 }
 
 std::atomic<bool (*)(const std::string&)> theGenerated{nullptr};
@@ -91,32 +100,61 @@ std::atomic<bool (*)(const std::string&)> theGenerated{nullptr};
 /// Operators that stay calls say themselves what they refuse, and some of them trust what they are given (packed weights, workspaces).
 bool canBeAsked(const OperatorFacts& facts) {
   const bool isGenerated = theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
-  return isGenerated && facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+  return isGenerated && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
-/// What the kernel says to these types; empty: it has them, or says something else, which other arguments may not hear. Nothing: it cannot be asked
-/// with arguments of these sizes.
-std::optional<std::string> refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+/// What the kernel raises for these arguments, of which small ones made of zeros take the places of tensors; null: nothing.
+std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exact) {
+  try {
+    auto& schema = op.schema().arguments();
+    for (size_t i = 0; i < stack.size(); ++i) {
+      mapTensors(stack[i], [&](const at::Tensor& t) { return standIn(t, exact); });
+      if (stack[i].isDevice()) stack[i] = c10::Device(at::kCPU);
+      if (schema[i].name() == "size" && stack[i].isIntList()) stack[i] = smallSizes(stack[i].toIntVector());  // of what a factory makes
+    }
+    runForReal(op, stack);
+  } catch (const std::exception&) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+/// Whether an operator that raised does so because of the types.
+bool isAboutTypes(const std::string& said) {
+  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* words) { return said.find(words) != said.npos; });
+}
+
+/// The arguments with another number in the place of each that is one; empty: there is none.
+Stack withOtherNumbers(const c10::OperatorHandle& op, std::span<const IValue> args) {
+  Stack made(args.begin(), args.end());
+  bool any = false;
+  for (size_t i = 0; i < made.size(); ++i)
+    if (made[i].isDouble() || made[i].isComplexDouble()) made[i] = 1.0, any = true;
+    else if (made[i].isInt() && c10::NumberType::get()->isSubtypeOf(op.schema().arguments()[i].real_type())) made[i] = int64_t{1}, any = true;
+  return any ? made : Stack();
+}
+
+/// What the kernel raises for these types, or because of the numbers beside the tensors; null: nothing, or what other tensors may not hear. Nothing: it
+/// cannot be asked with arguments of these sizes.
+std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   int64_t elements = 0, tensors = 0;
   for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(), tensors += !isNumber(t); });
   // Smaller tensors fit each other where they are broadcast, or where there is one.
   if (elements > kExactElements && tensors > 1 && !facts.elementwise) return std::nullopt;
-  Stack stack(args.begin(), args.end());
+  const bool exact = elements <= kExactElements;
+  const std::exception_ptr raised = raisedBy(op, Stack(args.begin(), args.end()), exact);
+  if (!raised) return nullptr;
   try {
-    for (auto& a : stack) {
-      mapTensors(a, [&](const at::Tensor& t) { return standIn(t, elements <= kExactElements); });
-      if (a.isDevice()) a = c10::Device(at::kCPU);
-    }
-    runForReal(op, stack);
+    std::rethrow_exception(raised);
   } catch (const c10::Error& error) {
-    std::string said = error.what_without_backtrace();
-    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"})
-      if (said.find(words) != said.npos) return said;
+    if (isAboutTypes(error.what_without_backtrace())) return raised;
   } catch (const std::exception&) {
-    // nothing that the types alone decide
+    // a number that does not fit, say
   }
-  return std::string();
+  Stack others = withOtherNumbers(op, args);
+  return !others.empty() && !raisedBy(op, std::move(others), exact) ? raised : nullptr;
 }
 
 /// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach.
@@ -193,14 +231,15 @@ bool hasGeneratedCode(const std::string& op) {
   return isGenerated && isGenerated(op);
 }
 
-void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   if (!canBeAsked(facts)) return;
+  constexpr size_t kRemembered = 10000;  // numbers may be others in every capture
   static std::mutex mutex;
-  static std::map<std::string, std::string> refusals;
+  static std::unordered_map<std::string, std::exception_ptr> refusals;
   auto& schema = op.schema().arguments();
   std::string key = facts.name;
   for (size_t i = 0; i < args.size(); ++i) appendKey(key, args[i], schema[i].real_type());
-  std::string refusal;
+  std::exception_ptr refusal;
   bool known = false;
   {
     std::lock_guard lock(mutex);
@@ -211,11 +250,10 @@ void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::
     if (!said) return;
     refusal = *said;
     std::lock_guard lock(mutex);
+    if (refusals.size() >= kRemembered) refusals.clear();
     refusals.emplace(std::move(key), refusal);
   }
-  if (refusal.empty()) return;
-  TORCH_CHECK_NOT_IMPLEMENTED(refusal.find(" not implemented for '") == refusal.npos, refusal);
-  TORCH_CHECK(false, refusal);
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {

@@ -26,7 +26,7 @@
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
 #include "engine/trace/written_lists.h"
-#include "engine/trace/written_strides.h"
+#include "engine/trace/written_tensors.h"
 
 namespace fusebox::trace {
 namespace {
@@ -410,6 +410,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);
+  checkFloorDivided(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   // Kernels over lists count versions themselves, which stand-ins do not see.
@@ -418,14 +419,14 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     std::optional<HeldWarnings> held;  // a break warns when the program runs
     if (facts.hasOut) held.emplace();
     OutArguments outs(*context, op, facts, args);
-    const WrittenStrides strides(op, facts, args);
+    const WrittenTensors written(op, facts, args);
     const auto carryOut = [&] {
       const ViewsLikeTheirBase mode(op, args);
       below();
     };
     if (!context->zeroTensors().apply(facts, op, stack, carryOut)) carryOut();
     outs.finish();
-    strides.finish();
+    written.finish(context->recorder());
     if (held) held->say();
   }
   forEachTensor(writtenList, [](const at::Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); });

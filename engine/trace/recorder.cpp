@@ -57,6 +57,22 @@ at::Tensor Recorder::wrap(const at::Tensor& meta, c10::Device device, graph::Val
   return at::detail::make_tensor<TraceTensorImpl>(meta, device, trace_, value, std::move(geometry), shapes_);
 }
 
+at::Tensor Recorder::overwritten(const at::Tensor& now, const at::Tensor& before) {
+  auto* written = asTrace(now);
+  const auto id = graph_.addCall(graph::kOverwritten, {written->value(), asTrace(before)->value()}, {graph_.meta(written->value())}, origin());
+  return wrap(written->meta(), now.device(), {id, 0}, written->symbolic());
+}
+
+bool Recorder::hasHistory(graph::ValueRef value) {
+  for (size_t i = hasHistory_.size(); i < graph_.nodes().size(); ++i) {
+    const graph::Node& node = graph_.nodes()[i];
+    bool any = node.kind == graph::NodeKind::Placeholder && node.outputs[0].tensor.requiresGrad;
+    graph::Graph::forEachValue(node.args, [&](graph::ValueRef v) { any |= hasHistory_[static_cast<size_t>(v.node)]; });
+    hasHistory_.push_back(any && graph::handsHistoryOn(node));
+  }
+  return hasHistory_[static_cast<size_t>(value.node)];
+}
+
 graph::Provenance Recorder::origin() const {
   if (backward_ && backwardOrigin_ >= 0) {
     auto made = graph_.node(backwardOrigin_).origin;

@@ -34,6 +34,11 @@ class Recorder {
   void call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
             std::span<c10::IValue> results, c10::Device device, std::span<const Geometry> geometries = {});
 
+  /// `now`, written over `before` where autograd does not hear of it: a trace tensor with the data of one and the history of the other.
+  at::Tensor overwritten(const at::Tensor& now, const at::Tensor& before);
+  /// Whether a value depends on an input that requires a gradient, in a way that autograd heard of.
+  bool hasHistory(graph::ValueRef value);
+
   graph::Graph& graph() { return graph_; }
   const graph::Graph& graph() const { return graph_; }
   std::vector<at::Tensor>& constants() { return constants_; }
@@ -72,6 +77,7 @@ class Recorder {
   std::vector<std::pair<graph::Symbol, graph::ValueRef>> floats_;  ///< inputs that hold them
   std::unordered_map<uint64_t, graph::NodeId> forwardNode_;  ///< autograd sequence number -> first node recorded after it
   graph::NodeId backwardOrigin_ = -1;
+  std::vector<bool> hasHistory_;  ///< by node, those that hasHistory() has looked at
   uint64_t trace_;
   size_t calls_ = 0;
   bool backward_ = false;

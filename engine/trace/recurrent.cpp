@@ -115,31 +115,40 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-Tensors backward(TensorList grads, int64_t kind, const Tensor& x, const OptionalTensor& batchSizes, TensorList hx, TensorList params, bool biases,
-                 int64_t layers, bool train, bool bidirectional, bool batchFirst, c10::List<bool> wanted) {
+/// libtorch's own gradients; `recorded`: with a history.
+Tensors gradients(TensorList grads, const Form& form, const Tensor& x, const OptionalTensor& batchSizes, TensorList hx, TensorList params,
+                  const c10::List<bool>& wanted, bool recorded) {
   DispatchState state;
   state.exclude(c10::autocast_dispatch_keyset);
   state.neutral(c10::autograd_dispatch_keyset);
   state.include(c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView));
   const WithoutGil noGil;
-  at::AutoGradMode gradients(true);
+  const at::AutoGradMode heard(true);
   variable_list leaves, sources;
   size_t next = 0;
   const auto leaf = [&](const Tensor& t) {
-    Tensor made = t.detach().requires_grad_(wanted.get(next++));
-    if (made.requires_grad()) sources.push_back(made);
+    const bool isWanted = wanted.get(next++);
+    Tensor made = recorded && t.requires_grad() ? t.view_as(t) : t.detach().requires_grad_(isWanted);
+    if (isWanted) sources.push_back(made);
     return made;
   };
   const Tensor input = leaf(x);
   Tensors hidden, weights;
   for (const Tensor& h : hx) hidden.push_back(leaf(h));
   for (const Tensor& p : params) weights.push_back(leaf(p));
-  const Tensors results = runNetwork({kind, biases, layers, train, bidirectional, batchFirst}, input, batchSizes, hidden, weights);
+  const Tensors results = runNetwork(form, input, batchSizes, hidden, weights);
   variable_list outputs, given;
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].requires_grad()) outputs.push_back(results[i]), given.push_back(grads[i]);
-  variable_list made = torch::autograd::grad(outputs, sources, given, /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
-  for (size_t i = 0; i < made.size(); ++i) made[i] = made[i].defined() ? made[i].detach().contiguous() : at::zeros(sources[i].sizes(), sources[i].options());
+  variable_list made = torch::autograd::grad(outputs, sources, given, /*retain_graph=*/recorded, /*create_graph=*/recorded, /*allow_unused=*/true);
+  for (size_t i = 0; i < made.size(); ++i) made[i] = made[i].defined() ? made[i].contiguous() : at::zeros(sources[i].sizes(), sources[i].options());
+  return made;
+}
+
+Tensors backward(TensorList grads, int64_t kind, const Tensor& x, const OptionalTensor& batchSizes, TensorList hx, TensorList params, bool biases,
+                 int64_t layers, bool train, bool bidirectional, bool batchFirst, c10::List<bool> wanted) {
+  Tensors made = gradients(grads, {kind, biases, layers, train, bidirectional, batchFirst}, x, batchSizes, hx, params, wanted, false);
+  for (Tensor& t : made) t = t.detach();
   return made;
 }
 
@@ -218,10 +227,12 @@ Tensors forwardWithHistory(c10::DispatchKeySet keys, int64_t kind, const Tensor&
   return results;
 }
 
-Tensors backwardWithoutHistory(c10::DispatchKeySet keys, TensorList grads, int64_t kind, const Tensor& x, const OptionalTensor& batchSizes, TensorList hx,
-                               TensorList params, bool biases, int64_t layers, bool train, bool bidirectional, bool batchFirst, c10::List<bool> wanted) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::compute_requires_grad(grads, x, hx, params),
-                              "gradients of gradients of a recurrent network whose number of steps changes are not implemented in compiled code");
+Tensors backwardWithHistory(c10::DispatchKeySet keys, TensorList grads, int64_t kind, const Tensor& x, const OptionalTensor& batchSizes, TensorList hx,
+                            TensorList params, bool biases, int64_t layers, bool train, bool bidirectional, bool batchFirst, c10::List<bool> wanted) {
+  if (torch::autograd::compute_requires_grad(grads, x, hx, params)) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!asTraceThroughWrapper(x), "gradients of gradients of a recurrent network whose number of steps changes are not traced");
+    return gradients(grads, {kind, biases, layers, train, bidirectional, batchFirst}, x, batchSizes, hx, params, wanted, true);
+  }
   at::AutoDispatchBelowADInplaceOrView below;
   return backwardOperator().redispatch(keys & c10::after_autograd_keyset, grads, kind, x, batchSizes, hx, params, biases, layers, train, bidirectional,
                                        batchFirst, wanted);
@@ -241,7 +252,7 @@ TORCH_LIBRARY_IMPL(fusebox, Meta, m) {
 }
 TORCH_LIBRARY_IMPL(fusebox, Autograd, m) {
   m.impl("recurrent", forwardWithHistory);
-  m.impl("recurrent_backward", backwardWithoutHistory);
+  m.impl("recurrent_backward", backwardWithHistory);
 }
 
 // --- sizes as expressions ------------------------------------------------------------------------------------------------

@@ -345,7 +345,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     try {
       if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
-      if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
+      if (device.is_cpu()) checkTypesAndNumbers(op, facts, symbolic ? concrete : original);
       if (facts.warning && !context.recorder().isBackward()) warnAsKernel(facts.warning, original);
     } catch (...) {
       if (symbolic) findFitting(op, facts, original, context);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
@@ -439,7 +440,7 @@ RecipePtr RecipeMaker::reduced(PyObject* object) {
     refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + ", which is bound C++, cannot be made again");
   // Whether the deque has changed since is not among what they say.
   if (std::string_view(Py_TYPE(object)->tp_name).starts_with("_collections._deque_")) refuse(object, "an iterator over a deque cannot be made again");
-  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyRef parts = pickledParts(object);
   const Py_ssize_t n = parts && PyTuple_Check(parts.get()) ? PyTuple_GET_SIZE(parts.get()) : 0;
   PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
   bool more = false;  // list and dict items of the pickle protocol

@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/effects/journal.h"
 #include "engine/capture/guards/guard_tree_op.h"
@@ -243,7 +244,7 @@ struct Builders {
     if (!made || recipe.children.size() < 4) return made;
     PyRef state;
     child(r, recipe, 3, state);
-    PyRef done = state ? PyRef::steal(PyObject_CallMethod(made.get(), "__setstate__", "(O)", state.get())) : PyRef();
+    PyRef done = state ? setPickledState(made.get(), state.get()) : PyRef();
     return done ? made : PyRef();
   }
   static PyRef partial(Replay& r, const Recipe& recipe) {

@@ -391,6 +391,8 @@ class Evaluation final : public Operations {
   bool callNow(PyObject* callable, const CallArguments& a);
   /// Whether an exception that is raised here reaches an except or finally clause of this segment.
   bool insideTry() const;
+  /// A guard of identity holds an object that has no weak references: one with __del__ is a break.
+  void refuseToKeepAlive(PyObject* object);
   /// An instance of a class with __del__ lives and dies in CPython alone.
   void refuseFinalizer(PyTypeObject* type);
   /// The root instruction at which an exception was raised that a handler of this segment took; -1: none did.

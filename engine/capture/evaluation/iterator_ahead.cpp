@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -20,9 +21,8 @@ bool canBeCopied(PyObject* iterator) {
 
 /// (callable, arguments[, state]) that pickling gives; null without error where it cannot.
 PyRef reduced(PyObject* iterator) {
-  static PyObject* const kReduce = PyUnicode_InternFromString("__reduce__");
   if (!canBeCopied(iterator)) return {};
-  PyRef parts = PyRef::steal(PyObject_CallMethodNoArgs(iterator, kReduce));
+  PyRef parts = pickledParts(iterator);
   if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) return PyErr_Clear(), PyRef();
   // What a class of the program says of its instances (__iter__, __getitem__, __add__) would run for it.
   PyObject* args = PyTuple_GET_ITEM(parts.get(), 1);
@@ -41,8 +41,7 @@ class IteratorCopy {
     PyRef args = parts ? argument(PyTuple_GET_ITEM(parts.get(), 1)) : PyRef();
     PyRef made = args ? PyRef::steal(PyObject_Call(PyTuple_GET_ITEM(parts.get(), 0), args.get(), nullptr)) : PyRef();
     if (made && PyTuple_GET_SIZE(parts.get()) > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None) {
-      static PyObject* const kSetState = PyUnicode_InternFromString("__setstate__");
-      PyRef done = PyRef::steal(PyObject_CallMethodOneArg(made.get(), kSetState, PyTuple_GET_ITEM(parts.get(), 2)));
+      PyRef done = setPickledState(made.get(), PyTuple_GET_ITEM(parts.get(), 2));
       if (!done) made = PyRef();
     }
     if (!made) return PyErr_Clear(), PyRef();

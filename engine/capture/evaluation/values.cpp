@@ -66,7 +66,16 @@ void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected,
   if (isPinned(source) &&
       (kind == GuardKind::TypeMatch || kind == GuardKind::IdMatch || kind == GuardKind::ConstantMatch || kind == GuardKind::CodeMatch))
     return;
+  if (kind == GuardKind::IdMatch) refuseToKeepAlive(expected);
   guards_->addKind(kind, source, expected, place(), number);
+}
+
+void Evaluation::refuseToKeepAlive(PyObject* object) {
+  static PyObject* const kDel = internedName("__del__");
+  PyTypeObject* type = Py_TYPE(object);
+  if (!PyType_SUPPORTS_WEAKREFS(type) && isPythonClass(type) && _PyType_Lookup(type, kDel))
+    breakHere("finalizer", std::string("which ") + type->tp_name + " it is counts here, whose __del__ would not run while compiled code refers to it",
+              "Let its class have weak references (a slot __weakref__).");
 }
 
 void Evaluation::guardTypeAttribute(PyTypeObject* type, PyObject* name) {

@@ -66,10 +66,10 @@ Val hardTanhBackward(A a) {
 Val leakyRelu(A a) { return where(a[0] > 0.0, a[0], a[0] * a.numberOr(1, 0.01)); }
 Val leakyReluBackward(A a) { return where(a[1] > 0.0, a[0], a[0] * a.number(2)); }
 
-Val elu(A a) {
-  double alpha = a.numberOr(1, 1), scale = a.numberOr(2, 1), inputScale = a.numberOr(3, 1);
+Val elu(A a, double alpha, double scale, double inputScale) {
   Val x = a[0];
-  return where(x > 0.0, x * scale, expm1(x * inputScale) * (alpha * scale));
+  const bool isCpu = a.device(0).kind == graph::DeviceKind::Cpu;  // where 0 is positive
+  return where(isCpu ? x >= 0.0 : x > 0.0, x * scale, expm1(x * inputScale) * (alpha * scale));
 }
 Val eluBackward(A a) {
   double alpha = a.number(1), scale = a.number(2), inputScale = a.number(3);
@@ -106,7 +106,10 @@ Val logSigmoidBackward(A a) {
 
 Val logit(A a) {
   Val x = a[0];
-  if (!a.isNone(1)) x = clampTo(x, a.number(1), 1 - a.number(1));
+  if (!a.isNone(1)) {
+    const double least = a.number(1), most = 1 - least;
+    x = where(x < least, x.num(least), where(x > most, x.num(most), x));  // NaN limits nothing, and of limits that cross the lower counts
+  }
   return log(x / (1.0 - x));
 }
 
@@ -136,11 +139,8 @@ std::vector<PointwiseOp> forward() {
       {"aten::hardswish", hardSwish, R, false, 5},
       {"aten::hardtanh", [](A a) { return clampTo(a[0], a.numberOr(1, -1), a.numberOr(2, 1)); }, R, false, 2},
       {"aten::leaky_relu", leakyRelu, R, false, 3},
-      {"aten::elu", elu, R, true, 5},
-      {"aten::celu", [](A a) {
-         double alpha = a.numberOr(1, 1);
-         return where(a[0] > 0.0, a[0], expm1(a[0] / alpha) * alpha);
-       }, R, true, 5},
+      {"aten::elu", [](A a) { return elu(a, a.numberOr(1, 1), a.numberOr(2, 1), a.numberOr(3, 1)); }, R, true, 5},
+      {"aten::celu", [](A a) { return elu(a, a.numberOr(1, 1), 1, 1 / a.numberOr(1, 1)); }, R, true, 5},
       {"aten::softplus", softplus, R, true, 6},
       {"aten::mish", mish, R, true, 6},
       {"aten::threshold", [](A a) { return where(a[0] <= a.number(1), a.number(2), a[0]); }, R, false, 2},

@@ -156,8 +156,10 @@ Val clampTo(A a, size_t low, size_t high) {
   if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = bounded(a, x, high, Op::Minimum);
   return x;
 }
-Val clampMin(A a) { return isNanNumber(a, 1) ? a[0] : bounded(a, a[0], 1, Op::Maximum); }
-Val clampMax(A a) { return isNanNumber(a, 1) ? a[0] : bounded(a, a[0], 1, Op::Minimum); }
+/// Operators of one bound are limited by NaN on the CPU alone.
+Val oneBound(A a, Op op) { return isNanNumber(a, 1) && a.device(0).kind != graph::DeviceKind::Cpu ? a[0] : bounded(a, a[0], 1, op); }
+Val clampMin(A a) { return oneBound(a, Op::Maximum); }
+Val clampMax(A a) { return oneBound(a, Op::Minimum); }
 
 /// Neighbours in the type of memory: those of float32, in which 16-bit floats are computed, are nearer.
 Val nextAfter(A a) {

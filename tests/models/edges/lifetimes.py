@@ -167,6 +167,34 @@ def finalisers_run_at_the_end_of_a_frame_that_caught_something(compile, engine):
 
 
 @edge
+def finalisers_of_objects_that_have_no_weak_references(compile, engine):
+    """What asks which object it is (its text, its hash) must not keep it."""
+    log = []
+
+    class Resource:
+        __slots__ = ()
+
+        def __del__(self):
+            log.append("gone")
+
+    def asked(ask):
+        def f(x):
+            r = Resource()
+            ask(r)
+            return x + 1
+
+        return f
+
+    out = []
+    for ask in (repr, hash, id, lambda r: {r: 1}, lambda r: r is None):
+        c = compile(asked(ask))
+        for _ in range(3):
+            c(torch.ones(2))
+            out.append(list(log))
+    return out
+
+
+@edge
 def weak_references_notice_the_end(compile, engine):
     class Thing:
         pass

@@ -450,3 +450,29 @@ def past_a_zero_no_factor_counts(compile):
         f(x).backward(torch.arange(1.0, len(values) + 1))
         out.append(x.grad)
     return out
+
+
+@script
+def what_is_written_after_it_was_written_inside(compile):
+    """An input that the function wrote, and whose new value is kept for backward, is missed where the program writes it again."""
+    out = []
+    for write in (lambda x: x.tanh_(), lambda x: x.mul_(2).exp_(), lambda x: x[1:].sigmoid_(), lambda x: x.mul_(x.detach())):
+        f = compile(write)
+        for again in (lambda x: x, lambda x: x.select(0, 0).fill_(1), lambda x: x.add_(1)):
+            source = leaf(4, 5)
+            x = source * 1
+            f(x)
+            again(x)
+            out += [outcome(lambda: x.sum().backward()), source.grad, x._version]
+    mean = torch.zeros(5)
+
+    @compile
+    def centred(x):
+        with torch.no_grad():
+            mean.mul_(0.9).add_(x.mean(0))
+        return ((x - mean) * mean).sum()
+
+    x = leaf(4, 5)
+    losses = [centred(x), centred(x)]
+    out += [outcome(lambda: losses[1].backward()), outcome(lambda: losses[0].backward()), x.grad, mean]
+    return out

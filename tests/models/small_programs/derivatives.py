@@ -148,3 +148,81 @@ def gradients_of_gradients_take_formulas_that_have_a_derivative(compile):
         third, = torch.autograd.grad(second.sin().sum(), x)
         out.append((first, second, third.contiguous()))  # how it lies goes by the way it was summed up
     return out
+
+
+@script
+def what_is_written_without_gradients_keeps_its_history(compile):
+    """Under no_grad, by detached aliases and by parts: gradients of gradients go through what was there before."""
+
+    def clamped(n):
+        with torch.no_grad():
+            n.clamp_min_(1.5)
+
+    def part(n):
+        with torch.no_grad():
+            n[:2].mul_(3)
+
+    def part_of_before(n):
+        part = n[1:]
+        with torch.no_grad():
+            part.add_(1)
+            part.sum()
+        return part
+
+    def several(n):
+        with torch.no_grad():
+            torch._foreach_mul_([n, n.view(-1)[:3]], 2)
+
+    def zeroed(n):
+        with torch.no_grad():
+            n.zero_().add_(2)
+
+    def other(n):
+        with torch.no_grad():
+            n.copy_(torch.arange(4.0)).exp_()
+
+    def detached(n):
+        n.detach().clamp_(0.1, 0.7)
+
+    def data(n):
+        n.data.mul_(2)
+
+    def turned(n):
+        with torch.no_grad():
+            n.unsqueeze_(0).transpose_(0, 1).squeeze_(1)
+
+    out = []
+    for write in (clamped, part, part_of_before, several, zeroed, other, detached, data, turned):
+        def function(x):
+            n = (x * x).cos()
+            read = write(n)
+            read = n if read is None else read
+            return (read * read * read).sum() + (n * n).sum() * x.sum()
+
+        run = compile(function)
+        x = torch.tensor([0.3, 0.9, 1.4, 2.0], requires_grad=True)
+        with torch._dynamo.config.patch(recompile_limit=16):
+            first, = torch.autograd.grad(run(x), x, create_graph=True)
+        out.append((first, *torch.autograd.grad(first.sin().sum(), x)))
+    a, b = torch.randn(3, 5, requires_grad=True), torch.randn(3, 5)
+    similar = compile(lambda a: torch.nn.functional.cosine_similarity(a, b))
+    first, = torch.autograd.grad(similar(a).exp().sum(), a, create_graph=True)
+    out.append((first, *torch.autograd.grad(first.square().sum(), a)))
+    return out
+
+
+@script
+def gradients_of_gradients_of_recurrent_networks(compile):
+    """With the sizes of the first call, and with numbers of steps that changed."""
+    out = []
+    for make in (lambda: torch.nn.LSTM(3, 4), lambda: torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True),
+                 lambda: torch.nn.LSTM(3, 4, proj_size=2), lambda: torch.nn.GRU(3, 4, bias=False), lambda: torch.nn.LSTMCell(3, 4)):
+        network = make()
+        run = compile(lambda x: network(x)[0])
+        for steps in (2, 3, 5):
+            x = (torch.randn(steps, 3) if isinstance(network, torch.nn.LSTMCell) else torch.randn(steps, 2, 3)).requires_grad_()
+            gradients = torch.autograd.grad(run(x).square().sum(), (x, *network.parameters()), create_graph=True, allow_unused=True)
+            penalty = sum(g.square().sum() for g in gradients if g is not None)
+            second = torch.autograd.grad(penalty, (x, *network.parameters()), allow_unused=True)
+            out.append([g if g is None else g.contiguous() for g in (*gradients, *second)])  # how they lie goes by the way they were computed
+    return out

@@ -459,3 +459,22 @@ def losses_refuse_types_whatever_their_sizes(compile):
         except RuntimeError as error:
             out.append(str(error))
     return out
+
+
+@script
+def numbers_that_do_not_fit(compile):
+    """Beside float32, half or ints: eager raises what its kernels raise, where the number reaches one."""
+    out = []
+    half, floats, ints = torch.tensor([1.0, 0.0, 2.0]).half(), torch.tensor([1.0, 0.0, 2.0]), torch.tensor([1, 0, 2], dtype=torch.int32)
+    for x in (half, floats, ints):
+        for number in (1e200, 70000.0, 2**40, -1, float("inf"), float("nan"), 0.0):
+            for f in (lambda x: x.clone().fill_(number), lambda x: x.new_full((2,), number), lambda x: torch.full((2,), number, dtype=x.dtype),
+                      lambda x: x.clamp(min=number), lambda x: torch.clamp_max(x, number), lambda x: x.masked_fill(x > 0, number), lambda x: F.pad(x, (1, 1), value=number),
+                      lambda x: F.celu(x, number), lambda x: F.elu(x, number), lambda x: torch.add(x, x, alpha=number), lambda x: torch.addcmul(x, x, x, value=number),
+                      lambda x: torch.logit(x, number), lambda x: x.clone().floor_divide_(number) if 0 < abs(number) < 1e6 else x, lambda x: x**number):
+                with torch._dynamo.config.patch(recompile_limit=64):
+                    try:
+                        out.append(compile(f, dynamic=False)(x))
+                    except RuntimeError as error:
+                        out.append(str(error).split("\n")[0])
+    return out
