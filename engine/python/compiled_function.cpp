@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/py_ref.h"
@@ -79,7 +80,7 @@ void dealloc(PyObject* self) {
 PyObject* getAttribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !cast(self)->original) return found;
-  PyErr_Clear();
+  capture::clearError();
   return PyObject_GetAttr(cast(self)->original, name);
 }
 
@@ -122,11 +123,11 @@ void copyNames(PyObject* from, PyObject* to) {
   for (const char* name : {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__"}) {
     PyRef value = PyRef::steal(PyObject_GetAttrString(from, name));
     if (value) PyDict_SetItemString(to, name, value.get());
-    PyErr_Clear();
+    capture::clearError();
   }
   PyRef own = PyRef::steal(PyObject_GetAttrString(from, "__dict__"));
   if (own && PyDict_Check(own.get()) && !PyType_Check(from)) PyDict_Merge(to, own.get(), 0);
-  PyErr_Clear();
+  capture::clearError();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <set>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/entries/kept_captures.h"
 #include "engine/capture/entries/place_name.h"
@@ -113,7 +114,8 @@ class CachedPlace final : public KeptPlace {
         GraphCache::instance().drop(ofSlot(key_, slot), why);
       } catch (py::error_already_set& error) {
         why = error.what();
-        if (error.matches(PyExc_KeyboardInterrupt)) throw;
+        error.restore();
+        capture::clearError();
       } catch (const std::runtime_error& error) {
         why = error.what();
       }
@@ -135,8 +137,10 @@ class CachedPlace final : public KeptPlace {
       payload.objects = py::cast<std::string>(names.attr("text")(objects));
       payload.archive = std::move(stored.archive);
     } catch (py::error_already_set& error) {
-      if (error.matches(PyExc_KeyboardInterrupt)) throw;
-      return py::cast<std::string>(py::str(error.value()));
+      std::string why = py::cast<std::string>(py::str(error.value()));
+      error.restore();
+      capture::clearError();
+      return why;
     } catch (const std::runtime_error& error) {
       return error.what();
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/kept_predicates.h"
@@ -523,7 +524,7 @@ class Reader {
       // What a class of the program's would do is not known.
       if (logger && asUsual(logger, "isEnabledFor", "logging.Logger.isEnabledFor") && asUsual(logger, "getEffectiveLevel", "logging.Logger.getEffectiveLevel"))
         PyRef::steal(PyObject_CallMethodOneArg(logger, internedName("isEnabledFor"), levels[i]));
-      PyErr_Clear();
+      clearError();
     }
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/cpython/instruction.h"
@@ -42,7 +43,7 @@ std::string itemText(PyObject* tuple, int index, bool constant) {
   } else if (const char* name = PyUnicode_AsUTF8(item)) {
     text = name;
   } else {
-    PyErr_Clear();
+    clearError();
   }
   if (text.size() > kLongestArgument) {
     size_t cut = kLongestArgument;

@@ -3,6 +3,7 @@
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/Size.h>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
@@ -35,7 +36,7 @@ bool sameFrozenSet(PyObject* a, PyObject* b) {
     if (!PyUnicode_CheckExact(element) && !PyLong_CheckExact(element) && !PyFloat_CheckExact(element) && element != Py_None)
       return false;
     if (PySet_Contains(b, element) != 1) {
-      PyErr_Clear();
+      clearError();
       return false;
     }
   }
@@ -46,7 +47,7 @@ std::string reprInC(PyObject* o) {
   PyRef text = PyRef::steal(PyObject_Repr(o));
   const char* s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!s) {
-    PyErr_Clear();
+    clearError();
     return "?";
   }
   std::string r = s;
@@ -73,7 +74,7 @@ bool sameConstant(PyObject* a, PyObject* b) {
     return reinterpret_cast<THPDevice*>(a)->device == reinterpret_cast<THPDevice*>(b)->device;
   if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBytes_Type) {
     const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-    if (equal < 0) PyErr_Clear();
+    if (equal < 0) clearError();
     return equal == 1;
   }
   if (type == &PyComplex_Type) {
@@ -88,7 +89,7 @@ std::string describeObject(PyObject* o) {
   if (isPlain(o)) return reprInC(o);
   if (isTensorObject(o)) {
     TensorSpec spec = TensorSpec::of(o);
-    PyErr_Clear();
+    clearError();
     return spec.str();
   }
   if (PyType_Check(o)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(o)->tp_name;

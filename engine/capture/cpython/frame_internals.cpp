@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_walk.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
@@ -70,7 +71,7 @@ bool isImportedModule(PyThreadState* thread, InterpreterFrame* frame) {
 #endif
   if (!caller) return false;
   const char* file = PyUnicode_AsUTF8(caller->f_code->co_filename);
-  if (!file) PyErr_Clear();
+  if (!file) clearError();
   return file && std::string_view(file).starts_with("<frozen importlib.");
 }
 

@@ -1,5 +1,7 @@
 #include "engine/capture/cpython/pickled_parts.h"
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -9,7 +11,7 @@ class NoWarnings {
   NoWarnings() : module_(PyRef::steal(PyImport_ImportModule("warnings"))), filters_(module_ ? PyRef::steal(PyObject_GetAttrString(module_.get(), "filters")) : PyRef()) {
     static PyObject* const ignore = Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
     if (filters_) PyObject_SetAttrString(module_.get(), "filters", ignore);
-    PyErr_Clear();
+    clearError();
   }
   ~NoWarnings() {
     if (!filters_) return;

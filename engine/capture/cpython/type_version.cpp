@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -60,13 +61,13 @@ PyRef heldForm(PyObject* value) {
     PyRef parts = PyRef::steal(PyList_New(0)), address = PyRef::steal(PyLong_FromVoidPtr(value));
     for (; parts && *name; ++name) {
       PyRef part = PyRef::steal(PyObject_GetAttrString(value, *name)), held = part ? heldForm(part.get()) : PyRef();
-      if (!held || PyList_Append(parts.get(), held.get()) < 0) return PyErr_Clear(), PyRef();
+      if (!held || PyList_Append(parts.get(), held.get()) < 0) return clearError(), PyRef();
     }
     return PyRef::steal(PyTuple_Pack(3, address.get(), reinterpret_cast<PyObject*>(Py_TYPE(value)), parts.get()));
   }
   if (PyObject_IS_GC(value) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) {
     if (PyRef weak = PyRef::steal(PyWeakref_NewRef(value, nullptr))) return PyRef::steal(PyTuple_Pack(2, weak.get(), Py_None));
-    PyErr_Clear();
+    clearError();
   }
   return PyRef::steal(PyTuple_Pack(1, value));
 }
@@ -80,7 +81,7 @@ bool isHeldForm(PyObject* held, PyObject* value) {
   const char* const* name = partsOfWrapper(value);
   for (Py_ssize_t i = 0; name && name[i] && i < PyList_GET_SIZE(parts); ++i) {
     PyRef part = PyRef::steal(PyObject_GetAttrString(value, name[i]));
-    if (!part || !isHeldForm(PyList_GET_ITEM(parts, i), part.get())) return PyErr_Clear(), false;
+    if (!part || !isHeldForm(PyList_GET_ITEM(parts, i), part.get())) return clearError(), false;
   }
   return true;
 }
@@ -121,7 +122,7 @@ bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {
       PyObject *keyThen = nullptr, *held = nullptr;
       if (ordered && (!PyDict_Next(entry.copy.get(), &inCopy, &keyThen, &held) || keyThen != key)) return false;
       if (!ordered) held = PyDict_GetItemWithError(entry.copy.get(), key);
-      if (!held || !isHeldForm(held, value)) return PyErr_Clear(), false;
+      if (!held || !isHeldForm(held, value)) return clearError(), false;
       ++found;
     }
     if (found != PyDict_GET_SIZE(entry.copy.get())) return false;

@@ -1,5 +1,6 @@
 #include "engine/capture/effects/journal.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -132,7 +133,7 @@ bool Journal::setElement(PyObject* list, PyObject* key, PyObject* value) {
   if (PyLong_Check(key)) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i < 0 && !PyErr_Occurred()) place = PyRef::steal(PyLong_FromSsize_t(i + PyList_GET_SIZE(list)));
-    PyErr_Clear();
+    clearError();
   }
   if (!rawElement(list, key, value)) return false;
   log_.push_back({value ? Kind::SetItem : Kind::DelItem, byAddress_.at(list), std::move(place), PyRef::borrow(value)});
@@ -151,7 +152,7 @@ namespace {
 PyRef slotOf(PyObject* object, PyObject* name) {
   PyRef value = PyType_Check(object) ? PyRef::borrow(PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(object)->tp_dict, name))
                                      : PyRef::steal(PyObject_GenericGetAttr(object, name));
-  PyErr_Clear();
+  clearError();
   return value;
 }
 
@@ -197,7 +198,7 @@ bool Journal::wrote(PyObject* dict, PyObject* key) const {
   const Entry* e = find(dict);
   if (!e || !e->before) return false;
   const bool known = PyDict_GetItemWithError(e->before.get(), key) != nullptr;
-  PyErr_Clear();
+  clearError();
   return known;
 }
 
@@ -320,7 +321,7 @@ void restoreKeys(const Journal::Entry& e) {
     PyRef now = PyRef::borrow(PyDict_GetItemWithError(dict, key));
     if (orAbsent(now.get()) != PyDict_GetItemWithError(e.last.get(), key) || now.get() == orNull(first)) continue;
     rawSet(dict, key, orNull(first));
-    PyErr_Clear();
+    clearError();
   }
 }
 
@@ -404,7 +405,7 @@ PyRef Journal::image(size_t entry) const {
     PyRef self = PyRef::steal(PyTuple_Pack(1, copy.get())), all = PyRef::steal(PySequence_Concat(self.get(), w.value.get()));
     PyRef::steal(PyObject_Call(w.key.get(), all.get(), nullptr));
   }
-  PyErr_Clear();
+  clearError();
   return copy;
 }
 
@@ -470,7 +471,7 @@ void Journal::undo() {
     } else {
       undoSet(i);
     }
-    PyErr_Clear();
+    clearError();
   }
 }
 

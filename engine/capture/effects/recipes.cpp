@@ -1,4 +1,5 @@
 #include "engine/capture/effects/recipes.h"
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/random_draws.h"
 
 #include <structmember.h>
@@ -60,7 +61,7 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
     recipe->kind = Recipe::Kind::Parameterised;
   }
   PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
-  PyErr_Clear();
+  clearError();
   if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) {
     recipe->kind = Recipe::Kind::Parameterised;
     dictionary(*recipe, attributes.get());
@@ -110,7 +111,7 @@ RecipePtr RecipeMaker::parameter(PyObject* object) {
   recipe->base = made;
   recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
-  PyErr_Clear();
+  clearError();
   if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) dictionary(*recipe, attributes.get());
   return recipe;
 }
@@ -142,7 +143,7 @@ RecipePtr RecipeMaker::wrapper(PyObject* object) {
   PyRef off = PyRef::steal(PyObject_CallNoArgs(noClasses));
   const auto read = [&](const char* name, bool isMethod) {
     PyRef raw = PyRef::steal(isMethod ? PyObject_CallMethod(object, name, nullptr) : PyObject_GetAttrString(object, name));
-    if (!raw) PyErr_Clear(), refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " does not say its " + name);
+    if (!raw) clearError(), refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " does not say its " + name);
     return keep_.emplace_back(e_.fromTorchCall(std::move(raw)));
   };
   PyRef sizes, strides, offset, dtype, device;
@@ -275,7 +276,7 @@ RecipePtr RecipeMaker::function(PyObject* object) {
   PyRef plain = PyRef::steal(PyFunction_New(f->func_code, f->func_globals));
   for (const char* name : kFunctionParts) {
     PyRef own = PyRef::steal(PyObject_GetAttrString(object, name)), usual = PyRef::steal(PyObject_GetAttrString(plain.get(), name));
-    PyErr_Clear();
+    clearError();
     const bool noAnnotations = PyDict_Check(own.get()) && PyDict_GET_SIZE(own.get()) == 0;
     keep_.push_back(own);
     recipe->children.push_back(make(own == usual || noAnnotations ? nullptr : own.get()));
@@ -341,7 +342,7 @@ void RecipeMaker::members(Recipe& recipe, PyObject* object, PyTypeObject* type) 
   for (Py_ssize_t at = 0; dict && PyDict_Next(dict.get(), &at, &key, &descriptor);) {
     if (Py_TYPE(descriptor) != &PyMemberDescr_Type || isReadOnly(descriptor)) continue;
     PyRef value = PyRef::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(Py_TYPE(object))));
-    PyErr_Clear();
+    clearError();
     if (!value || (value.get() == Py_None && !isPythonClass(type))) continue;  // C shows None for what is not set
     keep_.push_back(value);
     recipe.slots.emplace_back(PyRef::borrow(descriptor), make(value.get()));
@@ -448,7 +449,7 @@ RecipePtr RecipeMaker::reduced(PyObject* object) {
   // An object of C that pickling knows nothing about: object.__new__ does not make it.
   const bool isUnknown = n > 0 && PyTuple_GET_ITEM(parts.get(), 0) == torchObject("copyreg._reconstructor");
   if (n < 2 || more || isUnknown || (state && !PyObject_HasAttrString(object, "__setstate__"))) {
-    PyErr_Clear();
+    clearError();
     refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again");
   }
   keep_.push_back(parts);

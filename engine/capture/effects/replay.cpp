@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/effects/journal.h"
@@ -33,7 +34,7 @@ bool discardKey(PyObject* dict, PyObject* key) {
 /// Writes into the instance's own dict, past every descriptor. Deleting what is not there does nothing.
 bool setAttribute(PyObject* target, PyObject* name, PyObject* value) {
   PyObject* dict = instanceDictOf(target);
-  if (!dict) return PyErr_Clear(), PyObject_GenericSetAttr(target, name, value) == 0;
+  if (!dict) return clearError(), PyObject_GenericSetAttr(target, name, value) == 0;
   return value ? PyDict_SetItem(dict, name, value) == 0 : discardKey(dict, name);
 }
 
@@ -378,7 +379,7 @@ bool Replay::apply(const SideEffect& effect) {
     case Effect::SetAttr: return setAttribute(t, k, v);
     case Effect::DelAttr: return setAttribute(t, k, nullptr);
     case Effect::SetSlot: return setSlotOf(t, k, v);
-    case Effect::DelSlot: return setSlotOf(t, k, nullptr) || (PyErr_Clear(), true);
+    case Effect::DelSlot: return setSlotOf(t, k, nullptr) || (clearError(), true);
     case Effect::SetItem: return setItem(t, k, v);
     case Effect::DelItem: return delItem(t, k);
     case Effect::SetCell: return PyCell_Set(t, v) == 0;

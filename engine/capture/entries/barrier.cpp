@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/compile/compile.h"
@@ -38,7 +39,7 @@ std::string textOfPythonError() {
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
-  PyErr_Clear();
+  clearError();
   return said;
 }
 
@@ -94,7 +95,7 @@ void ProgramInterrupted::restore() const {
 void warnOnce(const std::string& text) {
   static auto* told = new std::unordered_set<std::string>();
   const std::string said = "fusebox: " + text;
-  if (told->insert(said).second && PyErr_WarnEx(PyExc_RuntimeWarning, said.c_str(), 1) < 0) PyErr_Clear();
+  if (told->insert(said).second && PyErr_WarnEx(PyExc_RuntimeWarning, said.c_str(), 1) < 0) clearError();
 }
 
 void tellFailure(const char* doing, const std::string& text) {
@@ -111,10 +112,10 @@ bool endException(const char* doing) noexcept {
   try {
     const std::string text = describeCaught();
     if (text.empty() && PyErr_Occurred()) return true;
-    PyErr_Clear();
+    clearError();
     writeDown(doing, text);
   } catch (...) {
-    PyErr_Clear();
+    clearError();
   }
   return false;
 }

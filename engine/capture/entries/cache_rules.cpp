@@ -1,5 +1,6 @@
 #include "engine/capture/entries/cache_rules.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/dynamic_rules.h"
 
@@ -11,7 +12,7 @@ std::optional<bool> switchOf(const char* module, const char* name) {
   const PyRef value = torchSetting(module, name);
   if (!value || value.get() == Py_None) return std::nullopt;
   const int truth = PyObject_IsTrue(value.get());
-  PyErr_Clear();
+  clearError();
   return truth < 0 ? std::nullopt : std::optional(truth > 0);
 }
 
@@ -33,7 +34,7 @@ cache::CacheWishes cacheRules(const RegionOptions& options) {
   wishes.isShared = chosen.isShared ? chosen.isShared : inductorSwitch("fx_graph_remote_cache");
   if (const PyRef tag = torchSetting("torch.compiler.config", "cache_key_tag"); tag && PyUnicode_Check(tag.get())) {
     if (const char* text = PyUnicode_AsUTF8(tag.get())) wishes.keyTag = text;
-    PyErr_Clear();
+    clearError();
   }
   for (const auto& [name, variable] : {std::pair("autotune_remote_cache", "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE"),
                                        std::pair("bundled_autotune_remote_cache", "TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE")}) {

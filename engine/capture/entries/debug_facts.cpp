@@ -3,6 +3,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
@@ -98,7 +99,7 @@ json valueRow(PyObject* object) {
   if (object) row["type"] = Py_TYPE(object)->tp_name;
   if (object && isTensorObject(object)) {
     const TensorSpec spec = TensorSpec::of(object);
-    PyErr_Clear();
+    clearError();
     if (spec.hasSizes) {
       row["dtype"] = c10::toString(static_cast<c10::ScalarType>(spec.dtype));
       row["sizes"] = spec.sizes;
@@ -131,7 +132,7 @@ void addSource(json& row, Evaluation& e, PyObject* object) {
 
 std::string utf8Of(PyObject* text) {
   const char* s = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  if (!s) PyErr_Clear();
+  if (!s) clearError();
   return s ? s : "?";
 }
 
@@ -264,7 +265,7 @@ PyObject* keptIn(PyObject* object, const std::string& key) {
   if (PyType_Check(object) || !Py_TYPE(object)->tp_dictoffset) return nullptr;
   const PyRef attributes = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
   if (!attributes || !PyDict_Check(attributes.get())) {
-    PyErr_Clear();
+    clearError();
     return nullptr;
   }
   if (PyObject* own = PyDict_GetItemString(attributes.get(), key.c_str())) return own;
@@ -327,7 +328,7 @@ Result<json> contentOf(const FrameState& state, const std::string& path) {
     }
   } else if (!PyType_Check(*object) && Py_TYPE(*object)->tp_dictoffset && !isTensorObject(*object)) {
     const PyRef attributes = PyRef::steal(PyObject_GenericGetDict(*object, nullptr));
-    PyErr_Clear();
+    clearError();
     if (attributes && PyDict_Check(attributes.get())) {
       for (const char* kept : {"_parameters", "_buffers", "_modules"})
         if (PyObject* of = PyDict_GetItemString(attributes.get(), kept); of && PyDict_CheckExact(of)) addNamed(of, path, rows);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/eager_look.h"
 #include "engine/capture/entries/entry_log.h"
@@ -286,7 +287,7 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
     if (restorePythonError(error)) {
       // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
       *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
-      if (!*propagate) PyErr_Clear();
+      if (!*propagate) clearError();
     } else {
       if (auto* told = record::Recorder::active()) told->loss("graph raised, frame ran eagerly", 1, graphError_);
       if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
@@ -377,13 +378,13 @@ bool FrameRun::fitsData(Entry& entry, std::vector<at::Tensor>& outputs, std::spa
 /// What a backend in Python made has raised, and the program is run instead.
 void FrameRun::refuseResults(Entry& entry) {
   const PyRef error = takeException(), text = error ? PyRef::steal(PyObject_Str(error.get())) : PyRef();
-  PyErr_Clear();
+  clearError();
   static PyObject* const misfit = torchObject("fusebox._torch_calls.Misfit");
   static PyObject* const assuming = torchObject("fusebox._torch_calls.Assuming");
   const bool isMisfit = error && misfit && PyErr_GivenExceptionMatches(error.get(), misfit);
   const bool assumes = reinterpret_cast<PyObject*>(Py_TYPE(entry.callable.get())) == assuming;
   const std::string what = text ? PyUnicode_AsUTF8(text.get()) : "an error";
-  PyErr_Clear();
+  clearError();
   if (isMisfit || !entry.segment.torchAssumptions.empty()) noteMisfit(entry, {what, {-1}, false});
   else if (assumes) graphError_ = what;
 }

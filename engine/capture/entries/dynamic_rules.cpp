@@ -7,13 +7,15 @@
 #include <sstream>
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 
 PyRef torchSetting(const char* module, const char* name) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* found = modules ? PyDict_GetItemString(modules, module) : nullptr;
   PyRef value = found ? PyRef::steal(PyObject_GetAttrString(found, name)) : PyRef();
-  PyErr_Clear();
+  clearError();
   return value;
 }
 
@@ -24,7 +26,7 @@ bool isOn(bool ours, bool standard, const char* name) {
   if (ours != standard) return ours;
   const PyRef theirs = torchSetting("torch._dynamo.config", name);
   const int truth = theirs ? PyObject_IsTrue(theirs.get()) : standard;
-  if (truth < 0) PyErr_Clear();
+  if (truth < 0) clearError();
   return truth < 0 ? standard : truth > 0;
 }
 
@@ -32,14 +34,14 @@ int number(int ours, int standard, const char* name) {
   if (ours != standard) return ours;
   const PyRef theirs = torchSetting("torch._dynamo.config", name);
   const long value = theirs && PyLong_Check(theirs.get()) ? PyLong_AsLong(theirs.get()) : standard;
-  PyErr_Clear();
+  clearError();
   return value > 0 && value < INT_MAX ? static_cast<int>(value) : standard;
 }
 
 std::vector<std::string> sourceList(const char* name) {
   const PyRef value = torchSetting("torch.compiler.config", name);
   const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
-  PyErr_Clear();
+  clearError();
   std::vector<std::string> sources;
   std::string source;
   for (std::istringstream in(text ? text : ""); std::getline(in, source, ',');) {
@@ -89,7 +91,7 @@ std::string kindOf(const graph::Relation& relation) {
 bool dynamoSwitch(const char* name, const char* environment, bool standard) {
   if (const PyRef value = torchSetting("torch._dynamo.config", name)) {
     const int truth = value.get() == Py_None ? standard : PyObject_IsTrue(value.get());
-    PyErr_Clear();
+    clearError();
     return truth < 0 ? standard : truth > 0;
   }
   const char* text = std::getenv(environment);
@@ -127,7 +129,7 @@ CaptureConfig recompileRules() {
 void raiseViolation(const std::string& text) {
   PyRef module = PyRef::steal(PyImport_ImportModule("torch.fx.experimental.symbolic_shapes"));
   PyRef type = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "ConstraintViolationError")) : PyRef();
-  PyErr_Clear();
+  clearError();
   PyErr_SetString(type ? type.get() : PyExc_RuntimeError, text.c_str());
 }
 

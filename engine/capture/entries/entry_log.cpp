@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/hook.h"
 
@@ -23,7 +24,7 @@ Log& theLog() {
 
 std::string text(PyObject* o) {
   const char* s = o ? PyUnicode_AsUTF8(o) : nullptr;
-  if (!s) PyErr_Clear();
+  if (!s) clearError();
   return s ? s : "?";
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/cache_rules.h"
 #include "engine/capture/entries/capture_facts.h"
@@ -277,7 +278,7 @@ bool EntryMaker::withinLimits() {
     PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
   } else if (!code_.limitReported) {
     code_.limitReported = true;
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0) PyErr_Clear();
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0) clearError();
   }
   addEvent(std::move(e));
   return false;
@@ -348,7 +349,7 @@ Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interru
     return fail(ErrorCode::Internal, interrupt.what());
   } catch (std::exception& error) {
     if (restorePythonError(error)) *interrupted = isInterrupt();
-    if (!*interrupted) PyErr_Clear();
+    if (!*interrupted) clearError();
     if (!*interrupted && !symbols_.used) tellFailure("capturing a frame", runtime::textOf(error));
     return fail(ErrorCode::Internal, "capture raised", runtime::textOf(error));
   }
@@ -379,7 +380,7 @@ bool EntryMaker::capture(Segment* segment) {
     if (recorder_) recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
     return false;
   }
-  if (PyErr_Occurred()) PyErr_Clear();
+  if (PyErr_Occurred()) clearError();
   captureNs_ = nowNs() - start;
   if (captured) {
     *segment = std::move(*captured);
@@ -443,7 +444,7 @@ void EntryMaker::describePosition(int offset, const Place& place, record::GraphB
   PyRef bytes = PyRef::steal(PyCode_GetCode(code_.code));
   if (bytes && offset * 2 < PyBytes_GET_SIZE(bytes.get()))
     row.opcode = opcodeName(static_cast<uint8_t>(PyBytes_AS_STRING(bytes.get())[offset * 2]));
-  PyErr_Clear();
+  clearError();
 }
 
 void EntryMaker::recordGuards(Entry& entry) {
@@ -463,7 +464,7 @@ std::string raisedWords() {
   std::string words = value ? Py_TYPE(value)->tp_name : "an exception";
   const PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
   if (const char* said = text ? PyUnicode_AsUTF8(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
-  PyErr_Clear();
+  clearError();
   PyErr_Restore(type, value, traceback);
   return words;
 }
@@ -484,7 +485,7 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
   if (made && keepsGraphText()) {
     PyRef text = PyRef::steal(PyObject_GetAttrString(segment.torchGraph.get(), "text"));
     e.graph = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "";
-    PyErr_Clear();
+    clearError();
   }
   if (made && PyUnicode_Check(made.get())) {
     e.kind = CaptureEvent::Kind::Failed;
@@ -655,7 +656,7 @@ std::shared_ptr<Entry> EntryMaker::recall() {
     why = runtime::textOf(error);
     restorePythonError(error);
   }
-  if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
+  clearError();
   if (recorder_) recorder_->cacheEvent({compile_, "capture", entry ? "hit" : kept_ ? "miss" : whyCacheIsOff().empty() ? "bypass" : "disabled", {}, why, entry ? savedNs - (nowNs() - start) : 0});
   return entry;
 }
@@ -721,7 +722,7 @@ void EntryMaker::keep(const Entry& entry) {
     why = runtime::textOf(error);
     restorePythonError(error);
   }
-  if (PyErr_Occurred() && !isInterrupt()) PyErr_Clear();
+  clearError();
   if (why.empty()) ++captureCounters().kept;
   if (recorder_) recorder_->cacheEvent({compile_, "capture", why.empty() ? "store" : "bypass", {}, why});
 }

@@ -1,5 +1,6 @@
 #include "engine/capture/entries/hook.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/cpython/stack_room.h"
 #include "engine/capture/entries/barrier.h"
@@ -43,7 +44,7 @@ PyObject* evaluateUnhooked(PyThreadState* thread, InterpreterFrame* frame, int t
 /// What is known of a frame's code; null when that cannot be told (out of memory): the frame is CPython's.
 CodeState* knownState(InterpreterFrame* frame) {
   return guarded("looking at a frame", [&] { return &stateOf(codeOf(frame), globalsOf(frame)); }, [](bool) {
-    PyErr_Clear();
+    clearError();
     return static_cast<CodeState*>(nullptr);
   });
 }

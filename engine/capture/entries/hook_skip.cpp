@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
 #include "engine/capture/evaluation/lazy_modules.h"
@@ -44,7 +45,7 @@ std::string folderOfModule(const char* name) {
   PyRef module = PyRef::steal(PyImport_ImportModule(name));
   PyRef file = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "__file__")) : PyRef();
   const char* path = file && PyUnicode_Check(file.get()) ? PyUnicode_AsUTF8(file.get()) : nullptr;
-  PyErr_Clear();
+  clearError();
   std::string text = path ? path : "";
   const size_t slash = text.rfind('/');
   return slash == std::string::npos ? "" : text.substr(0, slash + 1);
@@ -74,7 +75,7 @@ bool isTorchMachinery(std::string_view path) {
 
 bool isTracing(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
-  if (!file) return PyErr_Clear(), false;
+  if (!file) return clearError(), false;
   const std::string_view path = file;
   const std::string& torch = folders().torch;
   return startsWith(path, torch) && std::any_of(std::begin(kTorchTracing), std::end(kTorchTracing), [&](std::string_view folder) {
@@ -98,7 +99,7 @@ bool isLibraryPath(std::string_view path) {
 
 bool isSkipped(PyCodeObject* code, PyObject* globals) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
-  if (!file) return PyErr_Clear(), true;
+  if (!file) return clearError(), true;
   std::string_view path = file;
   // Frozen modules and code made at run time (dataclasses, namedtuple) say "<...>"; so do cells of notebooks and -c, which are the user's.
   if (startsWith(path, "<frozen") || startsWith(path, "<__array_function__")) return true;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/cache_rules.h"
 #include "engine/capture/entries/dynamic_rules.h"
@@ -37,7 +38,7 @@ std::string variable(const char* name) {
 std::string textSetting(const char* name, std::initializer_list<const char*> variables) {
   if (const PyRef value = torchSetting("torch.compiler.config", name)) {
     const char* text = PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
-    PyErr_Clear();
+    clearError();
     return text ? text : "";
   }
   for (const char* each : variables)
@@ -50,14 +51,14 @@ std::string rankText() {
   const auto call = [](const char* name) {
     const PyRef function = torchSetting("torch.distributed", name);
     PyRef result = function ? PyRef::steal(PyObject_CallNoArgs(function.get())) : PyRef();
-    PyErr_Clear();
+    clearError();
     return result;
   };
   const PyRef isUp = call("is_initialized");
   if (!isUp || isUp.get() != Py_True) return "none";
   const PyRef rank = call("get_rank");
   const long number = rank && PyLong_Check(rank.get()) ? PyLong_AsLong(rank.get()) : -1;
-  PyErr_Clear();
+  clearError();
   return std::to_string(number);
 }
 

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -18,13 +20,13 @@ std::string placeName(const CodeState& of, const EntryPoint& point) {
   PyCodeObject* const code = of.code;
   const auto text = [](PyObject* o) {
     const char* utf8 = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-    PyErr_Clear();
+    clearError();
     return std::string(utf8 ? utf8 : "?");
   };
   std::string content;
   if (const PyRef bytes = PyRef::steal(PyCode_GetCode(code)); bytes && PyBytes_Check(bytes.get()))
     content.assign(PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get())));
-  PyErr_Clear();
+  clearError();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) content += '\n' + text(PyTuple_GET_ITEM(code->co_names, i));
   const std::string path = text(code->co_filename), name = path.substr(path.rfind('/') + 1);
   return name + ":" + std::to_string(code->co_firstlineno) + " " + text(code->co_qualname) + " " + textDigest(content) + " @" +

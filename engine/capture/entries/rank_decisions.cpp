@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/hook.h"
@@ -19,7 +20,7 @@ void endError(const char* doing) {
   const PyRef kind = PyRef::steal(type), error = PyRef::steal(value), trace = PyRef::steal(traceback);
   const PyRef text = PyRef::steal(PyObject_Str(error ? error.get() : kind.get()));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  clearError();
   tellFailure(doing, utf8 ? utf8 : "an error without text");
 }
 
@@ -32,7 +33,7 @@ size_t changesIn(const NumberHistory& history) {
 void take(EntryPoint& point, const std::string& name, PyObject* text) {
   Py_ssize_t size = 0;
   const char* utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
-  if (!utf8) return PyErr_Clear();
+  if (!utf8) return clearError();
   const auto profile = readProfile({utf8, static_cast<size_t>(size)});
   const auto theirs = profile ? profile->find(name) : Profile::const_iterator{};
   if (!profile || theirs == profile->end()) return;

@@ -3,6 +3,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -45,10 +46,10 @@ bool RunDraws::make(const std::vector<Draw>& draws, Replay& replay, std::vector<
 
 void RunDraws::putBack() {
   Counted suspended(captureSuspended());
-  PyErr_Clear();
+  clearError();
   for (const auto& [generator, state] : before_) setStateOfGenerator(generator.get(), state.get());
   before_.clear();
-  PyErr_Clear();
+  clearError();
 }
 
 }  // namespace fusebox::capture

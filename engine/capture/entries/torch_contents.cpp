@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -57,7 +58,7 @@ bool mayComputeWithTorch(const FrameState& state) {
   for (const auto* values : {&state.locals, &state.stack})
     for (const PyRef& value : *values)
       if (search.finds(value.get())) return true;
-  PyErr_Clear();
+  clearError();
   return search.findsNamed(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals);
 }
 

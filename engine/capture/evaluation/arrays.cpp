@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/empty_strided.h>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/evaluation/data_conditions.h"
@@ -80,7 +81,7 @@ bool holdsArray(PyObject* o) {
 std::string nameOf(PyObject* function) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(function, "__name__"));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  PyErr_Clear();
+  clearError();
   return text ? text : "?";
 }
 
@@ -91,7 +92,7 @@ bool ignoresUnderflow(PyObject*, PyObject*) {
   static PyObject* const ask = torchObject("numpy._core._multiarray_umath._get_extobj_dict");
   PyRef errors = ask ? PyRef::steal(PyObject_CallNoArgs(ask)) : PyRef();
   PyObject* under = errors && PyDict_Check(errors.get()) ? PyDict_GetItemString(errors.get(), "under") : nullptr;
-  PyErr_Clear();
+  clearError();
   return under && PyUnicode_CompareWithASCIIString(under, "ignore") == 0;
 }
 
@@ -105,7 +106,7 @@ PyObject* tensorOfArray(PyObject* array) {
   PyRef ofNumber;
   if (isNumpyScalar(Py_TYPE(array))) {
     ofNumber = PyRef::steal(PyObject_CallOneArg(torchObject("numpy.array"), array));
-    if (!ofNumber) return PyErr_Clear(), nullptr;
+    if (!ofNumber) return clearError(), nullptr;
     array = ofNumber.get();
   }
   if (!isArray(array)) return nullptr;
@@ -113,7 +114,7 @@ PyObject* tensorOfArray(PyObject* array) {
   try {
     return newTensorObject(torch::utils::tensor_from_numpy(array, false));
   } catch (const std::exception&) {
-    PyErr_Clear();
+    clearError();
     return nullptr;
   }
 }
@@ -160,7 +161,7 @@ Arrays::Value& Arrays::input(PyObject* array) {
   const Source* source = e_.sourceOf(array);
   PyRef follows = PyRef::steal(PyObject_CallMethod(module(), "is_followed", "O", array));
   PyRef real = source && follows.get() == Py_True ? PyRef::steal(tensorOfArray(array)) : PyRef();
-  PyErr_Clear();
+  clearError();
   if (!real) refuse("ndarray", "of this type or layout has no tensor");
   const bool writeable = fieldsOf(array).flags & kWriteable;
   e_.guardCustom(source, writeable ? writeableOfType : readOnlyOfType, fieldsOf(array).type, writeable ? "type of a writeable array" : "type of a read-only array");
@@ -224,7 +225,7 @@ static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
     PyObject* o = PyTuple_GET_ITEM(args, i);
     if (isSymbolicInt(o)) continue;
     PyRef type = isArray(o) ? PyRef::steal(PyObject_GetAttrString(o, "dtype")) : PyRef(), text = type ? PyRef::steal(PyObject_Str(type.get())) : PyRef();
-    PyErr_Clear();
+    clearError();
     if (!text || (PyUnicode_CompareWithASCIIString(text.get(), "int64") != 0 && PyUnicode_CompareWithASCIIString(text.get(), "float64") != 0)) return false;
     any = true;
   }
@@ -274,7 +275,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   e_.throwIfBreak();
   if (!answer) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return {};
-    PyErr_Clear();
+    clearError();
     refuse(name, "is called in a way that is not followed");
   }
   if (PyUnicode_Check(answer.get())) refuse(name, PyUnicode_AsUTF8(answer.get()));
@@ -438,7 +439,7 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
     PyRef made = PyList_GET_SIZE(tensors.get()) == n ? ask("tensor_of_numbers", {tensors.get(), dtype, device}) : PyRef();
     e_.throwIfBreak();
     if (made && made.get() != Py_None) return made;
-    PyErr_Clear();
+    clearError();
   }
   if (!isFollowed || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
@@ -448,7 +449,7 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   e_.throwIfBreak();
   if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
   if (!made) {
-    PyErr_Clear();
+    clearError();
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   }
   if (isArrayScalar(array)) return made;
@@ -492,7 +493,7 @@ PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
   for (const char* known : kOfLayout)
     if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
   PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
-  PyErr_Clear();
+  clearError();
   if ((wanted == "real" || wanted == "imag") && values_.contains(array)) {
     PyRef args = PyRef::steal(PyTuple_Pack(2, array, name)), none = PyRef::steal(PyDict_New());
     return follow(torchObject("builtins.getattr"), args.get(), none.get(), std::string(wanted));
@@ -513,7 +514,7 @@ PyRef Arrays::ofTensor(PyObject* object) {
     PyRef memory = PyRef::steal(newTensorObject(at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kCPU))));
     array = memory ? PyRef::steal(PyObject_CallMethod(memory.get(), "numpy", nullptr)) : PyRef();
     PyRef follows = array ? PyRef::steal(PyObject_CallMethod(module(), "is_followed", "O", array.get())) : PyRef();
-    PyErr_Clear();
+    clearError();
     if (follows.get() != Py_True) return {};
   }
   return keep({.kind = Value::Kind::OfTensor, .array = std::move(array), .tensor = PyRef::borrow(object)});

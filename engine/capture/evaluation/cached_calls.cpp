@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -46,7 +47,7 @@ CacheObject* cacheOf(PyObject* wrapper) {
   const auto says = [&](Py_ssize_t i, Py_ssize_t number) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(info.get(), i)) == number; };
   const bool fits = info && PyTuple_Check(info.get()) && PyTuple_GET_SIZE(info.get()) == 4 && says(0, cache->hits) && says(1, cache->misses) &&
                     (PyTuple_GET_ITEM(info.get(), 2) == Py_None ? cache->most < 0 : says(2, cache->most)) && says(3, PyDict_GET_SIZE(cache->results));
-  PyErr_Clear();
+  clearError();
   return fits ? cache : nullptr;
 }
 
@@ -101,7 +102,7 @@ bool comparesByIdentity(PyObject* o) {
 /// What torch's own caches count is nobody's business, and what they remember does not depend on the program.
 bool isOfTorch(const CacheObject& cache) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
-  PyErr_Clear();
+  clearError();
   const std::string_view name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
   return name == "torch" || name.starts_with("torch.");
 }
@@ -109,7 +110,7 @@ bool isOfTorch(const CacheObject& cache) {
 /// A function or class of the module typing: what it makes of types it makes of nothing else, so that no effect of the program's matters to it.
 bool isOfTyping(PyObject* made) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(made, "__module__"));
-  PyErr_Clear();
+  clearError();
   return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
 }
 
@@ -120,7 +121,7 @@ struct RaisedAhead {
 
   bool isOf(PyObject* callable, PyObject* asked) const {
     const int same = callable == wrapper.get() && asked ? PyObject_RichCompareBool(key.get(), asked, Py_EQ) : 0;
-    if (same < 0) PyErr_Clear();
+    if (same < 0) clearError();
     return same == 1;
   }
 };
@@ -161,7 +162,7 @@ bool isFull(const CacheObject& cache, size_t more = 0) { return cache.most >= 0 
 bool stillCached(PyObject*, PyObject* expected) {
   PyObject* entry = PyDict_GetItemWithError(partOf(expected, kResults), partOf(expected, kKey));
   const bool failed = PyErr_Occurred();
-  PyErr_Clear();
+  clearError();
   return entry ? sameConstant(resultOf(entry), partOf(expected, kResult)) : mayLack > 0 && !failed;
 }
 
@@ -199,7 +200,7 @@ std::string askLackingCaches(const GuardSet& guards) {
     if (!cache || cache->results != partOf(expected.get(), kResults)) return "functools.lru_cache is laid out in a way that is not known";
     const PyRef key = PyRef::borrow(partOf(expected.get(), kKey));
     const int isThere = PyDict_Contains(cache->results, key.get());
-    if (isThere < 0) PyErr_Clear();
+    if (isThere < 0) clearError();
     if (isThere != 0) continue;  // the guard says whether it is what it was
     if (isFull(*cache)) return "functools.lru_cache holds as many results as it may";
     const KeptArguments arguments(partOf(expected.get(), kPositional), partOf(expected.get(), kNamed));
@@ -227,7 +228,7 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
 PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
   const bool takesTensors = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) { return isTensor(o); });
   PyRef function = getAttr(wrapper, internedName("__wrapped__"));
-  if (!function) PyErr_Clear();
+  if (!function) clearError();
   const CacheObject* cache = cacheOf(wrapper);
   if (takesTensors || !function || !PyFunction_Check(function.get()) || !cache || cache->function != function.get()) return {};
   PyRef code = PyRef::borrow(PyFunction_GET_CODE(function.get()));
@@ -242,7 +243,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
     return result;
   }
   if (!result && !PyErr_Occurred()) return {};
-  PyErr_Clear();
+  clearError();
   throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than numbers, texts and tuples", "", place(), stackPlaces()}, -1, [code] {
                        makeMore().emplace(code.get(), code);
                        return true;
@@ -300,7 +301,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
       throw CaptureBreak{{"cached function", "functools.lru_cache calls a function of torch's that raises", "", place(), stackPlaces()}, -1,
                          [asked = PyRef::borrow(wrapper), args = args, keywords = keywords] {
                            const PyRef known = PyRef::steal(PyObject_Call(asked.get(), args.get(), keywords.get()));
-                           PyErr_Clear();
+                           clearError();
                            return static_cast<bool>(known);
                          }};
     }
@@ -319,7 +320,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
       breakHere("cached function", "the function of functools.lru_cache raises");
     }
     if (resultOf(PyDict_GetItemWithError(cache->results, key.get())) != result.get()) {
-      PyErr_Clear();
+      clearError();
       breakHere("cached function", "functools.lru_cache does not keep the result of a call");
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/py_ref.h"
 
 namespace fusebox::capture {
@@ -9,13 +10,13 @@ inline PyRef calledName(PyObject* callable) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
   if (!name) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
-    PyErr_Clear();
+    clearError();
     return PyRef::steal(PyObject_Str(callable));
   }
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
   if (!module) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
-    PyErr_Clear();
+    clearError();
   }
   const bool named = module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "builtins") != 0;
   return PyRef::steal(named ? PyUnicode_FromFormat("%S.%S()", module.get(), name.get()) : PyUnicode_FromFormat("%S()", name.get()));
@@ -53,14 +54,14 @@ inline void tellAttribute(PyObject* object, PyObject* attribute) {
 inline void cannotImport(PyObject* module, PyObject* name) {
   const auto text = [module](const char* attribute) {
     PyRef value = PyRef::steal(PyObject_GetAttrString(module, attribute));
-    PyErr_Clear();
+    clearError();
     return value && PyUnicode_Check(value.get()) ? value : PyRef();
   };
   const PyRef own = text("__name__"), shown = own ? own : PyRef::steal(PyUnicode_FromString("<unknown module name>"));
   const PyRef path = PyModule_Check(module) ? text("__file__") : PyRef();
   PyRef spec = PyRef::steal(PyObject_GetAttrString(module, "__spec__"));
   PyRef begun = spec ? PyRef::steal(PyObject_GetAttrString(spec.get(), "_initializing")) : PyRef();
-  PyErr_Clear();
+  clearError();
   const bool isPartial = begun && begun.get() == Py_True;
   PyRef message = PyRef::steal(
       !path ? PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name, shown.get())
@@ -73,7 +74,7 @@ inline void cannotImport(PyObject* module, PyObject* name) {
 
 /// Sets the TypeError of f(*given) or f(**given); `wanted` says which: "* must be an iterable", "** must be a mapping".
 inline void refuseUnpacked(PyObject* callable, const char* wanted, PyObject* given) {
-  PyErr_Clear();
+  clearError();
   if (PyRef name = calledName(callable))
     PyErr_Format(PyExc_TypeError, "%U argument after %s, not %.200s", name.get(), wanted, Py_TYPE(given)->tp_name);
 }

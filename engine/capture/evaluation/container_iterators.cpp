@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 
@@ -41,7 +42,7 @@ bool sameOrder(PyObject* a, PyObject* b) {
 bool goesOnAs(PyObject* iterator, PyObject* order, int64_t taken, bool backwards) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
   PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef(), rest = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
-  PyErr_Clear();
+  clearError();
   if (!rest || !PyList_Check(rest.get())) return false;
   PyRef whole = PyRef::steal(PyList_GetSlice(order, 0, PyList_GET_SIZE(order)));
   if (backwards) PyList_Reverse(whole.get());
@@ -143,7 +144,7 @@ PyRef ItemWalk::next(Evaluation& e) {
   if (item) {
     ++at_;
   } else if (PyErr_ExceptionMatches(PyExc_IndexError) || PyErr_ExceptionMatches(PyExc_StopIteration)) {
-    PyErr_Clear();
+    clearError();
     object_ = PyRef();
   }
   return item;

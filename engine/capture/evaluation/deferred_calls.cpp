@@ -1,6 +1,7 @@
 // Calls that are put off until after the graph, in their place among the effects.
 #include "engine/capture/evaluation/deferred_calls.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_warnings.h"
@@ -47,14 +48,14 @@ PyRef callerAt(PyObject* name, PyObject* qualname, PyObject* file, int line, PyO
   PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", name, "co_qualname", qualname, "co_filename", file, "co_firstlineno", line));
   PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
   PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), globals)) : PyRef();
-  PyErr_Clear();
+  clearError();
   return made;
 }
 
 bool isCaller(PyObject* function) {
   if (!PyFunction_Check(function)) return false;
   PyCodeObject* plain = plainCaller();
-  PyErr_Clear();
+  clearError();
   return plain && reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_consts == plain->co_consts;
 }
 

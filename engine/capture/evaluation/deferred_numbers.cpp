@@ -1,4 +1,5 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 
 #include <algorithm>
@@ -160,7 +161,7 @@ PyRef pythonNumberOf(PyObject* number) {
   if (!isArrayScalar(number)) {
     if (!isNumpyScalar(Py_TYPE(number))) return isDeferred(number) ? PyRef() : PyRef::borrow(number);
     PyRef plain = PyRef::steal(PyFloat_Check(number) ? PyFloat_FromDouble(PyFloat_AS_DOUBLE(number)) : PyNumber_Index(number));
-    PyErr_Clear();
+    clearError();
     return plain;
   }
   const DeferredNumber& n = deferredNumber(number);
@@ -179,7 +180,7 @@ PyRef pythonNumberOf(PyObject* number) {
   } else {
     made = n.madeBy == DeferredNumber::kNegate ? symbolicNegative(left.get()) : symbolicArithmetic(n.madeBy, left.get(), right.get());
   }
-  PyErr_Clear();
+  clearError();
   // numpy gives a type that does not depend on the values.
   const at::ScalarType type = tensorOf(n.tensor.get()).scalar_type();
   return made && pythonTypeOf(made.get()) == pythonTypeOf(type) && (isIntType(type) || type == at::kDouble || type == at::kBool) ? made : PyRef();
@@ -227,7 +228,7 @@ bool settleDeferred(PyObject* number) {
                : n.op == DeferredNumber::kNegate    ? symbolicNegative(n.left.get())
                : n.op == DeferredNumber::kAbsolute  ? symbolicAbsolute(n.left.get())
                                                     : PyRef();
-  PyErr_Clear();
+  clearError();
   if (!made || !isSymbolicInt(made.get()) || isDeferred(made.get())) return false;
   becomeSymbolic(number, context->sharedShapes(), numberExpr(made.get()));
   return true;
@@ -265,7 +266,7 @@ static void warnOfHistory(Evaluation& e) {
     const trace::NoTrace off;
     return PyNumber_Float(leaf.get([] { return newTensorObject(at::zeros({}).requires_grad_(true)); }));
   };
-  if (!PyRef::steal(e.heard({nullptr, 0, nullptr}, read))) PyErr_Clear();
+  if (!PyRef::steal(e.heard({nullptr, 0, nullptr}, read))) clearError();
 }
 
 /// A backend in Python is given graphs that end where a number is read, unless torch's setting says otherwise.
@@ -366,7 +367,7 @@ at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {
     if (isFloat) {
       const double value = PyFloat_Check(o) ? PyFloat_AS_DOUBLE(o) : PyLong_AsDouble(o);
       PyRef back = PyErr_Occurred() ? PyRef() : PyRef::steal(PyFloat_FromDouble(value));
-      PyErr_Clear();
+      clearError();
       const bool exact = back && PyObject_RichCompareBool(back.get(), o, Py_EQ) == 1;
       return {{}, exact || std::isnan(value) ? std::optional<at::Scalar>(value) : std::nullopt};
     }

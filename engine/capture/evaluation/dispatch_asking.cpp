@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -183,7 +184,7 @@ PyRef dispatched(Evaluation& e, const std::function<PyRef()>& call, bool isNeste
   Asking asking{e, c10::impl::tls_local_dispatch_key_set(), nullptr, isNested};
   const auto rethrow = [&] {
     if (!asking.thrown) return;
-    PyErr_Clear();
+    clearError();
     std::rethrow_exception(std::exchange(asking.thrown, nullptr));
   };
   try {

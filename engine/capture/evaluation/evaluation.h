@@ -399,6 +399,11 @@ class Evaluation final : public Operations {
   int64_t raisedAt(PyObject* exception) const;
   /// Runs a frame to its end.
   PyRef runFrame(std::unique_ptr<Frame> frame);
+  /// The same for a call of `function`. Where one that torch.compiler.allow_in_graph marked cannot be followed, capture starts over and calls it
+  /// as it is: CPython runs it once, on what stands for its arguments, and nothing guards what it reads.
+  PyRef follow(PyObject* function, std::unique_ptr<Frame> frame);
+  bool isCalledAsItIs(PyObject* function) const;
+  PyRef callAsItIs(PyObject* function, const CallArguments& a);
   /// Runs until return, yield or error; the root frame counts instructions and may stop.
   int runUntilYield(Frame& frame, PyRef* result);
   Frame* frame() const { return frame_; }

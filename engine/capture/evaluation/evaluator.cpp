@@ -3,6 +3,7 @@
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
@@ -196,7 +197,7 @@ bool onlyComputes(const std::string& op) {
     return module ? PyObject_GetAttrString(module.get(), "only_computes") : nullptr;
   });
   PyRef answer = ask ? PyRef::steal(PyObject_CallFunction(ask, "s", op.c_str())) : PyRef();
-  if (!answer) PyErr_Clear();
+  if (!answer) clearError();
   return answer && answer.get() == Py_True;
 }
 
@@ -220,7 +221,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       [this](const at::Tensor& real) {
         GilHeld gil;
         PyRef object = PyRef::steal(newTensorObject(real));
-        if (!object) PyErr_Clear();
+        if (!object) clearError();
         else if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
         return trace::Lift::breakWith("a tensor reached an operator without having been read from a place that can be guarded",
                                       "Pass the tensor as an argument or keep it on a module.");
@@ -305,7 +306,7 @@ PyRef Evaluation::tracebackOf(PyObject* exception) {
   PyRef here = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_New(PyThreadState_Get(), frame_->code(), frame_->globals, nullptr)));
   PyRef made = here ? PyRef::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", Py_None, here.get(), 0, frame_->line())) : PyRef();
   if (!made) {
-    PyErr_Clear();
+    clearError();
     breakHere("traceback", "a traceback cannot be made");
   }
   adopt(made.get());
@@ -485,7 +486,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     Evaluation& e;
     PyObject* handled;
     ~Restore() {
-      PyErr_Clear();
+      clearError();
       trace::leaveTransforms();
       if (torch::autograd::ForwardADLevel::try_get_by_idx(0)) torch::autograd::ForwardADLevel::release_idx(0);
       e.journal_.undo();
@@ -494,7 +495,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       Modes::nest(-entered);
       Modes::changeFunctions(Modes::functionModes(), e.entryModes_->functions);
       PyErr_SetHandledException(handled ? handled : Py_None);
-      PyErr_Clear();
+      clearError();
     }
   };
   CompilingFlag flag;
@@ -550,7 +551,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);
-        PyErr_Clear();
+        clearError();
         // The instruction that raised is executed for real, so that the traceback is the program's own.
         throw CaptureBreak{{"exception", "the frame raises " + reason, "", raisedAt_.back(), raisedAt_}, root->reraises ? lastRaise_ : -1};
       }

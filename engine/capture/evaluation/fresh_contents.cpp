@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/fresh_contents.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -30,7 +31,7 @@ bool isContainer(PyObject* o) {
 FreshContents::FreshContents(Evaluation& evaluation) {
   for (const auto& [object, origin] : evaluation.origins().all()) {
     if (!origin.fresh() || isTensorObject(object) || PyType_Check(object) || !isContainer(object) || !PyObject_IS_GC(object)) continue;
-    if (isPythonClass(Py_TYPE(object)) && !PyRef::steal(PyObject_GenericGetDict(object, nullptr))) PyErr_Clear();
+    if (isPythonClass(Py_TYPE(object)) && !PyRef::steal(PyObject_GenericGetDict(object, nullptr))) clearError();
     held_.emplace_back(PyRef::borrow(object), contents(object));
   }
 }

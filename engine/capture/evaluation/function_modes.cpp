@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -130,9 +131,9 @@ PyRef FunctionModes::at(Py_ssize_t index) {
 }
 
 void FunctionModes::refuse() {
-  PyErr_Clear();
+  clearError();
   PyRef name = arguments_ ? PyRef::steal(PyObject_Repr(PyTuple_GET_ITEM(arguments_.get(), 0))) : PyRef();
-  PyErr_Clear();
+  clearError();
   asked_ = 0;
   e_.breakHere("torch function mode", std::string("C code uses what a torch function mode says of ") + (name ? PyUnicode_AsUTF8(name.get()) : "a function"),
                "Leave the mode before it.");

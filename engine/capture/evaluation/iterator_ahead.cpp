@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -23,7 +24,7 @@ bool canBeCopied(PyObject* iterator) {
 PyRef reduced(PyObject* iterator) {
   if (!canBeCopied(iterator)) return {};
   PyRef parts = pickledParts(iterator);
-  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) return PyErr_Clear(), PyRef();
+  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) return clearError(), PyRef();
   // What a class of the program says of its instances (__iter__, __getitem__, __add__) would run for it.
   PyObject* args = PyTuple_GET_ITEM(parts.get(), 1);
   for (Py_ssize_t i = 0; PyTuple_Check(args) && i < PyTuple_GET_SIZE(args); ++i)
@@ -44,7 +45,7 @@ class IteratorCopy {
       PyRef done = setPickledState(made.get(), PyTuple_GET_ITEM(parts.get(), 2));
       if (!done) made = PyRef();
     }
-    if (!made) return PyErr_Clear(), PyRef();
+    if (!made) return clearError(), PyRef();
     made_.emplace_back(iterator, made);
     return made;
   }
@@ -73,7 +74,7 @@ PyRef upcoming(PyObject* iterator) {
   if (!rest) return {};
   PyRef item = PyRef::steal(PyIter_Next(rest.get()));
   if (item) return PyRef::steal(PyTuple_Pack(2, item.get(), rest.get()));
-  if (PyErr_Occurred()) return PyErr_Clear(), PyRef();
+  if (PyErr_Occurred()) return clearError(), PyRef();
   return PyRef::steal(PyTuple_New(0));
 }
 

@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/lazy_iterators.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -134,7 +135,7 @@ PyRef CallableIterator::next(Evaluation& e) {
   PyRef value = e.call(callable.get(), nullptr, 0, nullptr);
   if (!value && !PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
   if (value && !sentinel_) return {};
-  PyErr_Clear();
+  clearError();
   const int truth = value ? e.equalElements(sentinel.get(), value.get()) : 1;
   if (truth == 0) return value;
   if (truth > 0) callable_ = sentinel_ = PyRef();

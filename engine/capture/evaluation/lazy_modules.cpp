@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -55,7 +56,7 @@ bool setUp(PyObject* module, const std::vector<Argument>& arguments) {
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
   for (size_t i = 0; i < arguments.size(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), arguments[i].object().release());
   PyRef done = PyRef::steal(PyObject_CallMethod(module, "_infer_parameters", "OO", module, args.get()));
-  if (!done) PyErr_Clear();  // the program's own call raises it
+  if (!done) clearError();  // the program's own call raises it
   return static_cast<bool>(done);
 }
 

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -16,7 +17,7 @@ class Search {
     if (module == wanted_) return std::string();
     if (!seen_.insert(module).second) return std::nullopt;
     PyRef attributes = PyRef::steal(PyObject_GenericGetDict(module, nullptr));
-    if (!attributes) return PyErr_Clear(), std::nullopt;
+    if (!attributes) return clearError(), std::nullopt;
     for (const char* table : {"_parameters", "_buffers", "_modules"}) {
       PyObject* entries = PyDict_GetItemString(attributes.get(), table);
       if (auto path = in(entries)) return path;
@@ -31,7 +32,7 @@ class Search {
     for (Py_ssize_t at = 0; PyDict_Next(entries, &at, &key, &value);) {
       const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
       if (!name) {
-        PyErr_Clear();
+        clearError();
         continue;
       }
       if (value == wanted_) return name;
@@ -62,7 +63,7 @@ std::optional<ModulePlace> placeInModules(const Frame* frame, PyObject* object) 
     PyObject* held = frame->locals[i].get();
     if (!held || !isModuleClass(Py_TYPE(held))) continue;
     const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)));
-    if (!name) return PyErr_Clear(), std::nullopt;
+    if (!name) return clearError(), std::nullopt;
     if (auto path = search.from(held)) return ModulePlace{name, *path};
   }
   return std::nullopt;

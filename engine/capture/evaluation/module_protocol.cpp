@@ -1,4 +1,5 @@
 // torch.nn.Module calls without the frames of _wrapped_call_impl and _call_impl where no hook is set.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/lazy_modules.h"
@@ -19,7 +20,7 @@ struct ModuleNames {
 PyObject* ownMethod(PyObject* type, const char* name, const char* function) {
   PyRef found = PyRef::steal(PyObject_GetAttrString(type, name));
   PyObject* module = torchObject("torch.nn.modules.module");
-  if (!found || !PyFunction_Check(found.get()) || PyFunction_GetGlobals(found.get()) != PyModule_GetDict(module)) return PyErr_Clear(), nullptr;
+  if (!found || !PyFunction_Check(found.get()) || PyFunction_GetGlobals(found.get()) != PyModule_GetDict(module)) return clearError(), nullptr;
   PyObject* written = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(found.get()))->co_qualname;
   return PyUnicode_CompareWithASCIIString(written, function) == 0 ? found.release() : nullptr;
 }
@@ -44,7 +45,7 @@ constexpr const char* kGlobalHooks[] = {"_global_backward_pre_hooks", "_global_b
 bool emptyTable(Evaluation& e, PyObject* dict, const char* name) {
   PyRef table = e.readDict(dict, internedName(name));
   if (!table || !PyDict_Check(table.get())) {
-    PyErr_Clear();
+    clearError();
     return false;
   }
   return e.length(table.get()) == 0;

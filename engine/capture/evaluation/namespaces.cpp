@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/cpython/py_ref.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -17,7 +18,7 @@ namespace {
 /// "torch" of "torch.nn.functional"; empty for anything that is no str.
 std::string_view package(PyObject* moduleName) {
   const char* text = moduleName && PyUnicode_Check(moduleName) ? PyUnicode_AsUTF8(moduleName) : nullptr;
-  if (!text) PyErr_Clear();
+  if (!text) clearError();
   const std::string_view name = text ? text : "";
   return name.substr(0, name.find('.'));
 }
@@ -73,7 +74,7 @@ struct Contents {
     Py_ssize_t found = 0;
     for (Py_ssize_t at = 0; PyDict_Next(globals, &at, &key, &value);) {
       if (isSpecialName(key)) continue;
-      if (PyDict_GetItemWithError(entries.get(), key) != value) return PyErr_Clear(), false;
+      if (PyDict_GetItemWithError(entries.get(), key) != value) return clearError(), false;
       ++found;
     }
     if (found != PyDict_GET_SIZE(entries.get())) return false;

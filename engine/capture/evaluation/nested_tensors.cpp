@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -29,7 +30,7 @@ template <typename... Given>
 PyRef asked(Evaluation& e, const char* name, Given... given) {
   PyRef answer = PyRef::steal(PyObject_CallFunctionObjArgs(nestedFunction(name), given..., nullptr));
   if (answer) return answer;
-  PyErr_Clear();
+  clearError();
   refuseNested(e, std::string("torch.nested is used in a way that is not followed (") + name + ")");
 }
 
@@ -49,7 +50,7 @@ bool isTorchs(const Frame* frame) {
 PyRef partOf(Evaluation& e, PyObject* nested, const char* name) {
   PyRef dict = e.instanceDict(nested);
   PyRef part = dict ? e.readDict(dict.get(), internedName(name)) : PyRef();
-  if (!part) PyErr_Clear(), refuseNested(e, std::string("a nested tensor without ") + name);
+  if (!part) clearError(), refuseNested(e, std::string("a nested tensor without ") + name);
   return part;
 }
 
@@ -137,7 +138,7 @@ bool isNestedClass(PyTypeObject* type) {
   static PyTypeObject* known = nullptr;
   if (known || std::strcmp(type->tp_name, "NestedTensor") != 0) return known && type == known;
   PyRef module = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
-  if (!module || !PyUnicode_Check(module.get()) || PyUnicode_CompareWithASCIIString(module.get(), "torch.nested._internal.nested_tensor") != 0) return PyErr_Clear(), false;
+  if (!module || !PyUnicode_Check(module.get()) || PyUnicode_CompareWithASCIIString(module.get(), "torch.nested._internal.nested_tensor") != 0) return clearError(), false;
   setUpNested();
   known = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
   return true;
@@ -166,13 +167,13 @@ bool isRaggedSize(PyObject* object) {
   if (!isSymbolObject(object)) return false;
   PyRef node = PyRef::steal(PyObject_GetAttrString(object, "node"));
   PyRef is = node ? PyRef::steal(PyObject_CallMethod(node.get(), "is_nested_int", nullptr)) : PyRef();
-  PyErr_Clear();
+  clearError();
   return is.get() == Py_True;
 }
 
 PyRef raggedBy(PyObject* size) {
   PyRef tensor = PyRef::steal(PyObject_CallOneArg(nestedFunction("described_by"), size));
-  PyErr_Clear();
+  clearError();
   return tensor.get() == Py_None ? PyRef() : std::move(tensor);
 }
 
@@ -183,7 +184,7 @@ PyRef valuesOfNested(PyObject* nested) {
   const ClassesNotAsked classes;
   const at::AutoGradMode mode(true);
   PyRef values = PyRef::steal(PyObject_CallOneArg(nestedFunction("values_of"), nested));
-  PyErr_Clear();
+  clearError();
   return values;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/numpy_warnings.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -19,7 +20,7 @@ void NumpyWarnings::enter() {
   PyRef state = type ? PyRef::steal(PyObject_Call(type, none.get(), raise.get())) : PyRef();
   PyRef entered = state ? PyRef::steal(PyObject_CallMethod(state.get(), "__enter__", nullptr)) : PyRef();
   if (!state || PyErr_Occurred()) {
-    PyErr_Clear();
+    clearError();
     e_.breakHere("numpy", "numpy cannot be asked to raise where it warns");
   }
   state_ = std::move(state);
@@ -31,7 +32,7 @@ void NumpyWarnings::leave() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyRef left = PyRef::steal(PyObject_CallMethod(state_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-  if (!left) PyErr_Clear();
+  if (!left) clearError();
   PyErr_Restore(type, value, traceback);
   state_ = PyRef();
   said_ = !kept_->take().empty();
@@ -43,11 +44,11 @@ PyObject* NumpyWarnings::done(PyObject* result) {
   leave();
   if (said_) {
     Py_XDECREF(result);
-    PyErr_Clear();
+    clearError();
     e_.breakHere("numpy", "numpy warns of a number");
   }
   if (result || !watched || !PyErr_ExceptionMatches(PyExc_FloatingPointError)) return result;
-  PyErr_Clear();
+  clearError();
   e_.breakHere("numpy", "numpy may warn of a number (a division by zero, an overflow, an underflow or an invalid value)",
                "Compute it outside of the compiled region.");
 }

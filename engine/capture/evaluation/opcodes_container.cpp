@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -104,7 +105,7 @@ bool lacksKeys(PyObject* object) {
   static PyObject* const kKeys = PyUnicode_InternFromString("keys");
   if (Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(Py_TYPE(object), kKeys)) return false;
   const PyRef own = PyRef::steal(PyObject_GenericGetAttr(object, kKeys));
-  PyErr_Clear();
+  clearError();
   return !own;
 }
 

@@ -1,4 +1,5 @@
 // match statements, and what else has opcodes of its own: except*, class statements.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -69,7 +70,7 @@ struct ClassPattern {
       return 1;
     }
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    PyErr_Clear();
+    clearError();
     return 0;
   }
 
@@ -81,7 +82,7 @@ struct ClassPattern {
       if (!PyTuple_CheckExact(names.get()))
         return PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", typeName(), Py_TYPE(names.get())->tp_name), -1;
     } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
-      PyErr_Clear();
+      clearError();
       names = PyRef::steal(PyTuple_New(0));
       wholeSubject = PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), _Py_TPFLAGS_MATCH_SELF);
     } else {

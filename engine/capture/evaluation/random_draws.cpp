@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/effects/recipes.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -61,7 +62,7 @@ PyRef tensorOfNumpy(PyObject* value) {
   static PyObject* const asArray = torchObject("numpy.asarray");
   const PyRef array = PyRef::steal(PyObject_CallOneArg(asArray, value));
   PyRef tensor = array ? PyRef::steal(PyObject_CallOneArg(fromNumpy, array.get())) : PyRef();
-  if (!tensor) PyErr_Clear();
+  if (!tensor) clearError();
   return tensor;
 }
 
@@ -147,7 +148,7 @@ PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
     e_.breakHere(kKind, "random is given a float for an int");
   PyRef like = sample(method, known, kind->fresh);
   if (!like) {
-    PyErr_Clear();
+    clearError();
     e_.breakHere(kKind, "random raises");
   }
   if (const Source* source = e_.sourceOf(generator)) e_.guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(generator)));

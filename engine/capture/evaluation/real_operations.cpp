@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -92,7 +93,7 @@ class RealOperations final : public Operations {
       PyRef found = PyDict_CheckExact(dict) ? PyRef::borrow(PyDict_GetItemWithError(dict, name)) : steal(PyObject_GetItem(dict, name));
       if (found) return found;
       if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)) return {};
-      PyErr_Clear();
+      clearError();
     }
     nameNotDefined(name);
     return {};
@@ -119,10 +120,10 @@ class RealOperations final : public Operations {
   PyRef importFrom(PyObject* module, PyObject* name) override {
     if (PyObject* found = PyObject_GetAttr(module, name)) return steal(found);
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
-    PyErr_Clear();
+    clearError();
     PyRef moduleName = steal(PyObject_GetAttrString(module, "__name__"));
     PyRef full = moduleName ? steal(PyUnicode_FromFormat("%U.%U", moduleName.get(), name)) : PyRef();
-    PyErr_Clear();
+    clearError();
     if (full)
       if (PyObject* found = PyImport_GetModule(full.get())) return steal(found);
     cannotImport(module, name);

@@ -1,6 +1,7 @@
 // Floats of the program that change from call to call (a learning rate), and numbers of numpy's: values of the graph instead of constants under a guard.
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -114,7 +115,7 @@ PyRef Evaluation::numberBinary(int op, PyObject* a, PyObject* b) {
   PyObject* other = isNumber(a) ? b : a;
   if (isNumber(other) || PyFloat_CheckExact(other) || PyLong_CheckExact(other) || PyBool_Check(other)) {
     PyRef plain = isNumber(other) ? PyRef::borrow(other) : PyRef::steal(PyNumber_Float(other));
-    if (!plain) PyErr_Clear();
+    if (!plain) clearError();
     // Python raises for a division by zero.
     if (!plain || (kind == kTrueDivide && (isNumber(b) || PyFloat_AS_DOUBLE(plain.get()) == 0))) refuseNumber("a divisor, or beyond what a float holds");
     return asNumber(checked(evaluateBinary(kind, isNumber(a) ? a : plain.get(), isNumber(b) ? b : plain.get())));

@@ -1,6 +1,7 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include <cstring>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -46,7 +47,7 @@ bool isTorchNamespace(PyObject* module) {
 
 PyRef part(PyObject* object, const char* name) {
   PyRef value = PyRef::steal(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
+  if (!value) clearError();
   return value;
 }
 
@@ -92,7 +93,7 @@ PyRef Evaluation::instanceDict(PyObject* object) {
   if (!isLocal && !hasInstanceDict(Py_TYPE(object))) return {};
   PyRef dict = isLocal ? PyRef::borrow(instanceDictOf(object)) : PyRef::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) {
-    PyErr_Clear();
+    clearError();
     return {};
   }
   if (!origins_.find(dict.get())) {
@@ -340,7 +341,7 @@ PyRef Evaluation::classFallback(PyTypeObject* type, PyObject* name) {
   static PyObject* const kGetAttr = internedName("__getattr__");
   PyObject* fallback = typeLookup(Py_TYPE(object), kGetAttr);
   if (fallback && PyFunction_Check(fallback)) {
-    PyErr_Clear();
+    clearError();
     pin(fallback, Why::Class);
     PyObject* args[] = {object, name};
     return call(fallback, args, 2, nullptr);
@@ -389,7 +390,7 @@ PyRef Evaluation::plainModuleGetAttr(PyObject* module, PyObject* name) {
 PyRef Evaluation::moduleFallback(PyObject* module, PyObject* name) {
   static PyObject* const kGetAttr = internedName("__getattr__");
   PyTypeObject* type = Py_TYPE(module);
-  PyErr_Clear();
+  clearError();
   if (isTorchNamespace(module)) {
     // torch.ops: found once, then an attribute like any other.
     PyRef found = PyRef::steal(PyObject_GetAttr(module, name));
@@ -407,7 +408,7 @@ PyRef Evaluation::moduleFallback(PyObject* module, PyObject* name) {
   }
   if (PyErr_Occurred()) return {};
   PyRef own = readDict(PyModule_GetDict(module), internedName("__name__"));
-  PyErr_Clear();
+  clearError();
   if (own && PyUnicode_Check(own.get()))
     PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", own.get(), name);
   else
@@ -441,7 +442,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
     PyRef dict = typeDict(base), found = PyRef::borrow(PyDict_GetItemWithError(dict.get(), name));
     if (!found) {
-      PyErr_Clear();
+      clearError();
       continue;
     }
     // super() in a classmethod binds to the class itself.
@@ -502,7 +503,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     attributeNotFound(object, name);
     return {};
   }
-  PyErr_Clear();
+  clearError();
   static PyObject* const moduleGetAttribute = [] {
     PyObject* module = torchObject("torch.nn.modules.module.Module");
     PyRef found = PyRef::steal(module ? PyObject_GetAttrString(module, "__getattr__") : nullptr);
@@ -592,7 +593,7 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
       if (Py_TYPE(attribute) != &PyMemberDescr_Type)
         breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
       if (!value && !bindDescriptor(attribute, object, type, name)) {
-        PyErr_Clear();
+        clearError();
         breakHere("exception", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name + " is deleted, which is not set");
       }
       ++writes_;

@@ -1,4 +1,5 @@
 // Calls: Python functions are interpreted, C callables run if a rule says how, everything else is a break.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
@@ -43,7 +44,7 @@ std::string describe(PyObject* callable) {
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
-  PyErr_Clear();
+  clearError();
   std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
   if (text.starts_with("pybind11_detail_")) text.erase(0, text.rfind('.') + 1);  // the record that a function belongs to
   if (module && PyUnicode_Check(module.get())) text = std::string(PyUnicode_AsUTF8(module.get())) + "." + text;
@@ -197,6 +198,7 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   }
   if (PyObject* wrapped = underDisabled(function, f->func_dict)) return pin(wrapped, Why::Function), callFunction(wrapped, a);
   refuseDisabled(*this, function, f->func_dict);
+  if (isCalledAsItIs(function)) return callAsItIs(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
   const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function);
@@ -210,9 +212,9 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (!bindArguments(*frame, function, a)) return {};
   // From here on the callee's locals hold the arguments, and what it drops is gone.
   for (size_t k = handedOver; k > 0 && k < frame_->stack.size(); ++k) frame_->stack[k] = PyRef();
-  if (!whole.args) return runFrame(std::move(frame));
+  if (!whole.args) return follow(function, std::move(frame));
   const Effects before = effectsSoFar();
-  PyRef result = runFrame(std::move(frame));
+  PyRef result = follow(function, std::move(frame));
   const bool isMode = whole.kind != TorchCalls::Kind::Function;
   if (isMode || effectsSoFar() == before) torchCalls_->done(scope, whole, function, result.get());
   return result;
@@ -322,7 +324,7 @@ std::optional<trace::BreakError> raisedBreak() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyRef text = value ? PyRef::steal(PyObject_Str(value)) : PyRef();
-  PyErr_Clear();
+  clearError();
   std::string line = text ? PyUnicode_AsUTF8(text.get()) : "";
   line = line.substr(0, line.find('\n'));
   PyErr_Restore(type, value, traceback);
@@ -338,7 +340,7 @@ std::optional<trace::BreakError> raisedBreak() {
 
 void Evaluation::throwIfBreak() {
   if (lazyWasMisused()) {
-    PyErr_Clear();
+    clearError();
     breakHere("iterator", "C code advances an iterator of the compiled region", "Make a list of it first.");
   }
   if (functionModes_->wasAsked()) [[unlikely]] functionModes_->refuse();
@@ -352,7 +354,7 @@ void Evaluation::throwIfBreak() {
     PyErr_Restore(kept[0].release(), kept[1].release(), kept[2].release());
   }
   if (!error) return;
-  PyErr_Clear();
+  clearError();
   breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
 }
 
@@ -491,7 +493,7 @@ PyRef overloadFor(PyObject* packet, const CallArguments& given) {
   }
   PyRef chosen = PyRef::steal(PyObject_Vectorcall(torchObject("torch._C._jit_resolve_packet"), args.data(), given.positional + 1, given.kwNames));
   PyRef overload = chosen ? PyRef::steal(PyObject_GetAttr(packet, chosen.get())) : PyRef();
-  PyErr_Clear();
+  clearError();
   return overload ? std::move(overload) : PyRef::borrow(packet);
 }
 
@@ -574,7 +576,7 @@ bool isIgnored(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!PyFunction_Check(callable) && !PyCFunction_Check(callable)) return false;
   if (PySet_Contains(ignored, callable) == 1) return true;
   PyRef method = PyFunction_Check(callable) && a.positional > 0 ? PyRef::steal(PyMethod_New(callable, a.args[0])) : PyRef();
-  if (!method || PySet_Contains(ignored, method.get()) != 1) return PyErr_Clear(), false;
+  if (!method || PySet_Contains(ignored, method.get()) != 1) return clearError(), false;
   if (const Source* source = e.sourceOf(a.args[0])) e.guard(GuardKind::IdMatch, source, a.args[0]);
   return true;
 }
@@ -758,7 +760,7 @@ bool sameFixed(PyObject* a, PyObject* b) {
 bool asksFor(PyObject* object, PyObject* keys) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   PyRef now = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
-  PyErr_Clear();
+  clearError();
   return now && sameFixed(now.get(), keys);
 }
 
@@ -769,7 +771,7 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
   PyRef maker = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 0)) : PyRef(), keys = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
   const bool hasKeywords = keys && !PyType_Check(maker.get());  // a methodcaller that functools.partial makes with them
   if (!keys || a.total() != 1 || a.positional != 1 || (PyTuple_GET_SIZE(keys.get()) == 0 && !hasKeywords)) {
-    PyErr_Clear();
+    clearError();
     e.breakHere("unsupported call", "calling an " + std::string(kind) + " in an unusual way");
   }
   if (const Source* source = e.sourceOf(object); source && source->kind != Source::Kind::Pinned) {
@@ -843,7 +845,7 @@ bool scriptTakesAsItIs(Evaluation& e, PyObject* scripted, const CallArguments& a
     }
     fits = at < count && takesAsItIs(e, a.args[i], text(PyList_GET_ITEM(parameters.get(), static_cast<Py_ssize_t>(at)), "type"));
   }
-  PyErr_Clear();
+  clearError();
   return fits;
 }
 
@@ -865,7 +867,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
       pin(written.get(), Why::Owner);
       return call(written.get(), a);
     }
-    PyErr_Clear();
+    clearError();
   }
   if (PyObject* original = originalOfCompiled ? originalOfCompiled(object) : nullptr) {
     // Compiled inside compiled: one region.
@@ -995,7 +997,7 @@ PyRef Evaluation::memberOfValue(PyTypeObject* type, const CallArguments& a) {
   if (!isConstantValue(a.args[0])) return {};
   PyRef table = PyRef::steal(PyObject_GetAttrString(object, "_value2member_map_"));
   PyObject* member = table && PyDict_Check(table.get()) ? PyDict_GetItemWithError(table.get(), a.args[0]) : nullptr;
-  PyErr_Clear();
+  clearError();
   if (!member) return {};
   guardTypeAttribute(type, internedName("_value2member_map_"));
   pin(table.get(), Why::Class);

@@ -1,6 +1,7 @@
 // Comparison, identity and hash: of objects, containers and the keys of dicts, with what each depends on.
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -333,7 +334,7 @@ Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
         const int64_t writes = writes_;
         PyObject* args[] = {key};
         PyRef value = call(hash, args, 1, nullptr);
-        if (!value) PyErr_Clear();  // the same error when C code asks
+        if (!value) clearError();  // the same error when C code asks
         if (writes_ != writes) breakHere("callback from C", std::string("__hash__ of a ") + type->tp_name + " has effects");
       }
       return KeyKind::Python;

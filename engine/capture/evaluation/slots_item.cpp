@@ -1,4 +1,5 @@
 // Subscripts, membership, length and truth with provenance.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -206,7 +207,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
         if (!value) return {};
         return storeKey(object, key, value.get()) ? value : PyRef();
       }
-      PyErr_Clear();
+      clearError();
     }
     keyError(key);
     return {};
@@ -303,7 +304,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   if (Py_IS_TYPE(container, &PyDictProxy_Type)) {
     if (PyRef value = proxyItem(container, item)) return 1;
     if (!PyErr_ExceptionMatches(PyExc_KeyError)) return -1;
-    PyErr_Clear();
+    clearError();
     return 0;
   }
   refuseSubclassOperands(*this, container);
@@ -403,14 +404,14 @@ bool Evaluation::guessLength(PyObject* iterable) {
   if (pythonMethod(iterable, "__len__")) {
     if (length(iterable) >= 0) return true;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
-    PyErr_Clear();
+    clearError();
   }
   PyObject* method = pythonMethod(iterable, "__length_hint__");
   if (!method) return true;
   PyRef hint = callMethod(*this, method, {iterable});
   if (!hint) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
-    PyErr_Clear();
+    clearError();
     return true;
   }
   if (hint.get() == Py_NotImplemented) return true;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -146,7 +147,7 @@ void Evaluation::closeAbandoned() {
     PyErr_Fetch(&type, &value, &traceback);
     PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
     if (!iterator->close(*this)) {
-      PyErr_Clear();
+      clearError();
       breakHere("generator", "a generator that is closed because nobody refers to it any more raises an exception");
     }
     iterator.reset();
@@ -381,7 +382,7 @@ PyRef Evaluation::next(PyObject* iterator) {
       PyObject* args[] = {iterator};
       pin(method, Why::Class);
       PyRef item = call(method, args, 1, nullptr);
-      if (!item && PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
+      if (!item && PyErr_ExceptionMatches(PyExc_StopIteration)) clearError();
       return item;
     }
   }

@@ -1,6 +1,7 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
 #include <array>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -274,7 +275,7 @@ bool Evaluation::importFirst(PyObject* name) {
   PyErr_NormalizeException(&type, &value, &traceback);
   const PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
   PyRef lacking = PyRef::steal(PyObject_GetAttrString(value, "name"));
-  PyErr_Clear();
+  clearError();
   const std::string lacks = lacking && PyUnicode_Check(lacking.get()) ? PyUnicode_AsUTF8(lacking.get()) : "";
   if (!missing || (lacks != module && !module.starts_with(lacks + "."))) breakHere("import", "module " + module + " cannot be imported");
   readDict(modules, lacking.get());  // guarded to be missing still
@@ -304,15 +305,15 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
     // A submodule named in the list must be there already.
     for (Py_ssize_t i = 0; PyTuple_Check(fromList) && i < PyTuple_GET_SIZE(fromList); ++i) {
       PyRef found = getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i));
-      PyErr_Clear();
+      clearError();
       if (!found) {
         const std::string part = std::string(PyUnicode_AsUTF8(full.get())) + "." + PyUnicode_AsUTF8(PyTuple_GET_ITEM(fromList, i));
         PyRef partName = PyRef::steal(PyUnicode_FromString(part.c_str()));
         PyRef path = PyRef::steal(PyObject_GetAttrString(leaf.get(), "__path__"));
-        PyErr_Clear();
+        clearError();
         const bool imported = path && importFirst(partName.get());
         found = imported ? getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i)) : PyRef();
-        PyErr_Clear();
+        clearError();
       }
       if (!found) breakHere("import", std::string("a name that ") + PyUnicode_AsUTF8(full.get()) + " does not have yet");
     }
@@ -329,7 +330,7 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
 PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
   PyRef value = getAttr(module, name);
   if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
-  PyErr_Clear();
+  clearError();
   cannotImport(module, name);
   return {};
 }
@@ -348,7 +349,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
   PyRef keysMethod = getAttr(mapping, internedName("keys"));
   if (!keysMethod) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
-    PyErr_Clear();
+    clearError();
     PyRef iterator = iter(mapping);
     if (!iterator) return false;
     while (PyRef pair = next(iterator.get())) {

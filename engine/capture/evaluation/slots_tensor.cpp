@@ -1,4 +1,5 @@
 // Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -43,7 +44,7 @@ PyRef Evaluation::ownTensorAttribute(PyObject* object, PyObject* name) {
       if (value) return value;
     }
   }
-  PyErr_Clear();
+  clearError();
   return {};
 }
 

@@ -1,4 +1,5 @@
 // Text of objects: str, repr, format(), f-strings, "%" and str.format. What Python code gives is evaluated, piece by piece.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -57,7 +58,7 @@ bool hasKnownText(PyObject* o) {
   if (!PyDict_Check(o) && !PyAnySet_Check(o)) return false;
   PyRef parts = PyDict_Check(o) ? itemsInOrder(o) : ownElements(o);
   PyRef factory = PyDict_Check(o) && !PyDict_CheckExact(o) ? PyRef::steal(PyObject_GetAttrString(o, "default_factory")) : PyRef();
-  PyErr_Clear();
+  clearError();
   return (!factory || hasKnownText(factory.get())) && hasKnownText(parts.get());
 }
 

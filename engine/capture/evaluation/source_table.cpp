@@ -1,5 +1,7 @@
 #include "engine/capture/evaluation/source_table.h"
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -22,7 +24,7 @@ size_t mix(size_t h, size_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull; }
 
 std::string utf8(PyObject* o) {
   const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-  if (!s) PyErr_Clear();
+  if (!s) clearError();
   return s ? s : "?";
 }
 
@@ -32,7 +34,7 @@ std::string keyText(PyObject* key) {
   if (comparesByValue(key) || PyFloat_CheckExact(key)) {
     PyRef text = PyRef::steal(PyObject_Repr(key));
     if (text) return utf8(text.get());
-    PyErr_Clear();
+    clearError();
   }
   return std::string("<") + Py_TYPE(key)->tp_name + ">";
 }
@@ -45,7 +47,7 @@ std::string pinnedText(PyObject* object) {
   }
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
-    if (!name) PyErr_Clear();
+    if (!name) clearError();
     return name ? name : "<module>";
   }
   if (PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;

@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/suspended_frame.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -135,7 +136,7 @@ bool SuspendedFrame::closeDelegate(Evaluation& e, PyObject* delegate) {
   PyRef method = e.getAttr(delegate, internedName("close"));
   if (!method) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
-    PyErr_Clear();
+    clearError();
     return true;
   }
   return static_cast<bool>(e.call(method.get(), nullptr, 0, nullptr));
@@ -148,7 +149,7 @@ int SuspendedFrame::throwIntoDelegate(Evaluation& e, PyObject* delegate, PyObjec
   PyRef method = e.getAttr(delegate, internedName("throw"));
   if (!method) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    PyErr_Clear();
+    clearError();
     return -2;
   }
   PyObject* args[] = {exception};
@@ -204,7 +205,7 @@ bool SuspendedFrame::close(Evaluation& e) {
   }
   if (status < 0) {
     if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) return false;
-    PyErr_Clear();
+    clearError();
   }
   return true;
 }

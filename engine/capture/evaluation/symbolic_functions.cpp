@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
 
@@ -251,7 +252,7 @@ PyRef symbolicMath(PyObject* callable, std::span<PyObject* const> args) {
   PyRef made;
   if (auto n = floatFunction(name, numbers, *shapes)) made = newSymbolicNumber(shapes, std::move(*n));
   else if (auto e = intFunction(name, numbers, *shapes)) made = newSymbolicInt(shapes, *e);
-  if (!made || !isConfirmed(callable, args, made.get(), *shapes)) return PyErr_Clear(), PyRef();
+  if (!made || !isConfirmed(callable, args, made.get(), *shapes)) return clearError(), PyRef();
   return made;
 }
 

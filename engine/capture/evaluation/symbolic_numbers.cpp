@@ -6,6 +6,7 @@
 #include <functional>
 #include <new>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/operator_numbers.h"
@@ -379,7 +380,7 @@ PyTypeObject* typeAt(size_t which) {
   t.tp_repr = t.tp_str = slotText;
   t.tp_richcompare = slotCompare;
   t.tp_methods = kMethods;
-  if (PyType_Ready(&t) < 0) PyErr_Clear();
+  if (PyType_Ready(&t) < 0) clearError();
   return &t;
 }
 
@@ -485,7 +486,7 @@ PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
   // What Python makes of the numbers of this capture is what the expression says of them.
   PyRef x = hintOf(*left, *shapes), y = hintOf(*right, *shapes), expected = x && y ? PyRef::steal(evaluateBinary(op, x.get(), y.get())) : PyRef();
   PyRef found = expected ? hintOf(*made, *shapes) : PyRef();
-  if (!found || !sameNumber(expected.get(), found.get())) return PyErr_Clear(), onConstants(op, a, b, kReason);
+  if (!found || !sameNumber(expected.get(), found.get())) return clearError(), onConstants(op, a, b, kReason);
   return newSymbolicNumber(shapes, std::move(*made));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
@@ -32,7 +33,7 @@ PyObject* pythonMethodOf(PyTypeObject* type, const char* name) {
   PyObject* method = _PyType_Lookup(type, internedName(name));
   if (!method || !Py_IS_TYPE(method, &PyClassMethod_Type)) return nullptr;
   PyRef function = PyRef::steal(PyObject_GetAttrString(method, "__func__"));
-  if (!function) return PyErr_Clear(), nullptr;
+  if (!function) return clearError(), nullptr;
   return PyFunction_Check(function.get()) ? function.get() : nullptr;  // held by the method
 }
 
@@ -229,7 +230,7 @@ PyRef ofClass(Evaluation& e, PyObject* tensor, PyTypeObject* type, bool detached
   if (!made || isPlain) return made;
   if (!isPlain) e.guardTypeAttribute(type, internedName("__torch_function__"));
   if (PyObject_SetAttrString(made.get(), "__class__", reinterpret_cast<PyObject*>(type)) < 0) {
-    PyErr_Clear();
+    clearError();
     refuse(e, std::string("a tensor of the graph cannot be one of class ") + type->tp_name);
   }
   return made;

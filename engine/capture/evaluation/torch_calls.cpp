@@ -1,10 +1,12 @@
 // The calls of torch that a segment makes, for backends that are functions of Python.
 #include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/random_draws.h"
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/fresh_contents.h"
@@ -261,7 +263,6 @@ void TorchCalls::number(const graph::SymExpr& symbol, PyObject* tensor, int64_t 
 }
 
 TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a) {
-  static PyObject* const kAllowed = internedName("_fusebox_in_graph");
   Whole whole;
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
   PyObject* globals = f->func_globals;
@@ -278,8 +279,7 @@ TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a
       return whole;
     }
   }
-  const bool isAllowed = f->func_dict && PyDict_GetItem(f->func_dict, kAllowed);
-  if (!isAllowed && !isWholeFunction(f)) return whole;
+  if (!isAllowedInGraph(function) && !isWholeFunction(f)) return whole;
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
@@ -399,7 +399,7 @@ TorchCalls::SubGraph TorchCalls::follow(PyObject* function, const CallArguments&
 PyRef TorchCalls::copyOf(PyObject* o) {
   if (isTensorObject(o)) {
     PyRef copy = PyRef::steal(newTensorObject(at::clone(tensorOf(o))));
-    if (!copy) PyErr_Clear();
+    if (!copy) clearError();
     return copy;
   }
   if (PyDict_CheckExact(o)) {
@@ -498,7 +498,7 @@ PyRef TorchCalls::flatResults(const SubGraph& graph, std::string_view op) {
 
 PyRef TorchCalls::higherOrder(PyObject* op, const CallArguments& a, bool* known) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(op, "_name"));
-  PyErr_Clear();
+  clearError();
   const std::string_view text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
   const auto fits = [&](std::string_view wanted, size_t positional, size_t total) { return text == wanted && a.positional >= positional && a.total() == total; };
   PyRef (TorchCalls::*rule)(PyObject*, const CallArguments&) = fits("cond", 4, 4)         ? &TorchCalls::condition
@@ -685,7 +685,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
-    PyErr_Clear();
+    clearError();
     throw CaptureBreak{{"backend", "the graph of the region cannot be made: " + why, "", e_.place(), e_.stackPlaces()}, 0};
   }
   if (answer.get() == Py_None) return;
@@ -706,7 +706,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     }
     throw CaptureBreak{std::move(why), before};
   }
-  PyErr_Clear();
+  clearError();
   PyRef used = PyRef::steal(PyObject_GetAttrString(answer.get(), "used_inputs"));
   for (Py_ssize_t i = 0; used && i < PyList_GET_SIZE(used.get()); ++i)
     segment.graphInputs.push_back(sources[static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)))]);

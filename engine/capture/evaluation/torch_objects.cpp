@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -79,7 +80,7 @@ bool errorOnGraphBreak() {
 }
 
 void setErrorOnGraphBreak(bool on) {
-  if (PyObject* dict = dynamoUtils(); dict && PyDict_SetItemString(dict, kErrorOnGraphBreak, on ? Py_True : Py_False) != 0) PyErr_Clear();
+  if (PyObject* dict = dynamoUtils(); dict && PyDict_SetItemString(dict, kErrorOnGraphBreak, on ? Py_True : Py_False) != 0) clearError();
 }
 
 std::optional<c10::Device> defaultDeviceMode() {
@@ -90,7 +91,7 @@ std::optional<c10::Device> defaultDeviceMode() {
     if (reinterpret_cast<PyObject*>(Py_TYPE(mode)) != deviceMode) continue;
     PyRef device = PyRef::steal(PyObject_GetAttrString(mode, "device"));
     if (device && THPDevice_Check(device.get())) return reinterpret_cast<THPDevice*>(device.get())->device;
-    PyErr_Clear();
+    clearError();
   }
   return std::nullopt;
 }
@@ -121,9 +122,9 @@ void raiseInPython(std::exception_ptr error) {
 }
 
 bool restorePythonError(std::exception& error) {
-  auto* raised = dynamic_cast<python_error*>(&error);
-  if (raised) raised->restore();
-  return raised != nullptr;
+  if (auto* raised = dynamic_cast<python_error*>(&error)) return raised->restore(), true;
+  if (auto* raised = dynamic_cast<pybind11::error_already_set*>(&error)) return raised->restore(), true;
+  return false;
 }
 
 }  // namespace fusebox::capture

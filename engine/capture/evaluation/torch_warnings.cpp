@@ -5,6 +5,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -71,7 +72,7 @@ const std::vector<PyRef>& KeptWarnings::ownFilters() {
       PyRef pattern = space ? PyRef::steal(PyObject_Call(space, none.get(), keywords.get())) : PyRef();
       if (pattern) made.push_back(PyRef::steal(Py_BuildValue("(sOOOi)", "ignore", pattern.get(), category, Py_None, 0)));
     }
-    PyErr_Clear();
+    clearError();
     return made;
   });
 }
@@ -119,7 +120,7 @@ PyObject* Evaluation::heard(const CallArguments& a, const std::function<PyObject
   const auto repeat = [&] {
     KeptWarnings kept;
     PyRef::steal(call());
-    PyErr_Clear();
+    clearError();
     throwIfBreak();
     return kept.take();
   };

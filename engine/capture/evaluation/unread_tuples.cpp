@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -44,7 +45,7 @@ PyTypeObject* unreadType() {
   type.tp_hash = unreadHash;
   type.tp_richcompare = unreadCompare;
   type.tp_repr = [](PyObject* o) -> PyObject* { return PyObject_Repr(unreadCast(o)->value); };
-  if (PyType_Ready(&type) < 0) PyErr_Clear();
+  if (PyType_Ready(&type) < 0) clearError();
   return &type;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
@@ -43,7 +44,7 @@ PyObject* torchObject(const char* dottedName) {
       at = next;
     }
     result = std::move(found);
-    PyErr_Clear();
+    clearError();
     if (cut == 0) break;
   }
   // A module that is not imported yet may be later: only remember what was found.
@@ -159,7 +160,7 @@ bool sameValue(PyObject* a, PyObject* b) {
   PyTypeObject* base = builtinBase(Py_TYPE(a));
   PyRef equal = base->tp_richcompare ? PyRef::steal(base->tp_richcompare(a, b, Py_EQ)) : PyRef();
   const int answer = equal ? PyObject_IsTrue(equal.get()) : 0;
-  PyErr_Clear();
+  clearError();
   return answer == 1;
 }
 
@@ -233,7 +234,7 @@ PyRef unboundMethod(PyObject* bound) {
   } else if (PyObject* self = selfOfMethod(bound)) {
     found = descriptorOf(bound, self);
   }
-  PyErr_Clear();
+  clearError();
   return PyRef::borrow(found);
 }
 

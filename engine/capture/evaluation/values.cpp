@@ -1,4 +1,5 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -267,7 +268,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   if (Py_TYPE(object) != Py_TYPE(standIn.get())) {
     static PyObject* const kClass = internedName("__class__");
     if (PyObject_SetAttr(standIn.get(), kClass, reinterpret_cast<PyObject*>(Py_TYPE(object))) < 0) {
-      PyErr_Clear();
+      clearError();
       breakHere("tensor subclass", std::string("a stand-in cannot take the class ") + Py_TYPE(object)->tp_name);
     }
   }
@@ -539,7 +540,7 @@ PyRef Evaluation::exposeSequence(PyObject* object) {
   PyRef args = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   PyRef copy = PyRef::steal(PyTuple_Type.tp_new(Py_TYPE(object), args.get(), nullptr));
   if (!copy) {
-    PyErr_Clear();
+    clearError();
     breakHere("unsupported container", std::string("a ") + Py_TYPE(object)->tp_name + " that holds tensors");
   }
   return copied(object, copy);
@@ -553,7 +554,7 @@ PyRef Evaluation::exposeDict(PyObject* object) {
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items.get()); ++k) {
     PyObject *key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), k), 0), *raw = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), k), 1);
     PyRef item = readDict(object, key);
-    if (!item) return PyErr_Clear(), PyRef::borrow(object);
+    if (!item) return clearError(), PyRef::borrow(object);
     item = expose(item.get());
     changed |= item.get() != raw;
     PyDict_SetItem(copy.get(), key, item.get());

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -95,7 +97,7 @@ bool GuardSet::add(Guard guard) {
   if (added.kind == GuardKind::TensorMatch) {
     tensorSpecs_.push_back(TensorSpec::of(added.expected.get()));
     // Symbolic sizes match nothing; the error is the caller's only if it asked for the spec itself.
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) clearError();
     added.number = static_cast<int64_t>(tensorSpecs_.size()) - 1;
     specOf_.emplace(added.source, tensorSpecs_.size() - 1);
     added.expected = PyRef::borrow(reinterpret_cast<PyObject*>(tensorSpecs_.back().type));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -142,7 +143,7 @@ PyRef GuardTree::watch(PyObject* object) {
     objectDied_ = PyRef::steal(PyCFunction_New(&kObjectDied, capsule.get()));
   }
   PyRef weak = PyRef::steal(PyWeakref_NewRef(object, objectDied_.get()));
-  if (!weak) PyErr_Clear();
+  if (!weak) clearError();
   else watched_.emplace(object, Watched{weak, describedObject(object)});
   return weak;
 }
@@ -270,7 +271,7 @@ void GuardTree::emitFetch(uint32_t position) {
   op.number = source->index;
   if (source->kind == Kind::DictItem) {
     op.number = hashOfKey(op.key);
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) clearError();
   }
   op.guard = firstGuard(position);
   if (source->kind == Kind::Pinned) {
@@ -310,7 +311,7 @@ void GuardTree::emitChecks(uint32_t position) {
       op.number = snapshotOf(g, type);
       op.tag = snapshots_[static_cast<size_t>(op.number)].version;
     }
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) clearError();
     ops_.push_back(op);
   }
 }

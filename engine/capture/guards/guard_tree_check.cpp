@@ -1,3 +1,4 @@
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/guards/guard_tree_op.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -18,7 +19,7 @@ bool sameKeys(PyObject* dict, PyObject* keys) {
     PyRef iterator = PyRef::steal(PyODict_Type.tp_iter(dict));
     for (Py_ssize_t i = 0; iterator && i < PyTuple_GET_SIZE(keys); ++i) {
       PyRef key = PyRef::steal(PyIter_Next(iterator.get()));
-      if (!key || !sameConstant(key.get(), PyTuple_GET_ITEM(keys, i))) return PyErr_Clear(), false;
+      if (!key || !sameConstant(key.get(), PyTuple_GET_ITEM(keys, i))) return clearError(), false;
     }
     return static_cast<bool>(iterator);
   }
@@ -176,7 +177,7 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     default: break;
   }
   if (!o) {
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) clearError();
     return false;
   }
   registers_[op.to] = o;

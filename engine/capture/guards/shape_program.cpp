@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
 namespace fusebox::capture {
@@ -23,7 +24,7 @@ bool readNumber(NumberSource::Kind kind, int32_t dim, PyObject* object, int64_t*
   }
   if (kind == NumberSource::Kind::ArrayInt) {
     const PyRef whole = PyRef::steal(PyNumber_Index(object));
-    if (!whole) return PyErr_Clear(), false;
+    if (!whole) return clearError(), false;
     return readNumber(NumberSource::Kind::Value, dim, whole.get(), value);
   }
   if (kind == NumberSource::Kind::Bits || kind == NumberSource::Kind::ArrayBits) {

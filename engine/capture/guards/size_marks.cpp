@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/py_ref.h"
 
 namespace fusebox::capture {
@@ -26,7 +27,7 @@ void markAll(PyObject* dict, const char* name, std::vector<SizeMark>& marks, Set
 
 std::optional<int64_t> attribute(PyObject* object, const char* name) {
   const PyRef value = PyRef::steal(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
+  if (!value) clearError();
   return integerOf(value.get());
 }
 

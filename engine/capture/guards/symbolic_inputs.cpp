@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
@@ -17,7 +18,7 @@ bool isParameter(PyObject* tensor) {
   PyObject* parameter = type.get([]() -> PyObject* {
     PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn.parameter"));
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "Parameter") : nullptr;
-    if (!found) PyErr_Clear();
+    if (!found) clearError();
     return found ? found : Py_NewRef(Py_None);
   });
   return PyType_Check(parameter) && PyType_IsSubtype(Py_TYPE(tensor), reinterpret_cast<PyTypeObject*>(parameter));
@@ -60,7 +61,7 @@ bool SymbolicInputs::isListed(const std::vector<std::string>& patterns, const st
   for (const std::string& pattern : patterns) {
     PyRef match = re ? PyRef::steal(PyObject_CallMethod(re.get(), "match", "ss", pattern.c_str(), name.c_str())) : PyRef();
     if (match && match.get() != Py_None) return true;
-    PyErr_Clear();  // not a regular expression
+    clearError();  // not a regular expression
   }
   return false;
 }

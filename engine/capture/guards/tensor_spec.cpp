@@ -1,4 +1,5 @@
 #include "engine/capture/guards/tensor_spec.h"
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
 #include <c10/core/DeviceType.h>
@@ -103,7 +104,7 @@ std::string TensorSpec::difference(PyObject* object) const {
   TensorSpec found = of(object);
   found.comparesStorage = comparesStorage;
   std::string text = found.str();
-  PyErr_Clear();
+  clearError();
   TensorSpec resized = found;
   resized.sizes = sizes;
   resized.strides = strides;

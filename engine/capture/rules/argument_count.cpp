@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
+
 namespace fusebox::capture {
 
 namespace {
@@ -81,7 +83,7 @@ Parameters parametersOf(PyObject* callable, const PyMethodDef& definition, size_
   if (definition.ml_flags & METH_NOARGS) return {self, self, false, {}};
   if (definition.ml_flags & METH_O) return {self + 1, self + 1, false, {}};
   PyRef text = PyRef::steal(PyObject_GetAttrString(callable, "__text_signature__"));
-  PyErr_Clear();
+  clearError();
   const char* signature = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (!signature) return {self, SIZE_MAX, true, {}};
   Parameters p = parsed(signature);
@@ -102,7 +104,7 @@ bool mayTake(PyObject* callable, const CallArguments& a, bool withSelf) {
   if (a.positional < p.fewest || a.positional > p.most) return false;
   for (size_t i = 0; !p.anyKeyword && i < a.keywords(); ++i) {
     const char* name = PyUnicode_AsUTF8(a.keywordName(i));
-    if (!name || std::find(p.keywords.begin(), p.keywords.end(), name) == p.keywords.end()) return PyErr_Clear(), false;
+    if (!name || std::find(p.keywords.begin(), p.keywords.end(), name) == p.keywords.end()) return clearError(), false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -28,7 +29,7 @@ std::string nameOf(PyObject* cls) { return reinterpret_cast<PyTypeObject*>(cls)-
 bool isLibraryDict(PyObject* dict) {
   PyObject* file = PyDict_Check(dict) ? PyDict_GetItemString(dict, "__file__") : nullptr;
   const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
-  PyErr_Clear();
+  clearError();
   return path && isLibraryPath(path);
 }
 
@@ -41,7 +42,7 @@ FunctionCalls::~FunctionCalls() { *self_ = nullptr; }
 
 void FunctionCalls::rethrow() {
   if (!thrown_) return;
-  PyErr_Clear();
+  clearError();
   std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
@@ -97,7 +98,7 @@ PyRef FunctionCalls::callMethod(const Call& call, const char* name, PyObject* co
     // Its backward comes back here too.
     if (PyObject_GenericSetAttr(args[0], kForwardClass, call.standIn) < 0) return {};
   }
-  PyErr_Clear();
+  clearError();
   PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
   return function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();
 }
@@ -119,7 +120,7 @@ PyRef FunctionCalls::callBackward(const Call& call, PyObject* const* args, Py_ss
     // As BackwardCFunction.apply chooses.
     PyRef own = PyRef::steal(PyObject_GetAttrString(call.cls.get(), "vjp"));
     PyRef inherited = PyRef::steal(PyObject_GetAttrString(torchObject("torch.autograd.Function"), "vjp"));
-    PyErr_Clear();
+    clearError();
     const char* name = own && own.get() != inherited.get() ? "vjp" : "backward";
     PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
     PyRef result = function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();

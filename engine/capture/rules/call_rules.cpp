@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -120,7 +121,7 @@ bool isTorchBinding(PyObject* callable) {
   }
   if (self && PyModule_Check(self)) {
     const char* text = PyModule_GetName(self);
-    const std::string_view module = text ? text : (PyErr_Clear(), "");
+    const std::string_view module = text ? text : (clearError(), "");
     if (module == "torch._C._nn" || module == "torch._C._linalg" || module == "torch._C._fft" || module == "torch._C._special" || module == "torch._C._nested") return true;
   }
   return false;

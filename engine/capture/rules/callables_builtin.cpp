@@ -1,6 +1,7 @@
 // Rules for the functions of the builtins module and a few relatives.
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
@@ -42,7 +43,7 @@ PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef value = e.getAttr(a.args[0], a.args[1]);
   if (!value && a.positional < 3) tellAttribute(a.args[0], a.args[1]);
   if (value || a.positional < 3 || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
-  PyErr_Clear();
+  clearError();
   return PyRef::borrow(a.args[2]);
 }
 
@@ -50,7 +51,7 @@ PyRef ruleHasattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 2, 2) || !hasName(a)) return {};
   if (e.getAttr(a.args[0], a.args[1])) return boolean(1);
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
-  PyErr_Clear();
+  clearError();
   return boolean(0);
 }
 
@@ -66,7 +67,7 @@ PyRef ruleNext(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 2)) return {};
   PyRef item = nextOrStop(e, a.args[0]);
   if (item || a.positional < 2 || !PyErr_ExceptionMatches(PyExc_StopIteration)) return item;
-  PyErr_Clear();
+  clearError();
   return PyRef::borrow(a.args[1]);
 }
 

@@ -1,6 +1,7 @@
 // Rules for the methods of list, dict, OrderedDict, set, deque.
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/plain_text.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -130,7 +131,7 @@ constexpr const char *kKeys = "keys", *kItems = "items", *kValues = "values", *k
 PyRef ruleProxyGet(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef value = e.proxyItem(a.args[0], a.args[1]);
   if (value || !PyErr_ExceptionMatches(PyExc_KeyError)) return value;
-  PyErr_Clear();
+  clearError();
   return PyRef::borrow(a.positional > 2 ? a.args[2] : Py_None);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
@@ -131,7 +132,7 @@ PyRef ruleIslice(Evaluation& e, PyObject* callable, const CallArguments& a) {
   };
   const bool onlyStop = a.positional == 2;
   if (a.positional < 2 || a.positional > 4 || !known(1, 0) || !known(2, 0) || !known(3, 1)) {
-    PyErr_Clear();
+    clearError();
     e.breakHere("unsupported call", "itertools.islice with unusual arguments");
   }
   PyRef iterator = e.iter(a.args[0]);

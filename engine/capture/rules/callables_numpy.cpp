@@ -1,6 +1,7 @@
 // Functions of numpy on constants: what they compute is a constant too.
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
@@ -29,7 +30,7 @@ bool isNumber(PyObject* o) {
 std::string functionName(PyObject* callable) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  PyErr_Clear();
+  clearError();
   return std::string("numpy.") + (text ? text : "?");
 }
 

@@ -1,5 +1,6 @@
 // Rules for what a program says: print, warnings, logging, profiler ranges. They are carried out after the graph, in their place among
 // the effects, with what they were given at that moment; where that cannot be, they are a break.
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -87,7 +88,7 @@ PyRef putOff(Evaluation& e, PyObject* callable, const CallArguments& a, size_t a
 bool writesInC(PyObject* file) {
   if (file == Py_None) return true;
   PyRef write = PyRef::steal(PyObject_GetAttrString(file, "write"));
-  PyErr_Clear();
+  clearError();
   return write && PyCFunction_Check(write.get());
 }
 
@@ -144,7 +145,7 @@ int isEnabled(Evaluation& e, PyObject* logger, PyObject* level) {
   static PyObject* const name = internedName("isEnabledFor");
   static PyObject* const usual = torchObject("logging.Logger.isEnabledFor");
   if (_PyType_Lookup(Py_TYPE(logger), name) == usual) PyRef::steal(PyObject_CallMethodOneArg(logger, name, level));
-  PyErr_Clear();
+  clearError();
   PyRef answer = e.callMethodNamed(logger, "isEnabledFor", {level});
   return answer ? e.truth(answer.get()) : -1;
 }
@@ -153,7 +154,7 @@ int isEnabled(Evaluation& e, PyObject* logger, PyObject* level) {
 bool onlyWrites(PyObject* handler) {
   PyRef emit = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(handler)), "emit"));
   PyRef filters = PyRef::steal(PyObject_GetAttrString(handler, "filters")), stream = PyRef::steal(PyObject_GetAttrString(handler, "stream"));
-  PyErr_Clear();
+  clearError();
   PyObject* globals = emit && PyFunction_Check(emit.get()) ? PyFunction_GET_GLOBALS(emit.get()) : nullptr;
   PyObject* module = globals ? PyDict_GetItemString(globals, "__name__") : nullptr;
   const bool own = module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "logging") == 0;
@@ -170,7 +171,7 @@ bool handlersOnlyWrite(PyObject* logger) {
     PyRef propagates = PyRef::steal(PyObject_GetAttrString(at.get(), "propagate"));
     at = propagates && PyObject_IsTrue(propagates.get()) == 1 ? PyRef::steal(PyObject_GetAttrString(at.get(), "parent")) : PyRef();
   }
-  PyErr_Clear();
+  clearError();
   return true;
 }
 

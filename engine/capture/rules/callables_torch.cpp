@@ -5,6 +5,8 @@
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
+#include "engine/capture/cpython/errors.h"
+#include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -123,7 +125,7 @@ bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssi
   if (!PyList_CheckExact(data) && !PyTuple_CheckExact(data) && !isSizeObject(data)) return false;
   PyRef items = e.collect(data, true);
   const Py_ssize_t n = items ? PyTuple_GET_SIZE(items.get()) : 0;
-  if (n == 0) return PyErr_Clear(), false;
+  if (n == 0) return clearError(), false;
   if (leaves.empty() && depth == sizes.size()) sizes.push_back(n);
   if (depth >= sizes.size() || sizes[depth] != n) return false;
   for (Py_ssize_t i = 0; i < n; ++i)
@@ -244,8 +246,7 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
   for (const Frame* f = e.frame(); f; f = f->caller)  // torch.compiler.allow_in_graph: nobody looks for breaks inside
-    if (PyObject* own = reinterpret_cast<PyFunctionObject*>(f->function.get())->func_dict; own && PyDict_GetItem(own, internedName("_fusebox_in_graph")))
-      return PyRef::borrow(Py_None);
+    if (isAllowedInGraph(f->function.get())) return PyRef::borrow(Py_None);
   std::string reason = "torch._dynamo.graph_break() is called";
   if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
   e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
@@ -285,7 +286,7 @@ void checkCheckpoint(Evaluation& e, const CallArguments& a) {
   PyRef pair = e.call(contexts, nullptr, 0, nullptr);
   bool known = pair && PyTuple_CheckExact(pair.get()) && PyTuple_GET_SIZE(pair.get()) == 2;
   for (Py_ssize_t i = 0; known && i < 2; ++i) known = Py_IS_TYPE(PyTuple_GET_ITEM(pair.get(), i), reinterpret_cast<PyTypeObject*>(nothing));
-  PyErr_Clear();
+  clearError();
   if (!known) e.breakHere("unsupported call", "torch.utils.checkpoint enters contexts of the program's own");
 }
 
@@ -336,7 +337,7 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   const Evaluation::Effects before = e.effectsSoFar();
   PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
   if (switches && !result) {
-    PyErr_Clear();
+    clearError();
     e.breakHere("exception", "a function under torch.utils.checkpoint raises");
   }
   if (switches) e.call(setGradMode, on, 1, nullptr);
@@ -403,7 +404,7 @@ PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& 
 /// Methods that need the memory, the values or the history of a tensor, which a stand-in does not have.
 PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  PyErr_Clear();
+  clearError();
   e.breakHere("tensor internals", std::string(name ? PyUnicode_AsUTF8(name.get()) : "a method") + " needs a tensor that exists",
               "Move the call out of the compiled region.");
 }
@@ -674,7 +675,7 @@ PyRef ruleIsTensorLike(Evaluation& e, PyObject*, const CallArguments& a) {
   if (isTensorObject(a.args[0])) return PyRef::borrow(e.isNumber(a.args[0]) ? Py_False : Py_True);
   if (e.getAttr(a.args[0], internedName("__torch_function__"))) return PyRef::borrow(Py_True);
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
-  PyErr_Clear();
+  clearError();
   return PyRef::borrow(Py_False);
 }
 
@@ -700,7 +701,7 @@ PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) 
   const auto is = [&](const char* name, PyObject* value) { return PyRef::steal(PyObject_GetAttrString(type, name)).get() == value; };
   const bool isPlain = isDefault ? torch::tensors::get_default_dispatch_key() == c10::DispatchKey::CPU
                                  : is("is_cuda", Py_False) && is("layout", torchObject("torch.strided"));
-  PyErr_Clear();
+  clearError();
   if (a.keywords() > 0 || !isPlain) throw UnfitArguments();
   PyRef dtype = PyRef::steal(isDefault ? PyObject_CallNoArgs(torchObject("torch.get_default_dtype")) : PyObject_GetAttrString(type, "dtype"));
   PyRef zero = PyRef::steal(PyLong_FromLong(0)), cpu = PyRef::steal(PyUnicode_FromString("cpu"));

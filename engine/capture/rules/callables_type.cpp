@@ -1,4 +1,5 @@
 // Rules for calling builtin types, and for C slots called by name (super().__setattr__ and the like).
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/plain_text.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -199,7 +200,7 @@ PyRef subclassesOf(PyObject* cls) {
 /// Guard: a class has the subclasses that weak references in a tuple refer to, in this order.
 bool hasSubclasses(PyObject* cls, PyObject* expected) {
   const PyRef now = PyType_Check(cls) ? subclassesOf(cls) : PyRef();
-  PyErr_Clear();
+  clearError();
   bool same = now && PyList_GET_SIZE(now.get()) == PyTuple_GET_SIZE(expected);
   for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(expected); ++i) same = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(expected, i)) == PyList_GET_ITEM(now.get(), i);
   return same;

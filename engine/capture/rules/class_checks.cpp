@@ -1,5 +1,6 @@
 #include "engine/capture/rules/class_checks.h"
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -43,7 +44,7 @@ PyRef claimedClass(Evaluation& e, PyObject* object) {
   if (e.typeLookup(type, kClass) == own && !(getAttribute && PyFunction_Check(getAttribute))) return {};
   PyRef claimed = e.getAttr(object, kClass);
   if (!claimed) {
-    if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    if (PyErr_ExceptionMatches(PyExc_AttributeError)) clearError();
     return {};
   }
   return PyType_Check(claimed.get()) && claimed.get() != reinterpret_cast<PyObject*>(type) ? claimed : PyRef();
@@ -72,7 +73,7 @@ PyObject* ownHook(PyTypeObject* cls) {
 /// The classes below an abstract one, which are asked too.
 bool hookBelow(PyObject* cls, int depth = 0) {
   PyRef below = PyRef::steal(PyObject_CallMethod(cls, "__subclasses__", nullptr));
-  if (!below || depth > 20) return PyErr_Clear(), depth > 20;
+  if (!below || depth > 20) return clearError(), depth > 20;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i) {
     PyObject* sub = PyList_GET_ITEM(below.get(), i);
     if (PyType_Check(sub) && (ownHook(asType(sub)) || hookBelow(sub, depth + 1))) return true;

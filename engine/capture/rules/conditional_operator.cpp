@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/fresh_contents.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -55,7 +56,7 @@ PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& op
 
 PyRef followConditionalOperator(Evaluation& e, PyObject* op, const CallArguments& a, bool* known) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(op, "_name"));
-  PyErr_Clear();
+  clearError();
   const char* const names[] = {"pred", "true_fn", "false_fn", "operands"};
   *known = name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "cond") == 0 && a.total() >= 3 && a.positional <= 4;
   std::vector<PyObject*> given(4, nullptr);

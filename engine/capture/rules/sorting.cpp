@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -29,7 +30,7 @@ PyObject* compareKeys(PyObject* a, PyObject* b, int op) {
     answer = less ? c.e.truth(less.get()) : -1;
   } catch (...) {
     c.thrown = std::current_exception();
-    PyErr_Clear();
+    clearError();
   }
   if (c.thrown) PyErr_SetString(PyExc_SystemError, "the evaluation of a comparison has ended");
   return answer < 0 ? nullptr : Py_NewRef(answer ? Py_True : Py_False);
@@ -99,7 +100,7 @@ bool sortList(Evaluation& e, PyObject* list, PyObject* key, bool reverse) {
   PyRef keys = keysOf(e, list, key, comparisons, &raw);
   PyRef positions = keys ? sortedPositions(keys.get(), reverse) : PyRef();
   if (comparisons.thrown) {
-    PyErr_Clear();
+    clearError();
     std::rethrow_exception(comparisons.thrown);
   }
   if (!positions) return false;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -101,7 +102,7 @@ bool isOfTorchC(PyObject* callable) {
   PyObject* name = function->m_self && PyModule_Check(function->m_self) ? PyModule_GetNameObject(function->m_self) : Py_XNewRef(function->m_module);
   PyRef keep = PyRef::steal(name);
   const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!text) PyErr_Clear();
+  if (!text) clearError();
   return text && (std::strcmp(text, "torch._C") == 0 || std::strncmp(text, "torch._C.", 9) == 0);
 }
 
@@ -132,7 +133,7 @@ bool isAnswer(PyObject* o) {
   }
   PyTypeObject* type = Py_TYPE(o);
   PyRef members = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__members__"));
-  PyErr_Clear();
+  clearError();
   return members && PyDict_Check(members.get()) && type->tp_as_number && type->tp_as_number->nb_int;
 }
 
@@ -184,7 +185,7 @@ bool answersAsBefore(PyObject* callable, PyObject* expected) {
   PyRef now = PyRef::steal(PyObject_CallObject(callable, PyTuple_GET_ITEM(expected, 0)));
   bool same = now && sameAnswer(now.get(), PyTuple_GET_ITEM(expected, 1));
   if (PyErr_Occurred()) {
-    PyErr_Clear();
+    clearError();
     same = false;
   }
   return same;

@@ -119,7 +119,7 @@ class set_stance:
 
 def allow_in_graph(fn):
     """`fn` is one call of the graph that a backend in Python is given. It is followed all the same: the engine's own backends see its
-    operators, and nothing has to be allowed."""
+    operators. Where it cannot be, capture calls it once as it is, and nothing guards what it reads."""
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(f) for f in fn]
     if not callable(fn):

@@ -144,17 +144,19 @@ class ProcessTest(unittest.TestCase):
             f = fusebox.compile(slow)
             x = torch.randn(64)
             interrupted = 0
-            for k in range(12):
-                signal.signal(signal.SIGALRM, signal.default_int_handler)
-                signal.setitimer(signal.ITIMER_REAL, 0.003 * (k + 1))
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            for k in range(120):
+                if k % 12 == 0:
+                    fusebox.reset()
+                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0037 * (k % 12) + 0.0003 * (k // 12))
                 try:
                     while True:
-                        f(x, 300 + k)
+                        f(x, 300 + k % 12)
                 except KeyboardInterrupt:
                     interrupted += 1
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-            assert interrupted == 12, interrupted
+            assert interrupted == 120, interrupted
             assert torch.allclose(f(x, 50), slow(x, 50), atol=1e-4)
             assert not torch.compiler.is_compiling()
             print("fine")
