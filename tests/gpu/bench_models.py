@@ -71,6 +71,7 @@ def child(name, engine, modes, seconds, kernels):
         for _ in range(3):
             steps[mode]()
         torch.cuda.synchronize()
+    torch.cuda.empty_cache()
     if engine == "fusebox":
         counters = fusebox.counters()
         result["counters"] = {key: counters[key] for key in ("graphs", "graph_breaks", "recompiles", "eager_runs", "kernels", "extern_calls")}
@@ -95,6 +96,7 @@ def report(row):
         both = [row.get(engine, {}).get(mode) for engine in ("stock", "fusebox")]
         if all(both):
             row[mode + "_ratio"] = both[0]["ms"] / both[1]["ms"]
+            row[mode + "_memory"] = both[1]["peak_gib"] / both[0]["peak_gib"]
         for engine, made in zip(("stock", "fusebox"), both):
             if made:
                 parts.append(f"{engine} {mode} {made['ms']:.2f} ms (first {made['first_s']:.2f} s, {made['peak_gib']:.2f} GiB, loss error {made['loss_error']:.0e})")
@@ -132,13 +134,14 @@ def main():
             rows.append({"program": name, "modes": modes[name]} | {engine: children[name, engine].result() for engine in options.engines})
             print(report(rows[-1]), flush=True)
     steady = [row[mode + "_ratio"] for row in rows for mode in row["modes"] if mode + "_ratio" in row]
+    memory = geomean([row[mode + "_memory"] for row in rows for mode in row["modes"] if mode + "_memory" in row])
     cold = [row["cold_ratio"] for row in rows if "cold_ratio" in row]
-    print(f"steady geomean {geomean(steady):.3f}, least {min(steady, default=float('nan')):.3f}; cold geomean {geomean(cold):.2f}")
+    print(f"steady geomean {geomean(steady):.3f}, least {min(steady, default=float('nan')):.3f}; cold geomean {geomean(cold):.2f}; peak memory, Fusebox / stock, geomean {memory:.3f}")
     if options.json:
         import torch
         with open(options.json, "w") as out:
             json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "compiled_together": options.together, "rows": rows,
-                       "steady_geomean": geomean(steady), "steady_least": min(steady, default=None), "cold_geomean": geomean(cold)}, out, indent=1)
+                       "steady_geomean": geomean(steady), "steady_least": min(steady, default=None), "cold_geomean": geomean(cold), "memory_geomean": memory}, out, indent=1)
 
 
 if __name__ == "__main__":
