@@ -96,7 +96,8 @@ def report(row):
         both = [row.get(engine, {}).get(mode) for engine in ("stock", "fusebox")]
         if all(both):
             row[mode + "_ratio"] = both[0]["ms"] / both[1]["ms"]
-            row[mode + "_memory"] = both[1]["peak_gib"] / both[0]["peak_gib"]
+            if all(made["peak_gib"] for made in both):  # a recording allocates nothing while it runs
+                row[mode + "_memory"] = both[1]["peak_gib"] / both[0]["peak_gib"]
         for engine, made in zip(("stock", "fusebox"), both):
             if made:
                 parts.append(f"{engine} {mode} {made['ms']:.2f} ms (first {made['first_s']:.2f} s, {made['peak_gib']:.2f} GiB, loss error {made['loss_error']:.0e})")
@@ -106,6 +107,19 @@ def report(row):
         row["cold_ratio"] = firsts[0] / firsts[1]
     parts += [f"{engine}: {row[engine]['error']}" for engine in ("stock", "fusebox") if "error" in row.get(engine, {})]
     return "\n    ".join(parts)
+
+
+def conclude(rows, options):
+    """Prints what the rows say together; writes all that is known so far, since a run may be cut off."""
+    def of(suffix):
+        return [row[mode + suffix] for row in rows for mode in row["modes"] if mode + suffix in row]
+    steady, cold = of("_ratio"), [row["cold_ratio"] for row in rows if "cold_ratio" in row]
+    made = {"steady_geomean": geomean(steady), "steady_least": min(steady, default=None), "cold_geomean": geomean(cold), "memory_geomean": geomean(of("_memory"))}
+    print("; ".join(f"{name} {value:.3f}" for name, value in made.items() if value is not None), flush=True)
+    if options.json:
+        import torch
+        with open(options.json, "w") as out:
+            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "compiled_together": options.together, "rows": rows} | made, out, indent=1)
 
 
 def main():
@@ -133,15 +147,7 @@ def main():
         for name in names:
             rows.append({"program": name, "modes": modes[name]} | {engine: children[name, engine].result() for engine in options.engines})
             print(report(rows[-1]), flush=True)
-    steady = [row[mode + "_ratio"] for row in rows for mode in row["modes"] if mode + "_ratio" in row]
-    memory = geomean([row[mode + "_memory"] for row in rows for mode in row["modes"] if mode + "_memory" in row])
-    cold = [row["cold_ratio"] for row in rows if "cold_ratio" in row]
-    print(f"steady geomean {geomean(steady):.3f}, least {min(steady, default=float('nan')):.3f}; cold geomean {geomean(cold):.2f}; peak memory, Fusebox / stock, geomean {memory:.3f}")
-    if options.json:
-        import torch
-        with open(options.json, "w") as out:
-            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "compiled_together": options.together, "rows": rows,
-                       "steady_geomean": geomean(steady), "steady_least": min(steady, default=None), "cold_geomean": geomean(cold), "memory_geomean": memory}, out, indent=1)
+        conclude(rows, options)
 
 
 if __name__ == "__main__":
