@@ -256,8 +256,50 @@ std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymE
   return answer;
 }
 
+namespace {
+
+/// Atoms s // c of `e`, also those inside of others.
+void collectHalves(const SymExpr& e, std::vector<std::pair<Symbol, int64_t>>& into) {
+  for (const SymExpr::Term& term : e.terms())
+    for (const SymAtom& factor : term.factors) {
+      if (factor.kind == SymAtom::Kind::Symbol) continue;
+      const SymAtom* divided = factor.kind == SymAtom::Kind::FloorDiv ? soleAtom(factor.a) : nullptr;
+      if (divided && divided->kind == SymAtom::Kind::Symbol && factor.b.isConstant() && factor.b.constant() > 1) into.emplace_back(divided->symbol, factor.b.constant());
+      collectHalves(factor.a, into);
+      collectHalves(factor.b, into);
+    }
+}
+
+}  // namespace
+
+bool ShapeEnv::dividesWhole(const SymExpr& a, const SymExpr& b, std::string_view reason) {
+  const SymExpr left = simplify(a), right = simplify(b);
+  std::vector<std::pair<Symbol, int64_t>> halves;
+  collectHalves(left, halves);
+  collectHalves(right, halves);
+  for (const auto& [symbol, divisor] : halves) {
+    const int64_t value = hint(symbol);
+    if (isOfData(symbol) || value % divisor != 0 || value / divisor < 2) continue;
+    const SymExpr part = Symbol::make("part", 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor);
+    const auto parts = [&](Symbol s) -> std::optional<SymExpr> { return s == symbol ? std::optional(part * SymExpr(divisor)) : std::nullopt; };
+    if (!(left.substitute(parts) == right.substitute(parts))) continue;
+    ComputedSymbol how;
+    how.text = SymExpr(symbol).str() + " / " + std::to_string(divisor);
+    how.from = {symbol};
+    how.compute = [divisor](std::span<const int64_t> values) -> std::optional<int64_t> {
+      return values[0] % divisor == 0 && values[0] / divisor >= 2 ? std::optional(values[0] / divisor) : std::nullopt;
+    };
+    if (const auto made = computed(std::move(how), 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor)) {
+      learn(Compare::Eq, symbol, *made * SymExpr(divisor));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool ShapeEnv::decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
   if (auto known = provable(op, a, b)) return *known;
+  if (op == Compare::Eq && holds(op, hint(a), hint(b)) && dividesWhole(a, b, reason)) return true;
   if (isOfData(a) || isOfData(b)) {
     if (auto usual = ofSeveral(op, a, b, reason)) return *usual;
     askData(a.str() + " " + std::string(name(op)) + " " + b.str(), reason, false);

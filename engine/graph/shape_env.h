@@ -105,6 +105,9 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::optional<bool> prove(Compare op, const SymExpr& a, const SymExpr& b) const;
   bool atLeast(const SymExpr& e, int64_t least) const;  ///< by ranges and relations; false: not known
   SymExpr fromZero(const SymExpr& e) const;
+  /// An equation that holds now and would always hold if a symbol that it halves (s // 2) were even: from now on it is twice a symbol of its own, in
+  /// which divisions cancel. Else what is put together again after a view (n // 2, 2, -1) grows with each of them.
+  bool dividesWhole(const SymExpr& a, const SymExpr& b, std::string_view reason);
   void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
   std::optional<bool> ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
   void askData(const std::string& what, std::string_view reason, bool isConstant) const;

@@ -200,13 +200,18 @@ SymExpr fromTerms(std::vector<Term> terms) {
   if (terms.size() == 1 && terms[0].factors.empty()) return terms[0].coefficient;
   auto node = std::make_shared<SymNode>();
   size_t h = 0x51ED270B;
+  uint64_t weight = 0;
   Bounds total{0, 0};
   for (const Term& t : terms) {
     h = mix(h, static_cast<size_t>(t.coefficient));
-    for (const SymAtom& f : t.factors) h = mix(h, hashAtom(f));
+    for (const SymAtom& f : t.factors) {
+      h = mix(h, hashAtom(f));
+      weight += f.kind == SymAtom::Kind::Symbol ? 1 : uint64_t{f.a.weight()} + f.b.weight();
+    }
     total = sum(total, termBounds(t));
   }
   node->hash = h;
+  node->weight = static_cast<uint32_t>(std::min<uint64_t>(weight, std::numeric_limits<uint32_t>::max()));
   node->lower = total.first;
   node->upper = total.second;
   node->terms = std::move(terms);
@@ -297,6 +302,8 @@ bool operator==(const SymAtom& a, const SymAtom& b) { return compare(a, b) == 0;
 std::pair<int64_t, int64_t> SymExpr::bounds() const {
   return node_ ? Bounds{node_->lower, node_->upper} : Bounds{constant_, constant_};
 }
+
+uint32_t SymExpr::weight() const { return node_ ? node_->weight : 0; }
 
 size_t SymExpr::hash() const { return node_ ? node_->hash : mix(0xC0, static_cast<size_t>(constant_)); }
 

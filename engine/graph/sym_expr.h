@@ -59,6 +59,8 @@ class SymExpr {
   /// If the expression is `stride * symbol + rest` with `rest` free of `symbol` and `stride` constant, that stride; else nullopt.
   std::optional<int64_t> strideOf(Symbol symbol) const;
   size_t hash() const;
+  /// Symbols written out, those of repeated parts each time: how much code computes it at most. Of constants 0; saturates.
+  uint32_t weight() const;
   std::string str() const;
 
   /// Terms of the canonical sum: coefficient and product of atoms (empty for the constant term).

@@ -11,6 +11,7 @@ struct SymNode {
   std::vector<SymExpr::Term> terms;
   size_t hash = 0;
   int64_t lower = 0, upper = 0;
+  uint32_t weight = 0;
 
   static const SymNode* of(const SymExpr& e) { return e.node_.get(); }
   static SymExpr wrap(std::shared_ptr<const SymNode> node) { return SymExpr(std::move(node)); }

@@ -285,6 +285,13 @@ bool hasReduction(const Section& section) {
   return std::any_of(section.body.begin(), section.body.end(), [](const Statement& s) { return s.kind == Statement::Kind::Reduce; });
 }
 
+uint32_t longestIndex(const Section& section) {
+  uint32_t longest = 0;
+  for (const Value& value : section.values) longest = std::max(longest, value.index.weight());
+  for (const Statement& statement : section.body) longest = std::max(longest, statement.index.weight());
+  return longest;
+}
+
 std::string_view name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
 std::string_view name(ReduceKind kind) { return kReduceNames[static_cast<size_t>(kind)]; }
 

@@ -206,6 +206,8 @@ bool hasScan(const Section& section);
 /// Numbers in the state of a reduction: an extreme and its position, a mean with its squares and count, ...
 size_t componentCount(ReduceKind kind);
 bool hasReduction(const Section& section);
+/// The weight (SymExpr::weight) of the longest index at which the section reads or writes.
+uint32_t longestIndex(const Section& section);
 
 std::string_view name(Op op);
 std::string_view name(ReduceKind kind);

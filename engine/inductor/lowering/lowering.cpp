@@ -390,6 +390,15 @@ void Lowering::keepInMemory(const LazyTensor& t) {
 
 bool Lowering::worthRealising(const Storage& s, size_t users) const { return !s.inAttention && realise_policy::shouldRealise(s, users); }
 
+bool Lowering::readsFarAround(const LazyTensor& v) const {
+  const Storage& s = *v.storage;
+  const bool isFixed = std::all_of(s.meta.sizes.begin(), s.meta.sizes.end(), [](const SymExpr& size) { return size.isConstant(); });
+  if (v.reindex || isFixed || s.inAttention || graph::product(s.meta.sizes) == SymExpr(0)) return false;
+  BodyBuilder trial;
+  trial.store(0, 0, s.compute(trial, freshIndex(s.meta.sizes, "t")));
+  return longestIndex(trial.finish({}, false)) > realise_policy::kLongestIndex;
+}
+
 bool Lowering::isOnlyNarrowed(const Node& node) const {
   const auto& users = users_[static_cast<size_t>(node.id)];
   if (users.size() != 1) return false;
@@ -402,7 +411,7 @@ void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
   for (LazyTensor& v : values) {
     if (!v.storage) continue;
     if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && !isOnlyNarrowed(node) && worthRealising(*v.storage, users)) keepInMemory(v);
+    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || readsFarAround(v))) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);

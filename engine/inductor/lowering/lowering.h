@@ -145,6 +145,9 @@ class Lowering {
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
+  /// Whether a formula with symbolic sizes goes through so many views that computing where it reads takes more than reading a buffer: divisions
+  /// by unknown sizes do not cancel, and each view repeats those before it.
+  bool readsFarAround(const LazyTensor& v) const;
   /// Whether its value is read by nothing but a cast to a smaller type, which had better be what lies in memory.
   bool isOnlyNarrowed(const graph::Node& node) const;
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);

@@ -11,6 +11,8 @@ constexpr int kOperations = 30;            ///< realize_opcount_threshold
 constexpr int64_t kUnrolledReduction = 8;  ///< unroll_reductions_threshold: shorter reductions become arithmetic
 constexpr size_t kMaskedCatInputs = 8;     ///< max_pointwise_cat_inputs
 
+constexpr uint32_t kLongestIndex = 64;     ///< symbols in an index by which a formula reads
+
 constexpr int64_t kRunBytes = 32;          ///< written one after the other, at least, where pieces of a tensor are written by loops of their own
 constexpr int kRepeated = 12;              ///< operations that are not done again for each of
 constexpr int64_t kRepetitions = 16;       ///< so many elements that read the same one, where there are

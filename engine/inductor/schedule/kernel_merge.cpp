@@ -14,6 +14,7 @@ namespace fusebox::inductor {
 namespace {
 
 constexpr size_t kMaxValues = 512;             ///< values of one kernel; longer bodies spill registers and compile slowly
+constexpr uint32_t kMaxIndex = 128;            ///< symbols in an index that is longer than it was before
 constexpr int64_t kMaxRowBytes = 1 << 19;      ///< a row that later sections read again should still be in the cache
 constexpr int64_t kTurningStep = 16;           ///< elements between neighbours, of which one access then brings hardly two
 constexpr int64_t kMaxColumnBytes = 1 << 20;   ///< columns are walked with large steps: only for what fits the cache as a whole
@@ -215,6 +216,7 @@ class Merger {
     placement_.assign(b_.node.kernel.sections.size(), 0);
     Kernel kernel = build();
     checkAxes(kernel);
+    checkIndices(kernel);
     if (shared_.empty() && !context_.isForced()) checkHorizontalGain();
     return kernel;
   }
@@ -228,6 +230,17 @@ class Merger {
         around.push_back(axis);
       }
     }
+  }
+
+  /// Where sizes are symbols, the axes of one kernel in terms of the other's may be divisions that do not cancel, more of them with each merge.
+  void checkIndices(const Kernel& kernel) const {
+    const auto longest = [](const Kernel& of) {
+      uint32_t found = 0;
+      for (const Section& section : of.sections) found = std::max(found, longestIndex(section));
+      return found;
+    };
+    const uint32_t made = longest(kernel);
+    if (made > kMaxIndex && made > std::max(longest(a_.node.kernel), longest(b_.node.kernel))) throw MergeRefusal{"indices would grow too long"};
   }
 
   void findCommonOuter() {

@@ -3,6 +3,7 @@
 Every call is compared with eager, forward and gradients.
 """
 
+import math
 import random
 
 import torch
@@ -359,6 +360,33 @@ def test_gradients_of_views_of_memory_that_many_elements_share():
             (view * torch.arange(1.0, 1 + view.numel()).reshape(view.shape)).sum().backward()
             gradients.append(x.grad)
         expect(torch.equal(*gradients), f"{(n, m)}: {gradients[1]} where eager gives {gradients[0]}")
+
+
+def test_what_views_take_apart_and_put_together():
+    def halved(x):
+        """A prefix sum by halves, in place, of what is filled up to a power of two: each view takes apart what the one before has put together."""
+        n = x.size(1)
+        y = F.pad(x, (0, 0, 0, 2 ** math.ceil(math.log2(n)) - n))
+        part = y
+        while part.size(1) > 1:
+            part = part.view(part.size(0), part.size(1) // 2, 2, -1)
+            part[:, :, 1] += part[:, :, 0]
+            part = part[:, :, 1]
+        step = y.size(1) // 4
+        while step >= 1:
+            rows = y[:, step - 1 :: step]
+            pairs = rows.view(rows.size(0), rows.size(1) // 2, 2, -1)
+            pairs[:, 1:, 0] += pairs[:, :-1, 1]
+            step //= 2
+        return y[:, :n]
+
+    fusebox.reset()
+    before, compiled = fusebox.counters()["graphs"], fusebox.compile(halved)
+    for n in (8, 13, 29, 27, 50, 61, 120, 250):
+        x = torch.rand(2, n, 3)
+        expect(torch.allclose(compiled(x), x.cumsum(1), atol=1e-4), f"{n} rows")
+    made = fusebox.counters()["graphs"] - before
+    expect(made == 6, f"{made} graphs, one for each power of two")
 
 
 def test_memory_made_inside_is_no_input():
