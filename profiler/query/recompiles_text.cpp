@@ -66,12 +66,6 @@ const GuardMiss* causeOf(const RecompileChain& chain, const ChainEntry& entry) {
   return nullptr;
 }
 
-std::string sentence(const GuardMiss& m) {
-  const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
-  if (!m.difference.empty()) return guard + ": " + m.difference;
-  return missWords(guard, m.expected, m.found);
-}
-
 const StackPlace* callerOf(const GuardMiss& m) {
   for (auto at = m.call.rbegin(); at != m.call.rend(); ++at) {
     if (at != m.call.rbegin() && at->isUsers()) return &*at;
@@ -80,6 +74,12 @@ const StackPlace* callerOf(const GuardMiss& m) {
 }
 
 }  // namespace
+
+std::string missSentence(const GuardMiss& m) {
+  const std::string guard = m.kind.empty() || (m.source.empty() && !m.text.empty()) ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
+  if (!m.difference.empty()) return guard + ": " + m.difference;
+  return missWords(guard, m.expected, m.found);
+}
 
 json toJson(const Advice& advice) { return {{"title", advice.title}, {"text", advice.text}, {"diff", advice.diff}}; }
 
@@ -158,7 +158,7 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
       out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, time(e.compileNs), count(e.hits),
                          e.guards, e.cache.empty() ? "" : "  cache " + e.cache);
       const GuardMiss* cause = causeOf(c, e);
-      out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
+      out += cause ? fmt::format("  because {}\n", missSentence(*cause)) : "\n";
       if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
       for (const auto& sentence : e.shapes) out += fmt::format("        {}\n", sentence);
     }
@@ -169,7 +169,7 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
                               (m.difference.empty() ? "" : m.difference.substr(0, 6));
       if (said.find("\n" + key + "\n") != std::string::npos) continue;
       said += "\n" + key + "\n";
-      out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", sentence(m));
+      out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", missSentence(m));
       const bool isInside = !m.assumption.empty() && m.assumption.back().file != m.file;
       const std::string inside = isInside ? fmt::format(" (in {}:{})", m.assumption.back().file, m.assumption.back().line) : std::string();
       if (m.line > 0) out += fmt::format("    assumed at {}:{}{}\n", m.file, m.line, inside);
