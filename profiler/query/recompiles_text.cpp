@@ -3,6 +3,7 @@
 
 #include "profiler/query/guard_words.h"
 #include "profiler/query/recompiles.h"
+#include "profiler/query/report_time.h"
 
 namespace fusebox::query {
 namespace {
@@ -50,11 +51,6 @@ json toJson(const session::Reader& reader, const RecompileChain& chain, const Gu
           {"assumption_stack", query::toJson(m.assumption)},
           {"call_stack", query::toJson(m.call)},
           {"advice", advice}};
-}
-
-std::string time(int64_t ns) {
-  const double ms = static_cast<double>(ns) / 1e6;
-  return ms >= 1000 ? fmt::format("{:.2f} s", ms / 1000) : fmt::format("{:.{}f} ms", ms, ms >= 10 ? 1 : 3);
 }
 
 std::string count(int64_t value) { return value < 0 ? "–" : std::to_string(value); }
@@ -150,12 +146,12 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
   std::string out;
   for (const RecompileChain& c : chains) {
     out += fmt::format("{}  {}:{}{}\n  {} entries, {} of compiling, {} of it again; hits {}\n", chainName(c), c.file, c.line,
-                       c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), time(c.compileNs),
-                       time(c.recompileNs), count(c.hits));
+                       c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), reportTime(c.compileNs),
+                       reportTime(c.recompileNs), count(c.hits));
     if (c.status == "limit") out += fmt::format("  {}\n", c.reason);
     int number = 0;
     for (const ChainEntry& e : c.entries) {
-      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, time(e.compileNs), count(e.hits),
+      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, reportTime(e.compileNs), count(e.hits),
                          e.guards, e.cache.empty() ? "" : "  cache " + e.cache);
       const GuardMiss* cause = causeOf(c, e);
       out += cause ? fmt::format("  because {}\n", missSentence(*cause)) : "\n";

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/query/other_recordings.h"
 #include "profiler/query/slowness.h"
 #include "profiler/query/steps.h"
 #include "profiler/session/sqlite.h"
@@ -246,8 +247,12 @@ class OtherTracesTest : public QObject {
     COMPARE_ROWS(in_, "SELECT what, count, detail FROM losses WHERE what LIKE 'other %' ORDER BY 1",
                  "other recording: Chrome or Kineto trace (JSON, also .gz),2,not read with this folder; open it by itself: compiled_plain.json.gz;"
                  "other recording: exported program (.pt2),1,not read with this folder; open it by itself: exported.pt2");
+    const auto others = query::otherRecordings(in_.reader());  // to choose from
+    QCOMPARE(others.size(), size_t{3});
+    for (const auto& other : others) QVERIFY2(in_.open(other.file), other.file.c_str());
     QVERIFY(in_.open(Imported::data("tlparse")));
     COMPARE_ROWS(in_, "SELECT count(*) FROM losses WHERE what LIKE 'other %'", "0");
+    QVERIFY(query::otherRecordings(in_.reader()).empty());
   }
 
   void theSpareFolderIsNoLink() {
