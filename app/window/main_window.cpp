@@ -257,7 +257,7 @@ void MainWindow::askForOthers() {
 void MainWindow::chooseOther(const std::vector<query::OtherRecording>& others) {
   QStringList items;
   const QDir folder(session_ ? session_->path() : QString());
-  for (const auto& other : others) items << QStringLiteral("%1   (%2)").arg(folder.relativeFilePath(QString::fromStdString(other.file)), QString::fromStdString(other.kind));
+  for (const auto& other : others) items << QStringLiteral("%1   (%2)").arg(QString::fromStdString(other.file), QString::fromStdString(other.kind));
   auto* chooser = new QInputDialog(this);
   chooser->setObjectName(QStringLiteral("others"));
   chooser->setAttribute(Qt::WA_DeleteOnClose);
@@ -265,9 +265,10 @@ void MainWindow::chooseOther(const std::vector<query::OtherRecording>& others) {
   chooser->setWindowTitle(tr("Open another recording"));
   chooser->setLabelText(tr("What else the folder holds:"));
   chooser->setComboBoxItems(items);
-  connect(chooser, &QInputDialog::textValueSelected, this, [this, items, others](const QString& chosen) {
+  chooser->setTextValue(items.value(0));
+  connect(chooser, &QInputDialog::textValueSelected, this, [this, items, others, folder](const QString& chosen) {
     const qsizetype at = items.indexOf(chosen);
-    if (at >= 0) openSession(QString::fromStdString(others[static_cast<size_t>(at)].file));
+    if (at >= 0) openSession(folder.filePath(QString::fromStdString(others[static_cast<size_t>(at)].file)));
   });
   chooser->open();
 }

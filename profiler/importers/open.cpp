@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Part of every key: raise it when an importer gives another result for the same file.
-constexpr int kImporterVersion = 16;
+constexpr int kImporterVersion = 17;
 constexpr size_t kMostFiles = 20'000;
 constexpr size_t kMostOthers = 200;  // that are listed by name
 constexpr std::chrono::milliseconds kLookFirst{300};  // most files are hashed by then
@@ -157,7 +157,7 @@ void countOtherKinds(const Format& format, const std::string& folder, SessionBui
   for (const auto& [title, found] : kinds) {
     session.loss("other recording: " + title, static_cast<int64_t>(found.size()), "not read with this folder; open it by itself: " + fs::path(found.front()).lexically_relative(folder).string());
     for (const std::string& file : found)
-      if (others.size() < kMostOthers) others.push_back({{"kind", title}, {"file", fs::absolute(file, error).lexically_normal().string()}});
+      if (others.size() < kMostOthers) others.push_back({{"kind", title}, {"file", fs::path(file).lexically_relative(folder).string()}});
   }
   if (!others.empty()) session.info("imported.others", others.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

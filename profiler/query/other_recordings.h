@@ -7,7 +7,8 @@
 
 namespace fusebox::query {
 
-/// A file that lay in the folder a session was imported from and is a recording of another kind: it was not read with it.
+/// A file that lay in the folder a session was imported from and is a recording of another kind: it was not read with it. Its path is relative
+/// to the folder, which may have been moved since.
 struct OtherRecording {
   std::string kind, file;
 };

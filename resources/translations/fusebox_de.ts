@@ -6100,7 +6100,7 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     </message>
     <message>
         <source>Memory</source>
-        <translation type="unfinished">Speicher</translation>
+        <translation>Speicher</translation>
     </message>
     <message>
         <source>What it took of the CPU&apos;s memory itself, less what it gave back meanwhile; where the profiler recorded memory</source>

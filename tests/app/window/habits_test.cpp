@@ -7,8 +7,10 @@
 #include <QAbstractItemView>
 #include <QAccessible>
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPushButton>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QPlainTextEdit>
@@ -596,12 +598,13 @@ class HabitsTest : public QObject {
     QVERIFY(QFile::copy(IMPORTER_DATA "/given_up.log.gz", mixed.filePath("dedicated_log_torch_trace_1.log.gz")));
     QVERIFY(QFile::copy(IMPORTER_DATA "/cpu_sums.json.gz", mixed.filePath("profile.json.gz")));
     window_->openSession(mixed.path());
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
     QTRY_VERIFY(window_->messages()->isVisible() && window_->messages()->text().contains("other kinds"));
     for (auto* button : window_->messages()->findChildren<QAbstractButton*>()) {
       if (button->text() == "Choose…") QTest::mouseClick(button, Qt::LeftButton);
     }
     QTRY_VERIFY(window_->findChild<QDialog*>("others"));
-    QTest::keyClick(window_->findChild<QDialog*>("others"), Qt::Key_Return);
+    window_->findChild<QDialog*>("others")->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok)->click();
     QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == mixed.filePath("profile.json.gz"));
     QVERIFY(!window_->messages()->isVisible());
     window_->openSession(session_);

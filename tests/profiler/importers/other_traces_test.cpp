@@ -249,7 +249,7 @@ class OtherTracesTest : public QObject {
                  "other recording: exported program (.pt2),1,not read with this folder; open it by itself: exported.pt2");
     const auto others = query::otherRecordings(in_.reader());  // to choose from
     QCOMPARE(others.size(), size_t{3});
-    for (const auto& other : others) QVERIFY2(in_.open(other.file), other.file.c_str());
+    for (const auto& other : others) QVERIFY2(in_.open((mixed / other.file).string()), other.file.c_str());
     QVERIFY(in_.open(Imported::data("tlparse")));
     COMPARE_ROWS(in_, "SELECT count(*) FROM losses WHERE what LIKE 'other %'", "0");
     QVERIFY(query::otherRecordings(in_.reader()).empty());
