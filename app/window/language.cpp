@@ -18,6 +18,11 @@ namespace {
 
 const QString kSetting = QStringLiteral("language");
 
+QString& spoken() {
+  static QString language = QStringLiteral("en");
+  return language;
+}
+
 }  // namespace
 
 QStringList languages() {
@@ -38,7 +43,10 @@ QString languageFor(const QString& wanted, const QStringList& system) {
   return known.front();
 }
 
+QString spokenLanguage() { return spoken(); }
+
 void speak(const QString& language) {
+  spoken() = language;
   setTranslator([](const Text& text) { return QCoreApplication::translate(text.context, text.text).toStdString(); });
   if (language == languages().front()) return;
 #ifdef FUSEBOX_TRANSLATIONS

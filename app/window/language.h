@@ -13,6 +13,8 @@ QString languageFor(const QString& wanted, const QStringList& system);
 
 /// Translates the application, Qt's own words too, from now on; to be called before windows are made. Sentences of the models follow.
 void speak(const QString& language);
+/// What speak() was last called with; English before.
+QString spokenLanguage();
 
 /// What was chosen, kept for the next start; empty: the system's.
 QString chosenLanguage();

@@ -7,6 +7,7 @@
 #include <QDir>
 #include <QDragEnterEvent>
 #include <QFileInfo>
+#include <QInputDialog>
 #include <QMenu>
 #include <QMimeData>
 #include <QProcess>
@@ -238,6 +239,38 @@ void MainWindow::sessionOpened() {
   } else if (!session_->notice().isEmpty()) {
     messages_->say(MessageBar::Severity::Warning, tr("The session may not be complete"), session_->notice());
   }
+  if (!session_->isImporting()) askForOthers();
+}
+
+/// A folder of several kinds of recordings is shown as one of them: says so, and offers the others.
+void MainWindow::askForOthers() {
+  using Others = std::vector<query::OtherRecording>;
+  session_->ask<Others>(
+      this, "others", [](session::Reader& reader) { return Result<Others>(query::otherRecordings(reader)); },
+      [this](Result<Others>& others) {
+        if (!others || others->empty() || messages_->isVisible()) return;
+        messages_->say(MessageBar::Severity::Info, tr("This folder holds recordings of other kinds too"), tr("They are not read with it. Each is opened by itself."), tr("Choose…"));
+        onMessageAction_ = [this, others = *others] { chooseOther(others); };
+      });
+}
+
+void MainWindow::chooseOther(const std::vector<query::OtherRecording>& others) {
+  QStringList items;
+  const QDir folder(session_ ? session_->path() : QString());
+  for (const auto& other : others) items << QStringLiteral("%1   (%2)").arg(QString::fromStdString(other.file), QString::fromStdString(other.kind));
+  auto* chooser = new QInputDialog(this);
+  chooser->setObjectName(QStringLiteral("others"));
+  chooser->setAttribute(Qt::WA_DeleteOnClose);
+  chooser->setOption(QInputDialog::UseListViewForComboBoxItems);
+  chooser->setWindowTitle(tr("Open another recording"));
+  chooser->setLabelText(tr("What else the folder holds:"));
+  chooser->setComboBoxItems(items);
+  chooser->setTextValue(items.value(0));
+  connect(chooser, &QInputDialog::textValueSelected, this, [this, items, others, folder](const QString& chosen) {
+    const qsizetype at = items.indexOf(chosen);
+    if (at >= 0) openSession(folder.filePath(QString::fromStdString(others[static_cast<size_t>(at)].file)));
+  });
+  chooser->open();
 }
 
 void MainWindow::sessionFailed(const Error& error) {
@@ -328,7 +361,7 @@ void MainWindow::sessionImported(bool whole, int percent) {
   cancelPart_->hide();
   growth_.setInterval(kRefreshMs);
   sayState();
-  if (whole) return;
+  if (whole) return askForOthers();
   messages_->say(MessageBar::Severity::Warning, tr("Only the first %1 % of %2 was read").arg(percent).arg(QFileInfo(session_->path()).fileName()),
                  tr("Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it."));
 }

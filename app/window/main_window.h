@@ -19,6 +19,7 @@
 #include "app/window/session_tabs.h"
 #include "app/window/start_page.h"
 #include "app/window/task_layouts.h"
+#include "profiler/query/other_recordings.h"
 #include "views/common/navigation_history.h"
 #include "views/widgets/action_registry.h"
 #include "views/widgets/message_bar.h"
@@ -117,6 +118,8 @@ class MainWindow : public QMainWindow {
   void sessionGrown();
   void sessionImporting(const QString& format, int percent);
   void sessionImported(bool whole, int percent);
+  void askForOthers();
+  void chooseOther(const std::vector<query::OtherRecording>& others);
   void stopReading();
   void sessionVanished(const QString& why);
   void sayState();

@@ -10,6 +10,7 @@
 
 #include <functional>
 
+#include "app/window/language.h"
 #include "views/common/fuzzy_match.h"
 #include "views/widgets/theme.h"
 
@@ -29,7 +30,13 @@ constexpr PageOfKind kPages[] = {
     {ObjectKind::Artifact, "artifacts"}, {ObjectKind::Compile, "recompiles"}, {ObjectKind::Frame, "recompiles"},
 };
 
-QString pathOf(const QString& name) { return QStringLiteral(":/manual/%1.md").arg(name); }
+/// A file of the manual in the window's language, where it is translated.
+QString translated(const QString& name) {
+  const QString there = QStringLiteral(":/manual/%1/%2").arg(spokenLanguage(), name);
+  return QFile::exists(there) ? there : QStringLiteral(":/manual/") + name;
+}
+
+QString pathOf(const QString& name) { return translated(name + QStringLiteral(".md")); }
 
 /// The first heading of a page.
 QString titleOf(const QString& text) {
@@ -39,8 +46,8 @@ QString titleOf(const QString& text) {
 
 /// A picture of the manual in the theme of the window.
 QImage pictureOf(const QString& name) {
-  const QString dark = QStringLiteral(":/manual/dark/") + name;
-  return QImage(views::Theme::instance().dark() && QFile::exists(dark) ? dark : QStringLiteral(":/manual/") + name);
+  const QString dark = translated(QStringLiteral("dark/") + name);
+  return QImage(views::Theme::instance().dark() && QFile::exists(dark) ? dark : translated(name));
 }
 
 /// Shows a page with its pictures, none wider than the page.

@@ -318,7 +318,7 @@ class Detective {
         if (telling != steps.end()) pick = telling;
       }
       std::string text = describe(at(*pick));
-      if (steps.size() > 1) text = say(FUSEBOX_TEXT("Compare", "{} (and {} more)"), text, steps.size() - 1);
+      if (steps.size() > 1) text = say(FUSEBOX_TEXT("Compare", "{} (and {} more at this stage)"), text, steps.size() - 1);
       cause.chain.push_back({std::move(text), *pick});
     }
     stepTime(cause);

@@ -94,6 +94,13 @@ void compareLines(Outline& o) {
   }
 }
 
+/// A loop is found by what repeats: where one side's turn calls other functions and it turns much more often, it is another loop (an inner one,
+/// of which the whole is not compiled).
+bool isSameLoop(const Snapshot& a, const Snapshot& b) {
+  const double most = static_cast<double>(std::max(a.step.count, b.step.count)), least = static_cast<double>(std::min(a.step.count, b.step.count));
+  return a.stepFunctions == b.stepFunctions || most <= 1.25 * least + 3;
+}
+
 void compareTotals(Outline& o) {
   const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Whole session"));
   const auto number = [&](const Text& name, int64_t x, int64_t y) { o.count(section, Subject::Count, name, static_cast<double>(x), static_cast<double>(y), countText); };
@@ -102,7 +109,12 @@ void compareTotals(Outline& o) {
   number(FUSEBOX_TEXT("Compare", "kernels and calls"), o.a.kernels, o.b.kernels);
   number(FUSEBOX_TEXT("Compare", "launches"), o.a.launches, o.b.launches);
   if (o.a.step.count > 0 || o.b.step.count > 0) {
-    o.time(section, FUSEBOX_TEXT("Compare", "step"), o.a.step, o.b.step, say(FUSEBOX_TEXT("Compare", "one turn of the program's loop, with all that happens between its calls")));
+    const int32_t entry = o.time(section, FUSEBOX_TEXT("Compare", "step"), o.a.step, o.b.step, say(FUSEBOX_TEXT("Compare", "one turn of the program's loop, with all that happens between its calls")));
+    if (o.a.step.count > 0 && o.b.step.count > 0 && !isSameLoop(o.a, o.b)) {
+      o.at(entry).kind = Kind::Same;
+      o.at(entry).verdict = Verdict::Unknown;
+      o.at(entry).change = say(FUSEBOX_TEXT("Compare", "turns of different loops"));
+    }
   }
   const auto sum = [&](const Text& name, double x, double y, const Text& note) {
     const auto side = [](double ns) { return Side{.present = ns > 0, .text = durationText(ns), .value = ns}; };

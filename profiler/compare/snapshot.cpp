@@ -286,7 +286,12 @@ Result<void> readSteps(Loading& l) {
   std::vector<double> times;
   for (const auto& step : steps->steps) times.push_back(static_cast<double>(step.ns()));
   l.out.step = spreadOf(std::move(times));
-  return {};
+  const std::set<int64_t> frames(steps->frames.begin(), steps->frames.end());
+  return l.reader.each("SELECT frame_id, name FROM frames", {}, [&](const Statement& s) {
+    if (!frames.contains(s.integer("frame_id"))) return;
+    const std::string name = s.string("name");
+    l.out.stepFunctions.insert(name.substr(name.rfind('.') + 1));  // engines differ in how much of a qualified name they know
+  });
 }
 
 Result<void> readGuardChecks(Loading& l) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,7 @@ struct Snapshot {
   std::vector<LineTime> lines;
   std::map<std::string, std::string> sources;
   Spread step;                               ///< of the program's loop (query/steps); count 0 where nothing repeats
+  std::set<std::string> stepFunctions;       ///< that a turn of it calls; empty where it is marked by the program
   int64_t kernels = 0, launches = 0, compiles = 0, guards = 0;
   double compileNs = 0, kernelNs = 0;
   bool hasGroups = false;

@@ -339,6 +339,13 @@ void NsightImport::graph(const Row& row) {
   device(row, "graph", fmt::format("CUDA graph {}", row.integer("graphId").value_or(0)), "extern", "cuda graph");
 }
 
+/// "cudaMalloc_v3020" is cudaMalloc: the version of the library that brought it is no part of what programs call. cuInit_v2 is a name.
+std::string withoutVersion(const std::string& name) {
+  const size_t at = name.rfind("_v");
+  const bool isVersion = at != name.npos && name.size() - at >= 6 && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(at) + 2, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return isVersion ? name.substr(0, at) : name;
+}
+
 int64_t NsightImport::span(const Row& row, std::string_view kind) {
   const auto at = times(row, true);
   if (!at) return 0;
@@ -346,7 +353,7 @@ int64_t NsightImport::span(const Row& row, std::string_view kind) {
 }
 
 void NsightImport::call(const Row& row) {
-  const std::string name = text(row.integer("nameId"));
+  const std::string name = withoutVersion(text(row.integer("nameId")));
   const bool driver = name.starts_with("cu") && !name.starts_with("cuda");
   const auto at = times(row);
   if (!at) return;

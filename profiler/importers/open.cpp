@@ -1,6 +1,8 @@
 #include "profiler/importers/open.h"
 
 #include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,8 +29,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // Part of every key: raise it when an importer gives another result for the same file.
-constexpr int kImporterVersion = 15;
+constexpr int kImporterVersion = 17;
 constexpr size_t kMostFiles = 20'000;
+constexpr size_t kMostOthers = 200;  // that are listed by name
 constexpr std::chrono::milliseconds kLookFirst{300};  // most files are hashed by then
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
 
@@ -142,16 +145,21 @@ void countOtherKinds(const Format& format, const std::string& folder, SessionBui
   for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end; it != end && !error && files.size() < kMostFiles; it.increment(error))
     if (it->is_regular_file(error)) files.push_back(it->path().string());
   std::sort(files.begin(), files.end());
-  std::map<std::string, std::pair<int64_t, std::string>> kinds;
+  std::map<std::string, std::vector<std::string>> kinds;
   for (const std::string& file : files) {
     if (fs::exists(fs::path(file).replace_filename("raw.jsonl"), error)) continue;  // all that tlparse wrote is one recording
     const auto one = probe(file);
     const Format* kind = one ? recognise(*one) : nullptr;
     if (!kind || kind == &format) continue;
-    auto& [count, first] = kinds[kind->title];
-    if (count++ == 0) first = fs::path(file).lexically_relative(folder).string();
+    kinds[kind->title].push_back(file);
   }
-  for (const auto& [title, found] : kinds) session.loss("other recording: " + title, found.first, "not read with this folder; open it by itself: " + found.second);
+  auto others = nlohmann::json::array();
+  for (const auto& [title, found] : kinds) {
+    session.loss("other recording: " + title, static_cast<int64_t>(found.size()), "not read with this folder; open it by itself: " + fs::path(found.front()).lexically_relative(folder).string());
+    for (const std::string& file : found)
+      if (others.size() < kMostOthers) others.push_back({{"kind", title}, {"file", fs::path(file).lexically_relative(folder).string()}});
+  }
+  if (!others.empty()) session.info("imported.others", others.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 Result<void> import(const Format& format, const Probe& probe, const std::string& into, ImportProgress* progress) {

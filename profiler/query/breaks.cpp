@@ -68,6 +68,12 @@ struct Program {
     const auto found = compiles.find(compile);
     return found == compiles.end() ? 0 : rootOf(found->second.frame);
   }
+  /// Whether an entry is of that function, whatever classes stand before either name.
+  bool isOf(int64_t compile, std::string_view function) const {
+    const auto found = frames.find(rootOfCompile(compile));
+    const auto last = [](std::string_view name) { return name.substr(name.rfind('.') + 1); };
+    return found != frames.end() && !function.empty() && last(found->second.name) == last(function);
+  }
 };
 
 Result<Program> readProgram(const Reader& reader) {
@@ -299,8 +305,12 @@ Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader, const std
   if (!program) return tl::unexpected(program.error());
   BreakOfCompile breaks;
   for (size_t i = 0; i < out->size(); ++i) {
-    for (const BreakPiece& piece : (*out)[i].before) {
-      if (piece.compile == 0 || !breaks.try_emplace(piece.compile, i).second) continue;
+    const std::vector<BreakPiece>& before = (*out)[i].before;
+    // Callers that a break inside of what they call stopped are stopped before that call: it is passed there, where it is compiled by itself.
+    const auto isOfLine = [&](const BreakPiece& piece) { return program->isOf(piece.compile, (*out)[i].function); };
+    const bool isCompiledThere = std::any_of(before.begin(), before.end(), isOfLine);
+    for (const BreakPiece& piece : before) {
+      if (piece.compile == 0 || !breaks.try_emplace(piece.compile, i).second || (isCompiledThere && !isOfLine(piece))) continue;
       if (const auto runs = program->runs.find(piece.compile); runs != program->runs.end())
         (*out)[i].crossings = std::max<int64_t>(0, (*out)[i].crossings) + runs->second;
     }

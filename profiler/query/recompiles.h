@@ -37,6 +37,9 @@ struct GuardMiss {
   std::vector<StackPlace> call;        ///< stack of the call that did not fit
 };
 
+/// "TENSOR_MATCH L['x']: expected 8, found 12"; a guard without a source, whose kind alone says nothing, by its own words.
+std::string missSentence(const GuardMiss& miss);
+
 /// A code object (or what resumes after a break in it) with its entries, oldest first, and why each but the first was
 /// made.
 struct RecompileChain {

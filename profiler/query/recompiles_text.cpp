@@ -3,6 +3,7 @@
 
 #include "profiler/query/guard_words.h"
 #include "profiler/query/recompiles.h"
+#include "profiler/query/report_time.h"
 
 namespace fusebox::query {
 namespace {
@@ -52,11 +53,6 @@ json toJson(const session::Reader& reader, const RecompileChain& chain, const Gu
           {"advice", advice}};
 }
 
-std::string time(int64_t ns) {
-  const double ms = static_cast<double>(ns) / 1e6;
-  return ms >= 1000 ? fmt::format("{:.2f} s", ms / 1000) : fmt::format("{:.{}f} ms", ms, ms >= 10 ? 1 : 3);
-}
-
 std::string count(int64_t value) { return value < 0 ? "–" : std::to_string(value); }
 
 const GuardMiss* causeOf(const RecompileChain& chain, const ChainEntry& entry) {
@@ -64,12 +60,6 @@ const GuardMiss* causeOf(const RecompileChain& chain, const ChainEntry& entry) {
     if (m.failure == entry.cause) return &m;
   }
   return nullptr;
-}
-
-std::string sentence(const GuardMiss& m) {
-  const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
-  if (!m.difference.empty()) return guard + ": " + m.difference;
-  return missWords(guard, m.expected, m.found);
 }
 
 const StackPlace* callerOf(const GuardMiss& m) {
@@ -80,6 +70,12 @@ const StackPlace* callerOf(const GuardMiss& m) {
 }
 
 }  // namespace
+
+std::string missSentence(const GuardMiss& m) {
+  const std::string guard = m.kind.empty() || (m.source.empty() && !m.text.empty()) ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
+  if (!m.difference.empty()) return guard + ": " + m.difference;
+  return missWords(guard, m.expected, m.found);
+}
 
 json toJson(const Advice& advice) { return {{"title", advice.title}, {"text", advice.text}, {"diff", advice.diff}}; }
 
@@ -150,15 +146,15 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
   std::string out;
   for (const RecompileChain& c : chains) {
     out += fmt::format("{}  {}:{}{}\n  {} entries, {} of compiling, {} of it again; hits {}\n", chainName(c), c.file, c.line,
-                       c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), time(c.compileNs),
-                       time(c.recompileNs), count(c.hits));
+                       c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), reportTime(c.compileNs),
+                       reportTime(c.recompileNs), count(c.hits));
     if (c.status == "limit") out += fmt::format("  {}\n", c.reason);
     int number = 0;
     for (const ChainEntry& e : c.entries) {
-      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, time(e.compileNs), count(e.hits),
+      out += fmt::format("  #{:<4} {:<7}  {:>10}  {:>8} hits  {:>5} guards{}", number++, e.logId, reportTime(e.compileNs), count(e.hits),
                          e.guards, e.cache.empty() ? "" : "  cache " + e.cache);
       const GuardMiss* cause = causeOf(c, e);
-      out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
+      out += cause ? fmt::format("  because {}\n", missSentence(*cause)) : "\n";
       if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
       for (const auto& sentence : e.shapes) out += fmt::format("        {}\n", sentence);
     }
@@ -169,7 +165,7 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
                               (m.difference.empty() ? "" : m.difference.substr(0, 6));
       if (said.find("\n" + key + "\n") != std::string::npos) continue;
       said += "\n" + key + "\n";
-      out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", sentence(m));
+      out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", missSentence(m));
       const bool isInside = !m.assumption.empty() && m.assumption.back().file != m.file;
       const std::string inside = isInside ? fmt::format(" (in {}:{})", m.assumption.back().file, m.assumption.back().line) : std::string();
       if (m.line > 0) out += fmt::format("    assumed at {}:{}{}\n", m.file, m.line, inside);

@@ -7,6 +7,7 @@
 #include "engine/support/bounded_json.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/query/shapes.h"
+#include "profiler/query/report_time.h"
 
 namespace fusebox::query {
 namespace {
@@ -57,16 +58,11 @@ json toJson(const VariedNumber& v) {
           {"compile", v.compile > 0 ? json(v.compile) : json()}, {"why", v.why}, {"cost", toJson(v.cost)}, {"advice", adviceJson(v.advice)}};
 }
 
-std::string time(int64_t ns) {
-  const double ms = static_cast<double>(ns) / 1e6;
-  return ms >= 1000 ? fmt::format("{:.2f} s", ms / 1000) : fmt::format("{:.{}f} ms", ms, ms >= 10 ? 1 : 3);
-}
-
 std::string counted(int64_t count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
 
 std::string costText(const ShapeCost& cost) {
   if (cost.recompiles == 0 && !cost.limit) return {};
-  std::string out = cost.recompiles > 0 ? fmt::format("{}, {}", counted(cost.recompiles, "recompile"), time(cost.ns)) : std::string();
+  std::string out = cost.recompiles > 0 ? fmt::format("{}, {}", counted(cost.recompiles, "recompile"), reportTime(cost.ns)) : std::string();
   if (cost.limit) out += std::string(out.empty() ? "" : "; ") + "the limit of entries was reached";
   return "   [" + out + "]";
 }
@@ -75,7 +71,7 @@ std::string placeText(const std::string& file, int64_t line) { return line > 0 ?
 
 void addEntry(std::string& out, const Reader& reader, const ShapeEntry& entry, int number) {
   if (entry.symbols.empty() && entry.relations.empty() && entry.specialisations.empty()) return;
-  out += fmt::format("  #{} (compiled in {})\n", number, time(entry.ns));
+  out += fmt::format("  #{} (compiled in {})\n", number, reportTime(entry.ns));
   for (const auto& s : entry.symbols) {
     out += fmt::format("    {}{}\n", s.legend(), placeText(s.file, s.line));
     std::string why = s.reason.empty() ? s.policy : s.reason;
@@ -125,7 +121,7 @@ std::string toText(const Reader& reader, const std::vector<ShapeFrame>& frames) 
   std::string out;
   for (const auto& f : frames) {
     out += fmt::format("{}  {}:{}\n  {}", f.name, f.file, f.line, f.entries.size() == 1 ? "1 entry" : fmt::format("{} entries", f.entries.size()));
-    if (f.recompiles > 0) out += fmt::format(", {}, {} of compiling again", counted(f.recompiles, "recompile"), time(f.recompileNs));
+    if (f.recompiles > 0) out += fmt::format(", {}, {} of compiling again", counted(f.recompiles, "recompile"), reportTime(f.recompileNs));
     if (f.limit) out += "; the limit of entries was reached";
     out += "\n";
     const auto numberOf = [&](int64_t compile) {

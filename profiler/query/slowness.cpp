@@ -240,8 +240,9 @@ Result<Step> wholeRecording(const Reader& reader) {
         out = {s.integer("first_ns"), s.integer("last_ns")};
       });
   if (!read) return tl::unexpected(read.error());
-  if (!any || out.ns() <= 0) return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", reader.path());
-  return out;
+  if (any && out.ns() > 0) return out;
+  const std::string from = reader.info("imported_from");  // the user's file, not the session that was made of it
+  return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", from.empty() ? reader.path() : from);
 }
 
 Result<int64_t> countEvents(const Reader& reader) {

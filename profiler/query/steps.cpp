@@ -139,6 +139,7 @@ Steps repeatedSteps(const std::vector<Event>& events, const Text& how) {
   // Steps are what most of a program is: some operators in a row that were called in a row again are none.
   if (repeat.period == 0 || 3 * repeat.count < events.size()) return {};
   Steps out{.steps = {}, .how = say(how, repeat.period)};
+  for (size_t i = repeat.first; i < repeat.first + repeat.period; ++i) out.frames.push_back(std::abs(events[i].label));
   const size_t begin = repeat.first + placeOfBegin(events, repeat);
   for (size_t i = begin; i + repeat.period < repeat.first + repeat.count; i += repeat.period) out.steps.push_back({events[i].startNs, events[i + repeat.period].startNs});
   return out;
@@ -186,6 +187,7 @@ Result<Steps> findSteps(const Reader& reader) {
     if (!events) return tl::unexpected(events.error());
     Steps steps = repeatedSteps(*events, source.how);
     if (steps.steps.empty()) continue;
+    if (source.track != 1) steps.frames.clear();  // of launches
     if (static_cast<int64_t>(events->size()) == kMostEvents) steps.how += say(FUSEBOX_TEXT("Slowness", ", among the last {}"), kMostEvents);
     return steps;
   }

@@ -17,6 +17,7 @@ struct Step {
 struct Steps {
   std::vector<Step> steps;  ///< in order; none where nothing repeats
   std::string how;          ///< what they were found by, for people
+  std::vector<int64_t> frames = {};  ///< whose calls a turn consists of, where they were found by these
 };
 
 /// Finds a program's steps: marked ones (ProfilerStep, spans that the program counts as "step 3", optimizer steps of imported traces), else the shortest pattern that calls of

@@ -131,6 +131,10 @@ constexpr std::array kViews{
   c.file, c.line FROM t_call_stats s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
     ViewDefinition{"artifacts", R"(SELECT a.id AS artifact_id, a.compile_id, a.graph_id, a.kind, a.name, a.format, a.text,
   a.detail, a.damaged, a.time_ns, a.thread, c.file, c.line FROM t_artifact a LEFT JOIN compiles c ON c.compile_id = a.compile_id)"},
+    ViewDefinition{"compile_metrics", R"(SELECT a.compile_id, CASE WHEN a.kind GLOB '*bwd_*' OR a.kind GLOB '*backward*'
+  THEN 'backward' ELSE 'forward' END AS direction, a.kind, j.key AS name, j.value, c.file, c.line
+  FROM t_artifact a JOIN json_each(CASE WHEN json_valid(a.detail) THEN a.detail ELSE '{}' END) j
+  LEFT JOIN compiles c ON c.compile_id = a.compile_id WHERE a.kind GLOB '*compilation_metrics*')"},
     ViewDefinition{"flows", R"(SELECT id * 2 AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
   from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow
   UNION ALL SELECT e.id * 2 + 1, 'launch', NULL, e.thread, e.called_ns, e.lane, e.start_ns, e.cpu_event * 4, e.id

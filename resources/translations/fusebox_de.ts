@@ -849,8 +849,8 @@
         <translation>{}. Nichts, was davor aufgezeichnet ist, unterscheidet sich: Es waren die Eingaben.</translation>
     </message>
     <message>
-        <source>{} (and {} more)</source>
-        <translation>{} (und {} weitere)</translation>
+        <source>{} (and {} more at this stage)</source>
+        <translation>{} (und {} weitere auf dieser Stufe)</translation>
     </message>
     <message>
         <source>a step of the program: {}</source>
@@ -1239,6 +1239,10 @@
     <message>
         <source>{} ({} times)</source>
         <translation>{} ({} Mal)</translation>
+    </message>
+    <message>
+        <source>turns of different loops</source>
+        <translation>Durchläufe verschiedener Schleifen</translation>
     </message>
 </context>
 <context>
@@ -6086,6 +6090,42 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>%1: %2</source>
         <translation>%1: %2</translation>
     </message>
+    <message>
+        <source>Device, all</source>
+        <translation>Gerät, alles</translation>
+    </message>
+    <message>
+        <source>With those that what it called asked for</source>
+        <translation>Mit denen, die das veranlasste, was er aufrief</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>What it took of the CPU&apos;s memory itself, less what it gave back meanwhile; where the profiler recorded memory</source>
+        <translation>Was er selbst vom Speicher der CPU nahm, ohne das, was er währenddessen zurückgab; wo der Profiler Speicher aufzeichnete</translation>
+    </message>
+    <message>
+        <source>Memory, all</source>
+        <translation>Speicher, alles</translation>
+    </message>
+    <message>
+        <source>With what it called</source>
+        <translation>Mit dem, was er aufrief</translation>
+    </message>
+    <message>
+        <source>Device memory</source>
+        <translation>Gerätespeicher</translation>
+    </message>
+    <message>
+        <source>What it took of torch&apos;s memory on devices itself, less what it gave back meanwhile</source>
+        <translation>Was er selbst vom Speicher nahm, den torch auf Geräten verwaltet, ohne das, was er währenddessen zurückgab</translation>
+    </message>
+    <message>
+        <source>Device memory, all</source>
+        <translation>Gerätespeicher, alles</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::QueryView</name>
@@ -8596,6 +8636,26 @@ Gebaut mit Qt %2.</translation>
     <message>
         <source>starting</source>
         <translation>startet</translation>
+    </message>
+    <message>
+        <source>This folder holds recordings of other kinds too</source>
+        <translation>Dieser Ordner enthält auch Aufzeichnungen anderer Art</translation>
+    </message>
+    <message>
+        <source>They are not read with it. Each is opened by itself.</source>
+        <translation>Sie werden nicht mitgelesen. Jede öffnet man für sich.</translation>
+    </message>
+    <message>
+        <source>Choose…</source>
+        <translation>Auswählen …</translation>
+    </message>
+    <message>
+        <source>Open another recording</source>
+        <translation>Eine andere Aufzeichnung öffnen</translation>
+    </message>
+    <message>
+        <source>What else the folder holds:</source>
+        <translation>Was der Ordner noch enthält:</translation>
     </message>
 </context>
 <context>

@@ -461,6 +461,16 @@ class CompareTest : public QObject {
     QVERIFY(find(compare({.launches = 3}, {.launchNs = 47'000, .launches = 3}), Subject::Kernel, Kind::Changed, "fused_0"));
   }
 
+  /// A turn is what repeats: of another number of turns it is the same loop where it calls the same, else it is not set against it.
+  void turnsOfOtherLoopsAreNotCompared() {
+    const auto step = [](const Comparison& c) { return *std::find_if(c.entries.begin(), c.entries.end(), [](const Entry& e) { return e.subject == Subject::Time && e.name == "step"; }); };
+    const Entry same = step(compare({.launches = 50}, {.launchNs = 47'000, .launches = 12}));
+    QCOMPARE(same.verdict, Verdict::Slower);
+    const Entry other = step(compare({.launches = 50}, {.function = {.name = "g"}, .launchNs = 47'000, .launches = 12}));
+    QCOMPARE(other.verdict, Verdict::Unknown);
+    QCOMPARE(other.change, std::string("turns of different loops"));
+  }
+
   void slowerKernelsOfOneProgramPointAtTheMachine() {
     const Comparison c = compare({}, {.script = "def f(x):\n  return x\n# note\n", .launchNs = 20'000});
     QVERIFY(c.cause.found);

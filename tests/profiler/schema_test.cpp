@@ -113,6 +113,13 @@ class SchemaTest : public QObject {
     QCOMPARE(database.integer("PRAGMA application_id")->value(), int64_t{0x46555342});
   }
 
+  /// The example that everybody opens first is recorded anew where the layout changes (CONTRIBUTING.md).
+  void theExampleIsOfThisFormat() {
+    const auto example = Database::openForReading(EXAMPLE);
+    QVERIFY(example);
+    QCOMPARE(example->integer("PRAGMA user_version")->value(), int64_t{kSchemaVersion});
+  }
+
   void sessionsOfTheFirstFormatAreRead() {
     QTemporaryDir folder;
     const std::string path = folder.filePath("old.fusebox").toStdString();

@@ -214,8 +214,11 @@ Result<TableRows> loadOperators(const session::Reader& reader) {
     TableRow row;
     const auto time = [](int64_t ns) { return durationCell(static_cast<double>(ns)); };
     const std::string shapes = o.shapes == 0 ? "" : o.shapes == 1 ? o.shape : say(FUSEBOX_TEXT("Overview", "{} kinds of sizes"), o.shapes);
+    const auto ifAny = [](int64_t ns) { return ns > 0 ? durationCell(static_cast<double>(ns)) : Cell{"", 0}; };
+    const auto bytes = [](int64_t amount) { return amount != 0 ? bytesCell(static_cast<double>(amount)) : Cell{"", 0}; };
     row.cells = {textCell(o.name), countCell(o.calls), time(o.selfNs), shareCell(static_cast<double>(o.selfNs), all), time(o.totalNs), time(o.totalNs / o.calls),
-                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(placesOf(o)), textCell(shapes)};
+                 time(o.leastNs), time(o.mostNs), ifAny(o.deviceNs), ifAny(o.deviceTotalNs), bytes(o.cpu.ownBytes), bytes(o.cpu.bytes),
+                 bytes(o.device.ownBytes), bytes(o.device.bytes), textCell(placesOf(o)), textCell(shapes)};
     row.tooltip = o.kind;
     for (size_t i = 0; i < o.places.size() && i < kMostPlaces; ++i) {
       const auto& p = o.places[i];

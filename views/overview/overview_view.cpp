@@ -103,6 +103,11 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                         {{tr("Operator")}, {tr("Calls"), {}, true}, {tr("Own"), tr("CPU time without the operators and runtime calls inside of it"), true},
                          {tr("Share"), tr("Share of the own time of all"), true}, {tr("Total"), tr("CPU time with what it called"), true}, {tr("Mean"), tr("Total a call"), true},
                          {tr("Least"), {}, true}, {tr("Most"), {}, true}, {tr("Device"), tr("Kernels and copies that its calls asked for"), true, true},
+                         {tr("Device, all"), tr("With those that what it called asked for"), true, true},
+                         {tr("Memory"), tr("What it took of the CPU's memory itself, less what it gave back meanwhile; where the profiler recorded memory"), true, true},
+                         {tr("Memory, all"), tr("With what it called"), true, true},
+                         {tr("Device memory"), tr("What it took of torch's memory on devices itself, less what it gave back meanwhile"), true, true},
+                         {tr("Device memory, all"), tr("With what it called"), true, true},
                          {tr("Line"), tr("Function of the program that called it, where the profiler recorded stacks; of several the one with most of its time"), false, true},
                          {tr("Sizes of inputs"), tr("Where the profiler recorded shapes"), false, true}});
   connect(tabs_, &QTabWidget::currentChanged, this, &OverviewView::askOperators);

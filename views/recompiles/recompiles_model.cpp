@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/support/text.h"
-#include "profiler/query/guard_words.h"
 
 namespace fusebox::views {
 namespace {
@@ -23,12 +22,6 @@ const GuardMiss* causeOf(const RecompileChain& chain, int64_t failure) {
 int toneOf(GuardTreeRow::State state) { return state == GuardTreeRow::State::Same ? 0 : 2; }
 
 }  // namespace
-
-std::string missSentence(const GuardMiss& m) {
-  const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
-  if (!m.difference.empty()) return guard + ": " + m.difference;
-  return query::missWords(guard, m.expected, m.found);
-}
 
 TableRows chainRows(const std::vector<RecompileChain>& chains) {
   TableRows rows;
@@ -53,7 +46,7 @@ TableRows entryRows(const RecompileChain& chain) {
     TableRow row;
     row.location = {ObjectKind::Compile, e.compile, {}, chain.file, static_cast<int>(chain.line)};
     row.cells = {countCell(number++), textCell(e.logId), durationCell(static_cast<double>(e.compileNs)), textCell(e.cache), knownCount(e.hits),
-                 countCell(e.guards), textCell(cause ? missSentence(*cause) : e.error)};
+                 countCell(e.guards), textCell(cause ? query::missSentence(*cause) : e.error)};
     std::string& because = row.cells.back().text;
     row.tooltip = because;
     for (const auto& sentence : e.shapes) {
@@ -68,7 +61,7 @@ TableRows entryRows(const RecompileChain& chain) {
     if (m.outcome != "limit") continue;
     TableRow row;
     row.location = {ObjectKind::Failure, m.failure, {}, m.file, static_cast<int>(m.line)};
-    row.cells = {textCell(say(FUSEBOX_TEXT("Recompiles", "limit"))), textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell(missSentence(m))};
+    row.cells = {textCell(say(FUSEBOX_TEXT("Recompiles", "limit"))), textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell(query::missSentence(m))};
     row.tooltip = chain.reason;
     row.tone = 3;
     rows.push_back(std::move(row));

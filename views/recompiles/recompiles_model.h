@@ -13,9 +13,6 @@ TableRows entryRows(const query::RecompileChain& chain);
 /// what both share.
 TableRows guardTreeRows(const std::vector<query::GuardTreeRow>& rows, bool onlyDifferences);
 
-/// "TENSOR_MATCH L['x']: size 0: 4, now 8".
-std::string missSentence(const query::GuardMiss& miss);
-
 /// What a location means here: the position of its chain, entry and miss; -1 for none.
 struct RecompilePlace {
   int chain = -1, entry = -1, miss = -1;

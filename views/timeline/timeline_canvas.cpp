@@ -22,6 +22,11 @@ constexpr int kNarrowestLabels = 60, kEdge = 4;
 constexpr int64_t kShortestWindow = 200;  // ns
 
 /// The samples that hold `time`: their index, -1 for none.
+template <typename T>
+const T* at(const std::vector<T>& things, int index) {
+  return index >= 0 && index < static_cast<int>(things.size()) ? &things[static_cast<size_t>(index)] : nullptr;
+}
+
 int sampleAt(const LaneBars& lane, int64_t time) {
   const auto after = std::upper_bound(lane.samples.begin(), lane.samples.end(), time, [](int64_t t, const query::SampleStep& s) { return t < s.startNs; });
   if (after == lane.samples.begin() || std::prev(after)->endNs <= time) return -1;
@@ -252,28 +257,24 @@ void TimelineCanvas::moveTo(const TimelineOutline& grown) {
   Hit kept = selected_;
   kept.lane = movedLane(static_cast<size_t>(selected_.lane));
   if (const NamedSpan* span = spanOf(selected_); span && !grown.keepsSpans) {
-    kept.span = -1;
     const auto& spans = kept.lane >= 0 ? grown.lanes[static_cast<size_t>(kept.lane)].spans : std::vector<NamedSpan>();
-    for (size_t s = 0; s < spans.size() && kept.span < 0; ++s) {
-      if (spans[s].startNs == span->startNs && spans[s].name == span->name) kept.span = static_cast<int>(s);
-    }
+    const auto same = std::find_if(spans.begin(), spans.end(), [&](const NamedSpan& s) { return s.startNs == span->startNs && s.name == span->name; });
+    kept.index = same == spans.end() ? -1 : static_cast<int>(same - spans.begin());
   }
   selected_ = kept.lane >= 0 ? kept : Hit{};
 }
 
 void TimelineCanvas::setBars(TimelineBars bars) {
   bars_ = std::move(bars);
-  if (selected_.bar >= 0) {  // find the selected bar again
-    selected_.bar = -1;
-    if (const LaneBars* lane = barsOf(selected_.lane)) {
-      for (size_t b = 0; b < lane->bars.size(); ++b) {
-        if (lane->bars[b].startNs == selectedStart_) selected_.bar = static_cast<int>(b);
-      }
+  const TimelineLane* lane = laneOf(selected_);
+  if (lane && selected_.valid() && lane->kind != TimelineLane::Kind::Stages) {  // find what is selected again
+    const LaneBars* now = barsOf(selected_.lane);
+    selected_.index = -1;
+    if (now && lane->kind == TimelineLane::Kind::Samples) selected_.index = sampleAt(*now, selectedStart_);
+    else if (now) {
+      const auto same = std::find_if(now->bars.rbegin(), now->bars.rend(), [&](const query::Bar& bar) { return bar.startNs == selectedStart_; });
+      selected_.index = static_cast<int>(now->bars.rend() - same) - 1;
     }
-  }
-  if (selected_.sample >= 0) {
-    selected_.sample = -1;
-    if (const LaneBars* lane = barsOf(selected_.lane)) selected_.sample = sampleAt(*lane, selectedStart_);
   }
   update();
 }
@@ -353,7 +354,7 @@ void TimelineCanvas::showSlice(const query::Slice& slice) {
     const TimelineLane& lane = outline_.lanes[static_cast<size_t>(place.lane)];
     if (lane.kind != kLanes[static_cast<size_t>(slice.kind)] || lane.thread != slice.thread) continue;
     const auto span = std::find_if(lane.spans.begin(), lane.spans.end(), [&](const NamedSpan& s) { return s.startNs == slice.startNs && s.endNs == slice.endNs && s.name == slice.name; });
-    if (span != lane.spans.end()) selected_ = {.lane = place.lane, .span = static_cast<int>(span - lane.spans.begin()), .timeNs = slice.startNs};
+    if (span != lane.spans.end()) selected_ = {.lane = place.lane, .index = static_cast<int>(span - lane.spans.begin()), .timeNs = slice.startNs};
     // Its row, where a lane has several.
     const double height = span == lane.spans.end() || isClosed(lane) ? place.height : rowHeight();
     const double top = place.top + (span == lane.spans.end() || isClosed(lane) ? 0 : span->depth * rowHeight()), room = bar_->pageStep();
@@ -383,23 +384,29 @@ const LaneBars* TimelineCanvas::barsOf(int lane) const {
   return nullptr;
 }
 
-const query::Bar* TimelineCanvas::barOf(const Hit& hit) const {
-  const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
-  return lane && hit.bar < static_cast<int>(lane->bars.size()) ? &lane->bars[static_cast<size_t>(hit.bar)] : nullptr;
+const TimelineLane* TimelineCanvas::laneOf(const Hit& hit) const {
+  return hit.lane >= 0 && hit.lane < static_cast<int>(outline_.lanes.size()) ? &outline_.lanes[static_cast<size_t>(hit.lane)] : nullptr;
 }
 
 const NamedSpan* TimelineCanvas::spanOf(const Hit& hit) const {
-  return hit.span >= 0 ? &outline_.lanes[static_cast<size_t>(hit.lane)].spans[static_cast<size_t>(hit.span)] : nullptr;
+  const TimelineLane* lane = laneOf(hit);
+  return lane && lane->kind == TimelineLane::Kind::Stages ? at(lane->spans, hit.index) : nullptr;
 }
 
 const query::SampleStep* TimelineCanvas::sampleOf(const Hit& hit) const {
-  const LaneBars* lane = hit.sample >= 0 ? barsOf(hit.lane) : nullptr;
-  return lane && hit.sample < static_cast<int>(lane->samples.size()) ? &lane->samples[static_cast<size_t>(hit.sample)] : nullptr;
+  const LaneBars* bars = barsOf(hit.lane);  // of a lane of samples only these are there
+  return bars ? at(bars->samples, hit.index) : nullptr;
+}
+
+const query::Bar* TimelineCanvas::barOf(const Hit& hit) const {
+  const LaneBars* bars = barsOf(hit.lane);
+  return bars ? at(bars->bars, hit.index) : nullptr;
 }
 
 int64_t TimelineCanvas::ownerOf(const Hit& hit) const {
-  const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
-  return lane && hit.bar < static_cast<int>(lane->owners.size()) ? lane->owners[static_cast<size_t>(hit.bar)] : 0;
+  const LaneBars* bars = barsOf(hit.lane);
+  const int64_t* owner = bars ? at(bars->owners, hit.index) : nullptr;
+  return owner ? *owner : 0;
 }
 
 TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
@@ -419,10 +426,10 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
     for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
       const NamedSpan& span = lane.spans[row.spans[at]];
       if (span.startNs - slack > time) break;
-      if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
+      if (time <= span.endNs + slack) hit.index = static_cast<int>(row.spans[at]);
     }
   } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
-    hit.sample = sampleAt(*bars, time);
+    hit.index = sampleAt(*bars, time);
   } else if (bars) {
     int64_t best = slack + 1;
     for (size_t b = 0; b < bars->bars.size(); ++b) {
@@ -430,7 +437,7 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
       const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
       if (gap >= best) continue;
       best = gap;
-      hit.bar = static_cast<int>(b);
+      hit.index = static_cast<int>(b);
     }
   }
   return hit;
@@ -548,26 +555,16 @@ void TimelineCanvas::step(bool right) {
     if (selected_.lane < 0 && !outline_.lanes.empty()) selected_.lane = 0;
     if (selected_.lane < 0) return;
   }
-  const auto kind = outline_.lanes[static_cast<size_t>(selected_.lane)].kind;
-  const bool spans = kind == TimelineLane::Kind::Stages, samples = kind == TimelineLane::Kind::Samples;
+  const TimelineLane& lane = *laneOf(selected_);
+  const bool spans = lane.kind == TimelineLane::Kind::Stages, samples = lane.kind == TimelineLane::Kind::Samples;
   arrows_.clear();
   const LaneBars* bars = barsOf(selected_.lane);
-  const int count = spans ? static_cast<int>(outline_.lanes[static_cast<size_t>(selected_.lane)].spans.size())
-                    : bars ? static_cast<int>(samples ? bars->samples.size() : bars->bars.size()) : 0;
+  const size_t count = spans ? lane.spans.size() : !bars ? 0 : samples ? bars->samples.size() : bars->bars.size();
   if (count == 0) return;
-  int& index = spans ? selected_.span : samples ? selected_.sample : selected_.bar;
-  index = std::clamp(index + (right ? 1 : -1), 0, count - 1);
-  int64_t start = 0, end = 0;
-  if (spans) {
-    start = spanOf(selected_)->startNs;
-    end = spanOf(selected_)->endNs;
-  } else if (samples) {
-    start = selectedStart_ = sampleOf(selected_)->startNs;
-    end = sampleOf(selected_)->endNs;
-  } else {
-    start = selectedStart_ = barOf(selected_)->startNs;
-    end = barOf(selected_)->endNs;
-  }
+  selected_.index = std::clamp(selected_.index + (right ? 1 : -1), 0, static_cast<int>(count) - 1);
+  const auto ends = [](const auto* thing) { return std::pair{thing->startNs, thing->endNs}; };
+  const auto [start, end] = spans ? ends(spanOf(selected_)) : samples ? ends(sampleOf(selected_)) : ends(barOf(selected_));
+  selectedStart_ = start;
   setAccessibleDescription(describe(selected_));
   emit selected(selected_);
   if (start < from_ || end > to_) setWindow(start - (to_ - from_) / 2, start + (to_ - from_) / 2);

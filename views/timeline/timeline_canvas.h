@@ -68,16 +68,16 @@ class TimelineCanvas : public QWidget {
   Picture picture() const;
   QSize minimumSizeHint() const override;
 
-  /// What is at a place: a bar (launches, calls), a span (stages) or samples of a counter.
+  /// What is at a place of a lane, which holds one kind of things: spans, steps of a counter's samples, or bars.
   struct Hit {
     int lane = -1;
-    int bar = -1;    ///< index into the bars of the lane
-    int span = -1;   ///< index into the spans of the lane
-    int sample = -1; ///< index into the samples of the lane
+    int index = -1;  ///< of the thing in its lane
     int64_t timeNs = 0;
-    bool valid() const { return bar >= 0 || span >= 0 || sample >= 0; }
+    bool valid() const { return index >= 0; }
   };
   Hit hitAt(const QPointF& position) const;
+  const TimelineLane* laneOf(const Hit& hit) const;
+  // The thing itself; none where the lane holds another kind.
   const query::Bar* barOf(const Hit& hit) const;
   const NamedSpan* spanOf(const Hit& hit) const;
   const query::SampleStep* sampleOf(const Hit& hit) const;

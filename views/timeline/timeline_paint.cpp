@@ -48,7 +48,7 @@ QString TimelineCanvas::describe(const Hit& hit) const {
     return text;
   }
   if (const query::SampleStep* sample = sampleOf(hit)) {
-    const query::SampledMetric& metric = outline_.lanes[static_cast<size_t>(hit.lane)].sampled;
+    const query::SampledMetric& metric = laneOf(hit)->sampled;
     const auto value = [&](double v) { return str(query::counterText(metric.unit, v)); };
     const QString text = tr("%1\n%2, at %3").arg(str(metric.title), value(sample->mean), durationText(sample->startNs - outline_.range.startNs));
     if (sample->count == 1) return text + tr("\nsampled over %1").arg(durationText(sample->endNs - sample->startNs));
@@ -58,7 +58,7 @@ QString TimelineCanvas::describe(const Hit& hit) const {
   const query::Bar* bar = barOf(hit);
   if (!bar) return {};
   const auto kernel = outline_.names.find(ownerOf(hit));
-  const QString name = kernel == outline_.names.end() ? str(outline_.lanes[static_cast<size_t>(hit.lane)].name) : str(kernel->second);
+  const QString name = kernel == outline_.names.end() ? str(laneOf(hit)->name) : str(kernel->second);
   if (bar->count == 1) {
     return tr("%1\n%2, at %3").arg(name, durationText(bar->endNs - bar->startNs), durationText(bar->startNs - outline_.range.startNs));
   }
@@ -258,7 +258,7 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
     const auto name = outline_.names.find(kernel);
     const QString title = name == outline_.names.end() ? QString() : str(name->second);
     const int category = kernel > 0 ? categoryOf(title) : 5;
-    const bool chosen = selected_.lane == here && selected_.bar == static_cast<int>(b);
+    const bool chosen = selected_.lane == here && selected_.index == static_cast<int>(b);
     QRectF box(left, top, std::max(right - left, 1.0), height);
     if (bar.count > 1) {
       // Several events in one bar: as high as it is busy, in the colour of the longest.
@@ -298,14 +298,14 @@ void TimelineCanvas::paintSamples(QPainter& painter, const TimelineLane& lane, c
     if (step.count > 1) painter.fillRect(QRectF(QPointF(left, level(step.most)), QPointF(right, level(step.mean))), most);
     painter.fillRect(QRectF(QPointF(left, level(step.mean)), QPointF(right, bottom)), mean);
     painter.fillRect(QRectF(left, level(step.mean) - 1, right - left, 1.5), line);
-    const bool chosen = selected_.lane == static_cast<int>(bars.lane) && selected_.sample == static_cast<int>(i);
+    const bool chosen = selected_.lane == static_cast<int>(bars.lane) && selected_.index == static_cast<int>(i);
     if (chosen) painter.fillRect(QRectF(left, top, std::max(right - left, 2.0), height), most);
   }
 }
 
 void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const {
   const Theme& theme = Theme::instance();
-  const bool here = &outline_.lanes[static_cast<size_t>(std::max(selected_.lane, 0))] == &lane;
+  const bool here = laneOf(selected_) == &lane;
   double rowTop = top;
   for (const SpanRow& row : lane.rows) {
     if (&row != &lane.rows.front() && isClosed(lane)) break;
@@ -328,7 +328,7 @@ void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, dou
       const QString name = str(span.name);
       const int category = categoryOf(name);
       paintBox(painter, box, box.width() < 3 ? theme.category(category) : theme.categoryFill(category), name,
-               here && selected_.span == static_cast<int>(index));
+               here && selected_.index == static_cast<int>(index));
       drawn = std::floor(right) + 0.5;
       at = row.firstEndingAfter(timeAt(drawn), at + 1);  // the others lie in the same pixel
     }

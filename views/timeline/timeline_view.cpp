@@ -129,26 +129,27 @@ void TimelineView::makeRoomForDetails() {
 void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   ++selection_;
   makeRoomForDetails();
+  const TimelineLane* lane = canvas_->laneOf(hit);
+  const auto isOf = [&](TimelineLane::Kind kind) { return lane && lane->kind == kind; };
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);
-    return showSpan(span->id, *span, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, span->id % 4 == 3 ? tr("compilation") : span->id % 4 == 1 ? tr("stage") : tr("span"));
+    return showSpan(span->id, *span, lane->thread, span->id % 4 == 3 ? tr("compilation") : span->id % 4 == 1 ? tr("stage") : tr("span"));
   }
-  if (const query::SampleStep* sample = canvas_->sampleOf(hit)) return showSample(*sample, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].sampled);
+  if (const query::SampleStep* sample = canvas_->sampleOf(hit)) return showSample(*sample, lane->sampled);
   const query::Bar* bar = canvas_->barOf(hit);
-  const bool gpu = hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Gpu;
+  const bool gpu = isOf(TimelineLane::Kind::Gpu);
   if (gpu && !bar) return showGap(hit);
   if (gpu && bar->count == 1) return showGpuEvent(bar->exampleId, open);
-  if (bar && bar->count == 1 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Launches)
-    askArrows(bar->exampleId, 0);
+  if (bar && bar->count == 1 && isOf(TimelineLane::Kind::Launches)) askArrows(bar->exampleId, 0);
   if (!bar) return details_->showHint(tr("Select a bar to see what it is."));
-  if (bar->count == 1 && hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Calls) {
+  if (bar->count == 1 && isOf(TimelineLane::Kind::Calls)) {
     const auto known = canvas_->outline().names.find(canvas_->ownerOf(hit));
     NamedSpan call;
     call.startNs = bar->startNs;
     call.endNs = bar->endNs;
     call.name = known == canvas_->outline().names.end() ? std::string() : known->second;
-    return showSpan(bar->exampleId, call, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, tr("call"));
+    return showSpan(bar->exampleId, call, lane->thread, tr("call"));
   }
   const int64_t owner = canvas_->ownerOf(hit), kernel = std::max<int64_t>(owner, 0);
   const Location location = Location::of(ObjectKind::Kernel, kernel);
@@ -244,7 +245,7 @@ void TimelineView::showGpuEvent(int64_t event, bool open) {
 }
 
 void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
-  const int64_t lane = canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread;
+  const int64_t lane = canvas_->laneOf(hit)->thread;
   session()->ask<query::GpuGap>(
       this, "gap", [lane, time = hit.timeNs](session::Reader& reader) { return query::gpuGapAt(reader, lane, time); },
       [this, selection = selection_](Result<query::GpuGap>& gap) {

@@ -206,6 +206,22 @@ for n in (16, 16, 16):
 '''
 
 
+class Tutorial(unittest.TestCase):
+    """What the manual's page tells of its two scripts is so."""
+
+    def test_what_the_page_says(self):
+        with folder() as there:
+            examples = os.path.join(os.path.dirname(__file__), "../../../resources/examples")
+            for name in ("slow", "fast"):
+                done = fusebox("run", "--session", f"{there}/{name}.fusebox", os.path.join(examples, name + ".py"), timeout=170)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            breaks = json.loads(fusebox("breaks", f"{there}/slow.fusebox", "--json").stdout)["breaks"]
+            self.assertEqual([(b["line"], b["crossings"]) for b in breaks if b["kind"] == "data-dependent value"], [(18, 240)])  # not its callers' too
+            fast = sqlite3.connect(f"{there}/fast.fusebox")
+            self.assertEqual(fast.execute("SELECT (SELECT count(*) FROM t_graph_break), (SELECT count(*) FROM t_compile)").fetchone(), (0, 2))
+            self.assertIn("turns of different loops", fusebox("compare", f"{there}/slow.fusebox", f"{there}/fast.fusebox").stdout)
+
+
 class Parts(unittest.TestCase):
     """A graph whose sizes data decide runs in parts, and between them the operators that say the sizes."""
 

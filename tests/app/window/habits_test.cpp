@@ -7,8 +7,10 @@
 #include <QAbstractItemView>
 #include <QAccessible>
 #include <QComboBox>
+#include <QDialogButtonBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPushButton>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QPlainTextEdit>
@@ -484,8 +486,12 @@ class HabitsTest : public QObject {
     const QStringList pages = ManualWindow::pages();
     QVERIFY(pages.size() > 10);
     static const QRegularExpression link(QStringLiteral(R"(\]\(([a-z_]+)\.md\))"));
-    for (const QString& name : pages) {
+    QStringList files = pages;
+    for (const QString& translated : QDir(":/manual/de").entryList({"*.md"})) files << "de/" + translated.chopped(3);
+    QVERIFY(files.contains("de/tutorial"));
+    for (const QString& name : files) {
       QFile file(QStringLiteral(":/manual/%1.md").arg(name));
+      const QString folder = QStringLiteral(":/manual/") + name.left(name.indexOf(QLatin1Char('/')) + 1);
       QVERIFY2(file.open(QIODevice::ReadOnly), qPrintable(name));
       const QString text = QString::fromUtf8(file.readAll());
       QVERIFY2(text.startsWith("# "), qPrintable(name));
@@ -496,7 +502,7 @@ class HabitsTest : public QObject {
       static const QRegularExpression picture(QStringLiteral(R"(!\[[^\]]+\]\(([a-z_]+\.png)\))"));
       for (auto it = picture.globalMatch(text); it.hasNext();) {
         const QString target = it.next().captured(1);
-        const QImage light(":/manual/" + target), dark(":/manual/dark/" + target);
+        const QImage light(folder + target), dark(folder + "dark/" + target);
         QVERIFY2(light.width() > 600, qPrintable(name + " shows " + target));
         QVERIFY2(dark.width() > 600, qPrintable(name + " shows " + target + " in the light theme only"));
         QVERIFY2(brightness(light) > 150 && brightness(dark) < 100, qPrintable(target));
@@ -583,6 +589,26 @@ class HabitsTest : public QObject {
     QVERIFY2(lastLogLines().contains("info fusebox.window: opened " + session_), qPrintable(lastLogLines()));
     QVERIFY(QFile::exists(QDir(state).filePath("window.log.old")));
     qunsetenv("FUSEBOX_LOG");
+  }
+
+  /// It is shown as one kind, says that there are others, and opens the one that is chosen.
+  void aFolderOfSeveralKindsOffersTheOthers() {
+    const QDir mixed(folder_.filePath("mixed"));
+    QVERIFY(mixed.mkpath("."));
+    QVERIFY(QFile::copy(IMPORTER_DATA "/given_up.log.gz", mixed.filePath("dedicated_log_torch_trace_1.log.gz")));
+    QVERIFY(QFile::copy(IMPORTER_DATA "/cpu_sums.json.gz", mixed.filePath("profile.json.gz")));
+    window_->openSession(mixed.path());
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+    QTRY_VERIFY(window_->messages()->isVisible() && window_->messages()->text().contains("other kinds"));
+    for (auto* button : window_->messages()->findChildren<QAbstractButton*>()) {
+      if (button->text() == "Choose…") QTest::mouseClick(button, Qt::LeftButton);
+    }
+    QTRY_VERIFY(window_->findChild<QDialog*>("others"));
+    window_->findChild<QDialog*>("others")->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Ok)->click();
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == mixed.filePath("profile.json.gz"));
+    QVERIFY(!window_->messages()->isVisible());
+    window_->openSession(session_);
+    QTRY_VERIFY(window_->session()->isOpen() && window_->session()->path() == session_);
   }
 
   void aCrashIsReportedAndTheSessionOfferedAgain() {

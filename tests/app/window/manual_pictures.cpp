@@ -1,7 +1,8 @@
-// manual_pictures RESOURCES STOCK: writes the pictures of README.md and of the manual, in both themes, but those of the debugger, which needs a program that
-// stops (window_person_test). They are of sessions that nobody disturbed: the bundled example, the recordings of a GPU that the tests keep,
-// a log of PyTorch's. STOCK: the example under PyTorch's own compiler, which the example is compared with. With QT_SCALE_FACTOR=2 they
-// stay sharp on any screen.
+// manual_pictures RESOURCES RECORDED [NAME...] [--language de]: writes the pictures of README.md and of the manual (or those of these names), in both themes,
+// but those of the debugger, which needs a program that stops (window_person_test). They are of sessions that nobody disturbed: the bundled
+// example, the recordings of a GPU that the tests keep, a log of PyTorch's, and those in the folder RECORDED: stock.fusebox, the example under
+// PyTorch's own compiler, and slow.fusebox and fast.fusebox, of the tutorial's scripts. With QT_SCALE_FACTOR=2 they stay sharp on any screen.
+// Of another language than English are those of the tutorial alone.
 #include <QApplication>
 #include <QDir>
 #include <QPlainTextEdit>
@@ -15,6 +16,7 @@
 
 #include "app/window/settings_thread.h"
 #include "app/window/compare_window.h"
+#include "app/window/language.h"
 #include "app/window/main_window.h"
 #include "profiler/session/reader.h"
 #include "views/timeline/timeline_canvas.h"
@@ -30,7 +32,7 @@ constexpr QSize kPage(870, 540);  // as wide as a page of the manual
 struct Shot {
   const char* picture;
   const char* view;
-  const char* session = nullptr;  ///< another than the example
+  const char* session = nullptr;  ///< another than the example; without a folder: beside it
   std::function<void(views::View& view, const QString& session)> prepare = [](views::View&, const QString&) {};
 };
 
@@ -89,7 +91,18 @@ void showStreams(views::View& view, const QString& session) {
   const int64_t start = number(session, "SELECT called_ns FROM gpu_events WHERE kind = 'kernel' AND launch_id IS NOT NULL ORDER BY start_ns DESC LIMIT 1 OFFSET 3");
   view.showLocation(views::Location::of(views::ObjectKind::Launch, launch));
   QTest::qWait(500);
-  view.findChild<views::TimelineCanvas*>()->setWindow(start - 150'000, start + 450'000);
+  auto* canvas = view.findChild<views::TimelineCanvas*>();
+  for (const views::TimelineLane& lane : canvas->outline().lanes)
+    if (lane.kind == views::TimelineLane::Kind::Gpu) canvas->setPinned(lane, true);
+  canvas->setWindow(start - 150'000, start + 900'000);
+  QTest::qWait(500);
+  for (int y = 0; y < canvas->height(); y += 4)  // as a click on the launch: arrows lead to its kernel
+    for (int x = 0; x < canvas->width(); x += 4) {
+      const auto hit = canvas->hitAt(QPointF(x, y));
+      const views::TimelineLane* lane = canvas->laneOf(hit);
+      const query::Bar* bar = canvas->barOf(hit);
+      if (lane && bar && lane->kind == views::TimelineLane::Kind::Launches && bar->exampleId == launch) return QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(x + 6, y + 6));
+    }
 }
 
 const Shot kShots[] = {
@@ -110,6 +123,10 @@ const Shot kShots[] = {
     {"artifacts", "artifacts", IMPORTER_DATA "/graph_break.log.gz", [](views::View& v, const QString&) { selectText(v, "artifacts.table", 2, "dynamo_output_graph"); }},
     {"gpu", "timeline", CUPTI_DATA "/ours.fusebox", showStreams},
     {"cuda_graphs", "cuda_graphs", CUPTI_DATA "/graph.fusebox"},
+    {"tutorial_overview", "overview", "slow.fusebox"},
+    {"tutorial_breaks", "breaks", "slow.fusebox", [](views::View& v, const QString&) { selectText(v, "breaks.table", 0, "slow.py:18"); }},
+    {"tutorial_recompiles", "recompiles", "slow.fusebox", [](views::View& v, const QString&) { select(v, "recompiles.frames", 0), QTest::qWait(300), select(v, "recompiles.entries", 7); }},
+    {"tutorial_fixed", "overview", "fast.fusebox"},
 };
 
 /// The widget in the light theme, and in the dark one as `darkPath`.
@@ -125,11 +142,19 @@ bool save(QWidget* widget, const QString& path, const QString& darkPath) {
 }
 bool saveOfManual(QWidget* widget, const QDir& manual, const QString& name) { return save(widget, manual.filePath(name + ".png"), manual.filePath("dark/" + name + ".png")); }
 
+QStringList wantedPictures;  // all where empty
+bool isWanted(const QString& name) {
+  if (window::spokenLanguage() != QLatin1String("en") && !name.startsWith(QLatin1String("tutorial"))) return false;
+  return wantedPictures.isEmpty() || wantedPictures.contains(name);
+}
+
 bool takeManual(window::MainWindow& window, const QDir& manual, const QString& example) {
   window.resize(kPage + QSize(0, 150));
   window.registry()->find(QStringLiteral("layout.tabs"))->trigger();
   for (const Shot& shot : kShots) {
-    const QString session = shot.session ? QString::fromLatin1(shot.session) : example;
+    if (!isWanted(QString::fromLatin1(shot.picture))) continue;
+    const QString named = QString::fromLatin1(shot.session ? shot.session : "");
+    const QString session = named.isEmpty() ? example : named.contains(QLatin1Char('/')) ? named : QFileInfo(example).dir().filePath(named);
     if (!window.session() || window.session()->path() != session) window.openSession(session);
     if (!QTest::qWaitFor([&] { return window.session() && window.session()->isOpen() && window.session()->pending() == 0; }, 30'000)) return false;
     window.goTo(views::Location::ofView(shot.view));
@@ -143,6 +168,7 @@ bool takeManual(window::MainWindow& window, const QDir& manual, const QString& e
 }
 
 bool takeWindow(window::MainWindow& window, const QDir& pictures, const QString& example) {
+  if (!isWanted(QStringLiteral("window"))) return true;
   window.show();
   window.resize(1280, 800);
   window.openSession(example);
@@ -155,7 +181,8 @@ bool takeWindow(window::MainWindow& window, const QDir& pictures, const QString&
   return save(&window, pictures.filePath("window.png"), pictures.filePath("window-dark.png"));
 }
 
-bool takeComparison(const QDir& manual, const QString& a, const QString& b) {
+bool takeComparison(const QDir& manual, const QString& name, const QString& a, const QString& b) {
+  if (!isWanted(name)) return true;
   window::CompareWindow window(nullptr, QStringLiteral("/bin/false"));
   window.setAttribute(Qt::WA_DeleteOnClose, false);
   window.resize(kPage + QSize(0, 60));
@@ -164,7 +191,7 @@ bool takeComparison(const QDir& manual, const QString& a, const QString& b) {
   window.compareFiles(a, b);
   if (ready.isEmpty() && !ready.wait(30'000)) return false;
   QTest::qWait(700);
-  return saveOfManual(window.view(), manual, QStringLiteral("compare"));
+  return saveOfManual(window.view(), manual, name);
 }
 
 }  // namespace
@@ -182,13 +209,22 @@ int main(int argc, char** argv) {
   QTemporaryDir temporary(QDir::temp().filePath("example"));
   qputenv("HOME", temporary.path().toUtf8());
   qputenv("XDG_CACHE_HOME", temporary.filePath("cache").toUtf8());
-  const QString example = temporary.filePath("first_steps.fusebox"), stock = temporary.filePath("first_steps-stock.fusebox");
-  if (!QFile::copy(resources.filePath("examples/first_steps.fusebox"), example) || !QFile::copy(QString::fromLocal8Bit(argv[2]), stock)) return 1;
+  const QString example = temporary.filePath("first_steps.fusebox");
+  if (!QFile::copy(resources.filePath("examples/first_steps.fusebox"), example)) return 1;
+  for (const char* name : {"stock.fusebox", "slow.fusebox", "fast.fusebox"})
+    if (!QFile::copy(QDir(QString::fromLocal8Bit(argv[2])).filePath(name), temporary.filePath(name))) return 1;
+  wantedPictures = application.arguments().mid(3);
+  if (const qsizetype at = wantedPictures.indexOf(QStringLiteral("--language")); at >= 0 && at + 1 < wantedPictures.size()) {
+    window::speak(wantedPictures[at + 1]);
+    wantedPictures.remove(at, 2);
+  }
   window::MainWindow window(QStringLiteral("/bin/false")), first(QStringLiteral("/bin/false"));  // the second without the tabs of the manual's sessions
   window.show();
   window.activateWindow();
-  const QDir manual(resources.filePath("manual"));
-  return manual.mkpath("dark") && takeManual(window, manual, example) && takeComparison(manual, example, stock) && takeWindow(first, QDir(resources.filePath("pictures")), example)
+  const QDir manual(resources.filePath(window::spokenLanguage() == QLatin1String("en") ? QStringLiteral("manual") : QStringLiteral("manual/") + window::spokenLanguage()));
+  return manual.mkpath("dark") && takeManual(window, manual, example) && takeComparison(manual, QStringLiteral("compare"), example, temporary.filePath("stock.fusebox")) &&
+                 takeComparison(manual, QStringLiteral("tutorial_compare"), temporary.filePath("slow.fusebox"), temporary.filePath("fast.fusebox")) &&
+                 takeWindow(first, QDir(resources.filePath("pictures")), example)
              ? 0
              : 1;
 }

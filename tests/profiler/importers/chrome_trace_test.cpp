@@ -145,8 +145,10 @@ class ChromeTraceTest : public QObject {
       };
       std::vector<Event> events;
       const nlohmann::json trace = nlohmann::json::parse(Imported::read(path));
+      std::map<int64_t, int64_t> device;  // time by correlation
       for (const auto& e : trace["traceEvents"]) {
         const std::string kind = e.value("cat", "");
+        if (kind == "kernel" || kind == "gpu_memcpy" || kind == "gpu_memset") device[e["args"].value("correlation", 0)] += std::llround(e["dur"].get<double>() * 1000);
         if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver" && kind != "overhead")) continue;
         const auto ns = [](const nlohmann::json& us) { return std::llround(us.get<long double>() * 1000); };
         events.push_back({e["name"], e["tid"].get<int64_t>(), ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
@@ -276,19 +278,22 @@ class ChromeTraceTest : public QObject {
       std::string name, kind;
       int64_t start = 0, end = 0;
       size_t parent = SIZE_MAX;
+      int64_t correlation = 0, device = 0;
       std::vector<size_t> children = {};
     };
     struct Sum {
-      int64_t calls = 0, own = 0, total = 0, least = INT64_MAX, most = 0;
+      int64_t calls = 0, own = 0, total = 0, least = INT64_MAX, most = 0, device = 0;
     };
     for (const char* name : {"cpu_sums.json.gz", "cpu_compiled.json.gz", "gpu_compiled.json.gz", "compiled_plain.json.gz", "cudagraphs.json.gz"}) {
       const nlohmann::json trace = nlohmann::json::parse(Imported::read(in_.inflated(name, "plain.json")));
       std::map<std::pair<int64_t, int64_t>, std::vector<Event>> threads;
+      std::map<int64_t, int64_t> device;  // time by correlation
       for (const auto& e : trace["traceEvents"]) {
         const std::string kind = e.value("cat", "");
+        if (kind == "kernel" || kind == "gpu_memcpy" || kind == "gpu_memset") device[e["args"].value("correlation", 0)] += std::llround(e["dur"].get<double>() * 1000);
         if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver" && kind != "overhead")) continue;
         const auto ns = [&](const char* key) { return std::llround(e[key].get<long double>() * 1000); };
-        if (e["tid"].is_number()) threads[{e["pid"], e["tid"]}].push_back({e["name"], kind, ns("ts"), ns("ts") + ns("dur")});
+        if (e["tid"].is_number()) threads[{e["pid"], e["tid"]}].push_back({e["name"], kind, ns("ts"), ns("ts") + ns("dur"), SIZE_MAX, kind.starts_with("cuda_") ? e["args"].value("correlation", int64_t{0}) : 0});
       }
       std::map<std::string, Sum> expected;
       for (auto& [thread, events] : threads) {
@@ -298,6 +303,9 @@ class ChromeTraceTest : public QObject {
           while (!open.empty() && events[open.back()].end <= events[i].start) open.pop_back();
           if (!open.empty()) events[i].parent = open.back(), events[open.back()].children.push_back(i);
           open.push_back(i);
+          if (const auto asked = device.find(events[i].correlation); events[i].correlation != 0 && asked != device.end()) {
+            for (const size_t around : open) events[around].device += asked->second;
+          }
         }
         for (const Event& e : events) {
           if (e.kind != "cpu_op") continue;
@@ -310,6 +318,7 @@ class ChromeTraceTest : public QObject {
           if (isRepeated) continue;
           ++sum.calls;
           sum.total += took;
+          sum.device += e.device;
           sum.least = std::min(sum.least, took);
           sum.most = std::max(sum.most, took);
         }
@@ -322,7 +331,7 @@ class ChromeTraceTest : public QObject {
         if (o.kind != "cpu_op" && o.kind != "call") continue;  // compiled regions are calls here
         const Sum& e = expected[o.name];
         const auto near = [&](int64_t a, int64_t b) { return std::abs(a - b) <= 2 * std::max<int64_t>(1, o.calls); };  // the trace's decimals are rounded once
-        QVERIFY2(o.calls == e.calls && near(o.selfNs, e.own) && near(o.totalNs, e.total) && std::abs(o.leastNs - e.least) <= 2 && std::abs(o.mostNs - e.most) <= 2,
+        QVERIFY2(o.calls == e.calls && near(o.selfNs, e.own) && near(o.totalNs, e.total) && std::abs(o.leastNs - e.least) <= 2 && std::abs(o.mostNs - e.most) <= 2 && near(o.deviceTotalNs, e.device),
                  qPrintable(QStringLiteral("%1 %2: %3 %4 %5 instead of %6 %7 %8").arg(name, QString::fromStdString(o.name)).arg(o.calls).arg(o.selfNs).arg(o.totalNs).arg(e.calls).arg(e.own).arg(e.total)));
         ++compared;
       }
@@ -330,6 +339,23 @@ class ChromeTraceTest : public QObject {
       for (const auto& [op, sum] : expected)
         QVERIFY2(std::any_of(totals->begin(), totals->end(), [&](const auto& o) { return o.name == op; }), (std::string(name) + ": " + op).c_str());
       QCOMPARE(compared, expected.size());
+    }
+  }
+
+  // What PyTorch's own key_averages() printed when the profile was made: every row and column but flops, which are not in the file.
+  void operatorsAreThoseOfPyTorchsTable() {
+    QVERIFY(in_.open(Imported::data("memory_sums.json.gz")));
+    const auto totals = query::operatorTotals(in_.reader());
+    QVERIFY(totals);
+    const nlohmann::json expected = nlohmann::json::parse(Imported::read(Imported::data("memory_sums.expected.json")));
+    QCOMPARE(totals->size(), expected.size());
+    for (const auto& e : expected) {
+      const auto o = std::find_if(totals->begin(), totals->end(), [&](const auto& row) { return row.name == e["name"]; });
+      QVERIFY2(o != totals->end(), e["name"].get<std::string>().c_str());
+      const auto near = [&](int64_t ns, double us) { return std::abs(static_cast<double>(ns) - us * 1000) <= 2.0 * static_cast<double>(o->calls); };
+      QVERIFY2(o->calls == e["calls"] && near(o->selfNs, e["own_us"]) && near(o->totalNs, e["total_us"]) && o->cpu.ownBytes == e["own_bytes"] && o->cpu.bytes == e["bytes"] &&
+                   o->deviceNs == 0 && o->deviceTotalNs == 0 && o->device.bytes == 0,
+               qPrintable(QStringLiteral("%1: %2 %3 %4 %5 %6, expected %7").arg(QString::fromStdString(o->name)).arg(o->calls).arg(o->selfNs).arg(o->totalNs).arg(o->cpu.ownBytes).arg(o->cpu.bytes).arg(QString::fromStdString(e.dump()))));
     }
   }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "profiler/export/proto_writer.h"
+#include "profiler/query/other_recordings.h"
 #include "profiler/query/slowness.h"
 #include "profiler/query/steps.h"
 #include "profiler/session/sqlite.h"
@@ -104,6 +105,16 @@ class OtherTracesTest : public QObject {
     QVERIFY(std::count(kernels.begin(), kernels.end(), ';') > 3);
     QCOMPARE(in_.rows("SELECT name, count(*), sum(dur_ns), min(dur_ns), max(dur_ns) FROM gpu_events WHERE kind = 'kernel' GROUP BY 1 ORDER BY 1"), kernels);
     QCOMPARE(in_.rows("SELECT name, launches, total_ns, min_ns, max_ns FROM kernels WHERE name IN (SELECT name FROM gpu_events WHERE kind = 'kernel') ORDER BY 1"), kernels);
+    // Calls of CUDA as `nsys stats` prints them, without the version in their name, and ranges of the program.
+    const std::string calls = rowsOf("SELECT CASE WHEN s.value GLOB '*_v[0-9][0-9][0-9][0-9]' THEN substr(s.value, 1, length(s.value) - 6) WHEN s.value GLOB '*_v[0-9][0-9][0-9][0-9][0-9]' "
+        "THEN substr(s.value, 1, length(s.value) - 7) ELSE s.value END, count(*), sum(end - start), min(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId GROUP BY 1 ORDER BY 1");
+    QVERIFY(std::count(calls.begin(), calls.end(), ';') > 10);
+    QCOMPARE(in_.rows("SELECT name, count(*), sum(dur_ns), min(dur_ns), max(dur_ns) FROM cpu_events WHERE kind IN ('cuda_runtime', 'cuda_driver') GROUP BY 1 ORDER BY 1"), calls);
+    const std::string ranges = rowsOf("SELECT coalesce(text, (SELECT value FROM StringIds s WHERE s.id = textId)), count(*), sum(end - start), min(end - start), max(end - start) FROM NVTX_EVENTS WHERE eventType = 59 GROUP BY 1 ORDER BY 1");
+    QVERIFY(!ranges.empty());
+    QCOMPARE(in_.rows("SELECT name, count(*), sum(dur_ns), min(dur_ns), max(dur_ns) FROM cpu_events WHERE kind = 'nvtx' GROUP BY 1 ORDER BY 1"), ranges);
+    const std::string waits = rowsOf("SELECT 'waits', count(*), sum(end - start), min(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
+    QCOMPARE(in_.rows("SELECT 'waits', count(*), sum(dur_ns), min(dur_ns), max(dur_ns) FROM gpu_events WHERE kind = 'sync'"), waits);
     const std::string copies = rowsOf("SELECT 'bytes', count(*), sum(end - start), sum(bytes), 0 FROM CUPTI_ACTIVITY_KIND_MEMCPY");
     QCOMPARE(in_.rows("SELECT 'bytes', count(*), sum(dur_ns), sum(bytes), 0 FROM gpu_events WHERE kind = 'memcpy'"), copies);
   }
@@ -236,8 +247,12 @@ class OtherTracesTest : public QObject {
     COMPARE_ROWS(in_, "SELECT what, count, detail FROM losses WHERE what LIKE 'other %' ORDER BY 1",
                  "other recording: Chrome or Kineto trace (JSON, also .gz),2,not read with this folder; open it by itself: compiled_plain.json.gz;"
                  "other recording: exported program (.pt2),1,not read with this folder; open it by itself: exported.pt2");
+    const auto others = query::otherRecordings(in_.reader());  // to choose from
+    QCOMPARE(others.size(), size_t{3});
+    for (const auto& other : others) QVERIFY2(in_.open((mixed / other.file).string()), other.file.c_str());
     QVERIFY(in_.open(Imported::data("tlparse")));
     COMPARE_ROWS(in_, "SELECT count(*) FROM losses WHERE what LIKE 'other %'", "0");
+    QVERIFY(query::otherRecordings(in_.reader()).empty());
   }
 
   void theSpareFolderIsNoLink() {
