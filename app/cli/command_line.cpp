@@ -283,7 +283,7 @@ void addReplayOptions(CLI::App* command, ReplayOptions& o) {
   command->add_option("--graph", o.graph, "graph_id of the graphs view (default: the first that can be compiled)")->check(atLeast(1));
   command->add_option("--inputs", o.inputs, "Inputs, as torch.save wrote them: a list in order or a dict by name (default: random)")->type_name("FILE");
   command->add_option("--seed", o.seed, "Of random inputs")->capture_default_str();
-  command->add_option("--size", o.sizes, "Value of a size symbol: s0=32; of replay also several: s0=8,37, s0=8:64:8, s0=1:512:x2")->type_name("NAME=N")->allow_extra_args(false);
+  command->add_option("--size", o.sizes, "Value of a size symbol or of a float: s0=32, f0=0.5; of replay also several: s0=8,37, s0=8:64:8, s0=1:512:x2")->type_name("NAME=N")->allow_extra_args(false);
   command->add_option("--forbid", o.forbid, "Do not fuse A with B (A alone: with anything)")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--force", o.force, "Fuse A with B, whatever it saves")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--allow", o.allow, "Take back a rule on A and B that was in force when the graph was recorded")->type_name("A,B")->allow_extra_args(false);

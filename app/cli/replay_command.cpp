@@ -92,9 +92,9 @@ Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const Tempora
   if (auto added = addRecordedRules(*recorded, options, words); !added) return tl::unexpected(added.error());
   // A backward graph's symbols are those of the compilation that it belongs to.
   (void)(*reader)->each("SELECT DISTINCT s.name, s.hint FROM graphs g JOIN compiles c ON c.compile_id = g.compile_id JOIN symbols s "
-                        "ON s.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? AND typeof(s.hint) = 'integer' AND s.hint >= 0",
+                        "ON s.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? AND s.hint IS NOT NULL AND (s.kind = 'float' OR s.hint >= 0)",
                         {graph->graph}, [&](const session::Statement& row) {
-                          words.insert(words.end(), {"--hint", fmt::format("{}={}", row.string("name"), row.integer("hint"))});
+                          words.push_back(fmt::format("--hint={}={}", row.string("name"), row.string("hint")));
                         });
   return words;
 }

@@ -135,9 +135,19 @@ void specialiseAll(c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string
   }
 }
 
+namespace {
+
+/// Whether 0 and 1 are sizes like others for it: data decide it, or somebody said so of an input.
+bool mayBeAny(const SymExpr& size, const graph::ShapeEnv& env) {
+  const std::vector<graph::Symbol> symbols = size.symbols();
+  return env.isOfData(size) || std::all_of(symbols.begin(), symbols.end(), [](graph::Symbol s) { return s.lower() == 0; });
+}
+
+}  // namespace
+
 SymExpr settledSize(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
   SymExpr size = env.simplify(e);
-  if (size.isConstant() || (fitsAny && env.isOfData(size))) return size;
+  if (size.isConstant() || (fitsAny && mayBeAny(size, env))) return size;
   if (env.hint(size) < 2) return env.specialise(size, who);
   env.decide(Compare::Le, 2, size, who);
   return env.simplify(size);

@@ -1,5 +1,7 @@
 #include "engine/trace/symbolic_rules.h"
 
+#include <cmath>
+
 namespace fusebox::trace {
 namespace {
 
@@ -15,7 +17,17 @@ Shapes sizesAt(const Call& call) { return symbolic::all(call, call.integers(posi
 template <size_t position>
 Shapes strided(const Call& call) { return {{call.integers(position), call.integers(position + 1), 0}}; }
 
-/// ceil((end - start) / step), as arange counts integers. Floats are constants.
+/// What arange is given: a float that says an integer counts as that.
+SymExpr bound(const Call& call, size_t i) {
+  constexpr double kExact = 1LL << 53;
+  const c10::IValue& given = call.value(i);
+  if (!given.isDouble()) return call.integer(i);
+  const double value = given.toDouble();
+  Call::want(std::abs(value) < kExact && value == std::trunc(value));
+  return static_cast<int64_t>(value);
+}
+
+/// ceil((end - start) / step), as arange counts. Other floats are constants.
 Shapes range(const Call& call, const SymExpr& start, const SymExpr& end, const SymExpr& step) {
   if (call.less(0, step)) {
     Call::want(call.lessEqual(start, end));
@@ -24,9 +36,9 @@ Shapes range(const Call& call, const SymExpr& start, const SymExpr& end, const S
   Call::want(call.less(step, 0) && call.lessEqual(end, start));
   return {{{graph::floorDiv(start - end - step - 1, step * -1)}}};
 }
-Shapes arange(const Call& call) { return range(call, 0, call.integer(0), 1); }
-Shapes arangeStart(const Call& call) { return range(call, call.integer(0), call.integer(1), 1); }
-Shapes arangeStep(const Call& call) { return range(call, call.integer(0), call.integer(1), call.integer(2)); }
+Shapes arange(const Call& call) { return range(call, 0, bound(call, 0), 1); }
+Shapes arangeStart(const Call& call) { return range(call, bound(call, 0), bound(call, 1), 1); }
+Shapes arangeStep(const Call& call) { return range(call, bound(call, 0), bound(call, 1), bound(call, 2)); }
 
 Shapes eye(const Call& call) { return {{{call.integer(0), call.integer(0)}}}; }
 Shapes eyeM(const Call& call) { return {{{call.integer(0), call.integer(1)}}}; }

@@ -57,10 +57,10 @@ std::string lineText(const graph::Relation& relation) {
   return "\n\nUser stack:\n  File \"" + stack->back().file + "\", line " + std::to_string(stack->back().line) + ", in " + stack->back().function;
 }
 
-std::vector<std::string> namesOf(const graph::SymExpr& a, const graph::SymExpr& b) {
+std::vector<std::string> namesOf(const ShapeGuards& shapes, const graph::SymExpr& a, const graph::SymExpr& b) {
   std::vector<std::string> names;
   for (const graph::SymExpr* e : {&a, &b})
-    for (graph::Symbol s : e->symbols())
+    for (graph::Symbol s : shapes.symbolsOf(*e))
       if (std::find(names.begin(), names.end(), s.name()) == names.end()) names.push_back(s.name());
   return names;
 }
@@ -199,13 +199,13 @@ void recordShapes(record::Recorder* recorder, record::Id compile, record::Id fir
       row.op = "==";
       row.left = n.at.str();
       row.right = n.is.str();
-      row.symbols = namesOf(n.is, {});
+      row.symbols = namesOf(shapes, n.is, {});
     } else {
       const graph::Relation& r = shapes.relations[at];
       row.op = std::string(graph::name(r.op));
-      row.left = r.left.str();
-      row.right = r.right.str();
-      row.symbols = namesOf(r.left, r.right);
+      row.left = shapes.spelled(r.left);
+      row.right = shapes.spelled(r.right);
+      row.symbols = namesOf(shapes, r.left, r.right);
       for (const PinnedSymbol& pinned : shapes.pinned) {
         if (pinned.relation != guard.number) continue;
         const SymbolOrigin& origin = shapes.origins[pinned.origin];

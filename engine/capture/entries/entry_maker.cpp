@@ -182,8 +182,8 @@ void EntryMaker::explainMisses(const char* outcome) {
       miss.failure = {.guard = "RANKS", .expected = "every rank has code for its call", .found = "another rank has none, and all compile together"};
   const bool constantFloats = specialisesFloats(*options_);
   for (const auto& [entry, failure] : misses)
-    if (failure.floatChanged && !constantFloats)
-      point_.runTimeNumbers.insert(entry->guards->guards().guards()[static_cast<size_t>(failure.index)].source->str());
+    if (!constantFloats)
+      for (const Source* source : failure.changedFloats) point_.runTimeNumbers.insert(source->str());
   for (const auto& [entry, failure] : misses) {
     const Guard* guard = failure.index < 0 ? nullptr : &entry->guards->guards().guards()[static_cast<size_t>(failure.index)];
     const bool ofNumbers = guard && guard->source && (guard->kind == GuardKind::TensorMatch || guard->kind == GuardKind::ConstantMatch);

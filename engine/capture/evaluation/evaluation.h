@@ -242,7 +242,8 @@ class Evaluation final : public Operations {
   void guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text);
   /// `ordered`: `contents` is in the order of the set itself, which a program that goes through it sees.
   void guardSetContents(PyObject* contents, const Source* source, bool ordered = true);
-  /// The segment depends on where inputs lie in their storages: guarded when it ends.
+  /// The segment depends on where inputs lie in their storages, or on how far these reach: guarded when it ends.
+  void requireOffsets() { readsOffsets_ = true; }
   void requireStorage() { readsStorage_ = true; }
   /// Before a function that was taken as known runs: its code and positional defaults stay what they are.
   void guardFunction(PyObject* function);
@@ -620,7 +621,7 @@ class Evaluation final : public Operations {
   std::unordered_map<PyObject*, int64_t> caught_;  ///< exceptions that handlers took, kept alive, and the root instruction then
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::unordered_set<PyObject*> guardedFunctions_;
-  bool readsStorage_ = false;
+  bool readsOffsets_ = false, readsStorage_ = false;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;
   std::unordered_set<PyObject*> pinnedNumbers_;  ///< numbers that were taken as known without a place: others may be the same object

@@ -458,8 +458,8 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     };
   }
   attachGraph(recipes, segment);
-  const bool dependsOnStorage = readsStorage_ || stridesOverStorage(*trace_);
-  if (dependsOnStorage) guards_->requireStorage();
+  const bool reachesBeyond = readsStorage_ || stridesOverStorage(*trace_), dependsOnStorage = readsOffsets_ || reachesBeyond;
+  if (dependsOnStorage) guards_->requireStorage(reachesBeyond);
   if (!symbolicInputs_->finish(dependsOnStorage)) throw std::runtime_error("a symbolic size can be read nowhere");
   trace_->shapes().close();
   if (segment.graph) {

@@ -79,7 +79,7 @@ PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
     real = at::scalar_tensor(value, at::kDouble);
   }
   PyRef realObject = PyRef::steal(newTensorObject(real));
-  const at::Tensor traced = trace_->input(real, source->label()).standIn;
+  const at::Tensor traced = trace_->input(real, bits ? bits->symbols().front().name() : source->label()).standIn;
   PyRef standIn = PyRef::steal(newTensorObject(traced));
   origins_.add(realObject.get(), source);
   origins_.add(standIn.get(), source);

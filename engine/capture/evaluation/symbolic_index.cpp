@@ -96,6 +96,11 @@ PyRef takeSymbols(Evaluation& e, PyObject* tensor, PyObject* key, PyRef* rest) {
       if (!view) return {};
       item = all.get();
     }
+    if (item == Py_None) {  // in its turn, as its stride is made of the dimensions that come then
+      view = onTensor(e, view.get(), [&](const at::Tensor& t) { return t.unsqueeze(dim); });
+      if (!view) return {};
+      item = all.get();
+    }
     more = more || !(isFullSlice(item) || item == Py_Ellipsis);
     dim += item == Py_Ellipsis ? between : *dimensionsOf(item);
     PyList_Append(left.get(), item);

@@ -67,7 +67,7 @@ struct GuardFailure {
   std::string expected, found;
   Place place;
   int64_t index = -1;    ///< of the guard in its set; -1: none of them
-  bool floatChanged = false;  ///< a float was expected to have one value and has another
+  std::vector<const Source*> changedFloats;  ///< there, or behind it as far as only numbers and tensors differ: one value was expected, another found
 };
 
 }  // namespace fusebox::capture

@@ -88,6 +88,20 @@ std::string expectedText(const Guard& guard, const GuardSet& set) {
   return "";
 }
 
+std::vector<const Source*> GuardTree::changedFloats(const FrameView& frame, int64_t failed) {
+  std::vector<const Source*> changed;
+  for (; failed >= 0; failed = run(frame, static_cast<uint32_t>(failed) + 1, false)) {
+    const Op op = ops_[static_cast<size_t>(failed)];
+    if (op.guard == kNone || op.code < Op::Code::DictUnchanged) break;
+    PyObject* found = registers_[op.from];
+    const bool isConstant = op.code == Op::Code::ConstantMatch || (op.code == Op::Code::Custom && op.predicate == sameValue);
+    // What is read behind a number or a tensor can be read of another one, too.
+    if (op.code == Op::Code::TensorMatch ? Py_TYPE(found) != op.tensor->type : !isConstant || !Py_IS_TYPE(found, Py_TYPE(op.key))) break;
+    if (isConstant && (PyFloat_CheckExact(found) || isNumpyScalar(Py_TYPE(found)))) changed.push_back(set_->guards()[op.guard].source);
+  }
+  return changed;
+}
+
 GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state) {
   GuardFailure failure;
   auto fill = [&](uint32_t index, std::string found) {
@@ -121,15 +135,13 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
     const Op op = ops_[static_cast<size_t>(position)];
     if (op.guard != kNone) {
       const bool isFetch = op.code < Op::Code::DictUnchanged;
-      const PyObject* found = isFetch ? nullptr : registers_[op.from];
-      failure.floatChanged = (found && op.code == Op::Code::ConstantMatch && PyFloat_CheckExact(op.key) && PyFloat_CheckExact(found)) ||
-                             (found && op.code == Op::Code::Custom && op.predicate == sameValue && isNumpyScalar(Py_TYPE(op.key)) && Py_IS_TYPE(found, Py_TYPE(op.key)));
       fill(op.guard, isFetch ? nodes_[op.to].source->str() + " is not there" : foundText(set_->guards()[op.guard], *set_, registers_[op.from]));
     } else {
       failure.guard = "READABLE " + nodes_[op.code < Op::Code::DictUnchanged ? op.to : op.from].source->str();
       failure.expected = "readable";
       failure.found = "not there";
     }
+    failure.changedFloats = changedFloats(frame, position);
     countFailure(op);
   } else if (!allDistinct()) {
     for (uint32_t i = 0; i < distinct_.size(); ++i)

@@ -116,8 +116,11 @@ void GuardSet::restore(Guard guard, std::optional<TensorSpec> spec) {
   index_.insert(guards_.size() - 1);
 }
 
-void GuardSet::requireStorage() {
-  for (TensorSpec& spec : tensorSpecs_) spec.comparesStorage = true;
+void GuardSet::requireStorage(bool bytes) {
+  for (TensorSpec& spec : tensorSpecs_) {
+    spec.comparesStorage = true;
+    if (!bytes) spec.storageBytes = 0;
+  }
 }
 
 bool GuardSet::mayBeSymbolic(const Source* source) const {

@@ -41,8 +41,8 @@ class GuardSet {
   void restore(const GlobalState& state) { globalState_ = state; }
 
   // The common ones, short.
-  /// From now on TensorMatch guards speak of the storage too: its size, and where in it the tensor begins.
-  void requireStorage();
+  /// From now on TensorMatch guards speak of where in its storage a tensor begins, and with `bytes` of how far that reaches at least.
+  void requireStorage(bool bytes);
   bool tensorMatch(const Source* s, PyObject* t, const Place& p) { return addKind(GuardKind::TensorMatch, s, t, p); }
   bool typeVersion(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeVersion, s, type, p); }
   bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);

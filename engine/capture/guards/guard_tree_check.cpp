@@ -86,10 +86,10 @@ bool GuardTree::check(const FrameView& frame, const GlobalState& state) {
   return ok;
 }
 
-/// Position of the first step that fails, -1 if none does.
-int64_t GuardTree::run(const FrameView& frame) {
+/// Position of the first step from `from` on that fails, -1 if none does. `allHeld`: none failed before, so that dictionaries are known to be as expected.
+int64_t GuardTree::run(const FrameView& frame, uint32_t from, bool allHeld) {
   const auto end = static_cast<uint32_t>(ops_.size());
-  for (uint32_t i = 0; i < end; ++i) {
+  for (uint32_t i = from; i < end; ++i) {
     Op& op = ops_[i];
     if (op.code == Op::Code::DictUnchanged) {
       PyObject* dict = registers_[op.from];
@@ -99,7 +99,7 @@ int64_t GuardTree::run(const FrameView& frame) {
     } else if (op.code == Op::Code::DictCommit) {
       // An OrderedDict changes its order without a new version.
       PyObject* dict = registers_[op.from];
-      ops_[op.skip].tag = PyODict_Check(dict) ? 0 : dictVersion(dict);
+      ops_[op.skip].tag = PyODict_Check(dict) || !allHeld ? 0 : dictVersion(dict);
     } else if (op.code < Op::Code::DictUnchanged) {
       if (!fetch(op, frame)) return i;
     } else if (!checkOp(op)) {

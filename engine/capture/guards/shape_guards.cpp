@@ -57,7 +57,7 @@ std::string NumberSource::str() const {
 
 std::string ShapeGuards::text(const graph::SymExpr& e) const { return named(e.str()); }
 
-std::string ShapeGuards::named(const std::string& plain) const {
+std::string ShapeGuards::named(const std::string& plain, bool bySource) const {
   std::string out;
   for (size_t i = 0; i < plain.size();) {
     if (!isNameCharacter(plain[i])) {
@@ -69,10 +69,25 @@ std::string ShapeGuards::named(const std::string& plain) const {
     const std::string name = plain.substr(i, end - i);
     const auto origin = std::find_if(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.symbol.name() == name; });
     const auto made = std::find_if(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol.name() == name; });
-    out += origin != origins.end() ? origin->at.str() : made != computed.end() ? named(made->text) : name;
+    out += origin != origins.end() ? (bySource ? origin->at.str() : name) : made != computed.end() ? named(made->text, bySource) : name;
     i = end;
   }
   return out;
+}
+
+std::vector<graph::Symbol> ShapeGuards::symbolsOf(const graph::SymExpr& e) const {
+  std::vector<graph::Symbol> found = e.symbols();
+  for (size_t i = 0; i < found.size();) {
+    const auto made = std::find_if(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol == found[i]; });
+    if (made == computed.end()) {
+      ++i;
+      continue;
+    }
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const graph::Symbol s : made->from)
+      if (std::find(found.begin(), found.end(), s) == found.end()) found.push_back(s);
+  }
+  return found;
 }
 
 std::string ShapeGuards::text(const graph::Relation& r) const {

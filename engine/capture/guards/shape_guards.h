@@ -76,11 +76,15 @@ struct ShapeGuards {
   /// With numbers' sources in the place of symbols: "L['x'].size()[0] % 8".
   std::string text(const graph::SymExpr& e) const;
   std::string text(const graph::Relation& r) const;
+  /// With symbols as they are, and how those that are computed are made of others: "0 < (f0 > 0.5)".
+  std::string spelled(const graph::SymExpr& e) const { return named(e.str(), false); }
+  /// The symbols that `e` is made of in the end.
+  std::vector<graph::Symbol> symbolsOf(const graph::SymExpr& e) const;
   /// Takes over what the trace's environment has decided; the environment is finished. False: a symbol has no number that defines it.
   bool finish(const graph::ShapeEnv& env);
 
  private:
-  std::string named(const std::string& text) const;
+  std::string named(const std::string& text, bool bySource = true) const;
 };
 
 }  // namespace fusebox::capture

@@ -74,17 +74,18 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
   const bool isSize = at.kind == Kind::Size, isValue = at.kind == Kind::Value;
   Choice choice;
   if (isValue) choice.lower = INT64_MIN;
-  choice.shares = isSize && rules.shared;
   if ((isSize || isValue) && (isListed(rules.dynamicSources, source) || isListed(rules.unbackedSources, source))) {
     choice.policy = "marked";
-    choice.reason = "torch.compiler.config.dynamic_sources names " + source;
+    const bool isUnbacked = !isListed(rules.dynamicSources, source);
+    choice.reason = std::string("torch.compiler.config.") + (isUnbacked ? "unbacked_sources" : "dynamic_sources") + " names " + source;
+    if (isUnbacked && isSize) choice.lower = 0;
   } else if (isFixed) {
     return std::nullopt;
   } else if (isSize && (mark.dynamic || mark.strictUnbacked || mark.unbacked || mark.weak)) {
     choice.policy = mark.dynamic || mark.weak ? "marked" : "unbacked";
     choice.reason = std::string(mark.dynamic ? "mark_dynamic" : mark.weak && !mark.unbacked ? "maybe_mark_dynamic" : "mark_unbacked") + " was called for it";
     choice.strict = mark.dynamic || mark.strictUnbacked;
-    if (mark.unbacked && !mark.dynamic) choice.shares = false;
+    if (choice.policy == "unbacked") choice.lower = 0;
     if (mark.dynamic && (mark.least || mark.most)) {
       const int64_t least = mark.least.value_or(0), most = mark.most.value_or(INT64_MAX);
       if (value < least || value > most)
@@ -92,7 +93,6 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
                                   at.str() + " was given to mark_dynamic with that range.");
       choice.lower = std::max<int64_t>(2, least);
       choice.upper = most;
-      choice.shares = false;
     }
   } else if (mark.fixed || (known && NumberHistory::isUseless(*known))) {
     if (known && known->changed && isSize)
@@ -106,12 +106,13 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
   } else if (rules.byDefault && (isValue ? isArgument(at.source) : !isOptimiserState(at.source))) {
     choice.policy = "dynamic";
     choice.reason = "dynamic shapes were asked for";
+    choice.shares = isSize && rules.shared;
   } else {
     return std::nullopt;
   }
   // 0 and 1 are sizes and strides with rules of their own, and numbers that rather choose (dim=0, True) until they change.
   if ((value == 0 || value == 1) && !(isValue && choice.changed)) {
-    if (at.kind != Kind::Stride) guards_.shapes().constants.push_back({at, value, "zero_one", choice.reason});
+    if (isSize || isValue) guards_.shapes().constants.push_back({at, value, "zero_one", choice.reason});
     return std::nullopt;
   }
   return choice;
@@ -173,11 +174,11 @@ SymbolicInputs::Geometry SymbolicInputs::geometry(PyObject* object, const Source
   }
   g.strides = stridesOf(g.sizes, sizes, strides, source, name);
   g.offset = impl.storage_offset();
-  if (policy_->history && policy_->history->storageMatters) {
-    const NumberSource at{Kind::Offset, source, -1};
-    if (const std::optional<Choice> choice = choose(at, name, rank, impl.storage_offset(), {}, isFixed); choice && choice->changed)
-      g.offset = symbolFor(at, name, rank, impl.storage_offset(), *choice);
-  }
+  const NumberSource at{Kind::Offset, source, -1};
+  // Noted in any case: only the end of a capture tells whether offsets matter.
+  const std::optional<Choice> choice = choose(at, name, rank, impl.storage_offset(), {}, isFixed);
+  if (choice && choice->changed && policy_->history && policy_->history->storageMatters)
+    g.offset = symbolFor(at, name, rank, impl.storage_offset(), *choice);
   any = any || !g.offset.isConstant() || std::any_of(g.strides.begin(), g.strides.end(), [](const graph::SymExpr& s) { return !s.isConstant(); });
   return any ? g : Geometry();
 }
@@ -268,7 +269,6 @@ std::optional<graph::SymExpr> SymbolicInputs::changing(Kind kind, int64_t value,
   choice.policy = "automatic";
   choice.reason = at.str() + " is a number that changes from call to call";
   choice.lower = INT64_MIN;
-  choice.shares = false;
   const graph::SymExpr symbol = symbolFor(at, source->str(), 0, value, choice);
   guards_.number(at, symbol, choice.reason, place);
   if (!at.isBits()) integers_.emplace(source, symbol);

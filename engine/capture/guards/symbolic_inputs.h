@@ -84,7 +84,7 @@ class SymbolicInputs {
     std::string policy, reason;
     std::optional<std::pair<int64_t, int64_t>> changed;
     int64_t lower = 2, upper = INT64_MAX;
-    bool strict = false, shares = true;
+    bool strict = false, shares = false;  ///< shares: one symbol with others of this value, where nobody says that they change on their own
   };
   std::optional<graph::SymExpr> changing(NumberSource::Kind kind, int64_t value, const Source* source, const Place& place);
   std::optional<Choice> choose(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const SizeMark& mark, bool isParameter);

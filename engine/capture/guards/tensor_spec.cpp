@@ -71,7 +71,7 @@ bool TensorSpec::matches(PyObject* object) const {
   if (!hasSizes || !hasPlainSizes(impl) || !equalSizes(impl.sizes(), sizes, freeSizes)) return false;
   if (!hasStrides) return true;
   if (comparesStorage && ((impl.storage_offset() != storageOffset && !freeOffset) || !impl.has_storage() ||
-                          static_cast<int64_t>(impl.unsafe_storage().nbytes()) != storageBytes))
+                          static_cast<int64_t>(impl.unsafe_storage().nbytes()) < storageBytes))
     return false;
   return equalSizes(impl.strides(), strides, freeStrides);
 }
@@ -91,7 +91,7 @@ std::string TensorSpec::str() const {
   if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
   text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + (hasSizes ? list(sizes, freeSizes) : " of sizes that are not plain numbers");
   if (hasStrides) text += " strides " + list(strides, freeStrides);
-  if (hasStrides && comparesStorage) text += " offset " + std::to_string(storageOffset) + " of " + std::to_string(storageBytes) + " bytes";
+  if (hasStrides && comparesStorage) text += " offset " + std::to_string(storageOffset) + " of at least " + std::to_string(storageBytes) + " bytes";
   text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();
   if (layout != 0) text += " layout " + std::to_string(layout);
   if (requiresGrad) text += isLeaf ? " requires_grad" : " requires_grad (not a leaf)";
@@ -103,6 +103,7 @@ std::string TensorSpec::difference(PyObject* object) const {
   if (!implOf(object)) return std::string("an object of type ") + Py_TYPE(object)->tp_name;
   TensorSpec found = of(object);
   found.comparesStorage = comparesStorage;
+  found.storageBytes = std::min(found.storageBytes, storageBytes);
   std::string text = found.str();
   clearError();
   TensorSpec resized = found;

@@ -16,7 +16,7 @@ struct TensorSpec {
   bool requiresGrad = false, isLeaf = true;
   bool hasStrides = true;        ///< strided layout
   bool hasSizes = true;          ///< false (nested tensors, subclasses): the spec matches nothing
-  bool comparesStorage = false;  ///< the graph depends on where in its storage the tensor lies, and how much there is
+  bool comparesStorage = false;  ///< the graph depends on where in its storage the tensor lies, of which there are at least storageBytes
   int64_t storageOffset = 0, storageBytes = 0;
   std::vector<int64_t> sizes, strides;
   uint64_t freeSizes = 0, freeStrides = 0;  ///< a bit for each dimension of which these are not compared: guards of their own speak of them

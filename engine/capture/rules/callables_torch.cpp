@@ -486,7 +486,7 @@ PyRef ruleToList(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 /// Where an input lies in its storage is guarded when somebody asks.
 PyRef ruleStorageOffset(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  e.requireStorage();
+  e.requireOffsets();
   return e.callReal(callable, a);
 }
 

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "engine/inductor/lowering/lowering.h"
 
 /// Tensors made from nothing but their description.
@@ -39,6 +41,24 @@ Values fillTensor(Lowering& lowering, const Node& node) {
   }, {value}, 0)};
 }
 
+using NumberOf = std::function<ValueId(BodyBuilder&)>;
+
+NumberOf constantNumber(double value) {
+  return [value](BodyBuilder& b) { return b.constant(value, DType::Float64); };
+}
+
+/// Argument `at` in float64: a number, or an expression of symbols.
+NumberOf numberOf(const NodeArgs& args, size_t at) {
+  if (!args.at(at).as<SymExpr>()) return constantNumber(args.number(at));
+  return [value = args.expr(at)](BodyBuilder& b) { return b.cast(b.index(value), DType::Float64); };
+}
+
+/// Argument `at` as an int64, as eager makes one of a float.
+SymExpr truncated(const NodeArgs& args, size_t at) {
+  const auto* given = args.at(at).as<double>();
+  return given ? SymExpr(static_cast<int64_t>(*given)) : args.expr(at);
+}
+
 /// start + step * i, in int64 for integers and float64 for floats, as eager computes it.
 LowerFn arange(int startAt, int stepAt) {
   return [=](Lowering& lowering, const Node& node) -> Values {
@@ -46,18 +66,18 @@ LowerFn arange(int startAt, int stepAt) {
     const graph::TensorMeta& meta = node.outputs[0].tensor;
     DType type = computeType(meta.dtype);
     if (!graph::isFloatingPoint(meta.dtype)) {
-      SymExpr start = startAt < 0 ? SymExpr(0) : args.expr(static_cast<size_t>(startAt));
-      SymExpr step = stepAt < 0 || args.isNone(static_cast<size_t>(stepAt)) ? SymExpr(1) : args.expr(static_cast<size_t>(stepAt));
+      const SymExpr start = startAt < 0 ? SymExpr(0) : truncated(args, static_cast<size_t>(startAt));
+      const SymExpr step = stepAt < 0 || args.isNone(static_cast<size_t>(stepAt)) ? SymExpr(1) : truncated(args, static_cast<size_t>(stepAt));
       return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& i) {
         return b.cast(b.index(start + i[0] * step), type);
       }, {}, 1)};
     }
-    double start = startAt < 0 ? 0 : args.number(static_cast<size_t>(startAt));
-    double step = stepAt < 0 ? 1 : args.numberOr(static_cast<size_t>(stepAt), 1);
+    const NumberOf start = startAt < 0 ? constantNumber(0) : numberOf(args, static_cast<size_t>(startAt));
+    const NumberOf step = stepAt < 0 || args.isNone(static_cast<size_t>(stepAt)) ? constantNumber(1) : numberOf(args, static_cast<size_t>(stepAt));
     return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& i) {
       ValueId at = b.cast(b.index(i[0]), DType::Float64);
-      ValueId scaled = b.emit(Op::Mul, DType::Float64, {at, b.constant(step, DType::Float64)});
-      return b.cast(b.emit(Op::Add, DType::Float64, {scaled, b.constant(start, DType::Float64)}), type);
+      ValueId scaled = b.emit(Op::Mul, DType::Float64, {at, step(b)});
+      return b.cast(b.emit(Op::Add, DType::Float64, {scaled, start(b)}), type);
     }, {}, 2)};
   };
 }

@@ -115,7 +115,13 @@ def tensor_like(program, index, generator, users):
 def random_inputs(program, seed=0):
     generator = torch.Generator().manual_seed(seed)
     users = program.users()
-    return [tensor_like(program, i, generator, users) for i in program.inputs]
+    return with_numbers(program, [tensor_like(program, i, generator, users) for i in program.inputs])
+
+
+def with_numbers(program, inputs):
+    """`inputs` with the floats that the program has values for."""
+    names = [program.nodes[i]["name"] for i in program.inputs]
+    return [torch.full_like(t, program.numbers[name]) if name in program.numbers else t for name, t in zip(names, inputs)]
 
 
 def random_constants(program, kept, seed=0):
@@ -147,7 +153,7 @@ def saved_inputs(program, path):
         saved = [saved[n] for n in names]
     if len(saved) != len(names):
         raise ValueError(f"{path}: holds {len(saved)} tensors, but the graph has {len(names)} inputs ({', '.join(names[:20])})")
-    return [_fitted(program, i, t, name, path) for i, t, name in zip(program.inputs, saved, names)]
+    return with_numbers(program, [_fitted(program, i, t, name, path) for i, t, name in zip(program.inputs, saved, names)])
 
 
 def _fitted(program, index, tensor, name, path):

@@ -47,16 +47,23 @@ def is_uninitialised(op):
 
 
 class Program:
-    """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes; without, those at capture."""
+    """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes; without, those at capture. `numbers`: values of
+    inputs that are single floats, by name."""
 
-    def __init__(self, text, sizes=None):
+    def __init__(self, text, sizes=None, numbers=None):
         self.text = text
         self.data = json.loads(text)
         self.nodes = self.data["nodes"]
         self.inputs = [i for i, node in enumerate(self.nodes) if node["kind"] == "placeholder"]
         self.symbols = [self._symbol_value(s, sizes or {}) for s in self.data["symbols"]]
         self.sizes = {s["name"]: value for s, value in zip(self.data["symbols"], self.symbols)}
+        self.floats = [self.nodes[i]["name"] for i in self.inputs if self._is_float(i)]
+        self.numbers = {name: value for name, value in (numbers or {}).items() if name in self.floats}
         self._operators = {}
+
+    def _is_float(self, node):
+        meta = self.meta(node)
+        return meta is not None and not meta[0] and meta[3].is_floating_point
 
     @staticmethod
     def _symbol_value(symbol, sizes):

@@ -4,8 +4,8 @@
 
 FILE.json is a saved graph (engine/graph/serialize.h), as `fusebox replay` takes it out of a session. With --forbid, --force or
 --skip-pass the graph is compiled twice, as it was and as asked, and the two take turns, so that their times compare.
---size gives the sizes that are symbols in the graph values: one (s0=37), several (s0=8,37) or a range (s0=1:512:x2, s0=8:64:8), for each of
-which the graph is timed; without it they have the values of the capture. --fixed compiles it for each size anew, with numbers.
+--size gives the sizes that are symbols in the graph, and the floats that are its inputs, values: one (s0=37, f0=0.5), several (s0=8,37) or a
+range (s0=1:512:x2, s0=8:64:8), for each of which the graph is timed; without it they have the values of the capture. --fixed compiles it for each size anew, with numbers.
 Loading a .pt2 or .pt file runs code that the file brings: only for files that you trust.
 """
 
@@ -181,7 +181,7 @@ def program_for(text, options):
     check_passes(options)
     if options.shape:
         raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
-    program = Program(text, known_sizes(text, dict(options.hint)))
+    program = Program(text, known_sizes(text, dict(options.hint)), dict(options.hint))
     points = sweep(program, options.size)
     if len(points) > 1:
         raise Misuse("--size: several values of a size are for `fusebox replay`")
@@ -198,8 +198,9 @@ def known_sizes(text, hints):
 def sized(program, sizes):
     if not sizes:
         return program
+    numbers = {name: sizes[name] for name in sizes if name in program.floats}
     try:
-        return Program(program.text, {**program.sizes, **sizes})
+        return Program(program.text, {**program.sizes, **{k: v for k, v in sizes.items() if k not in numbers}}, {**program.numbers, **numbers})
     except ValueError as problem:
         raise Misuse(f"--size {problem}") from None
 
@@ -214,7 +215,7 @@ def replay_graph(options):
         return replay_sizes(text, points, options)
     program = program_for(text, options)
     if options.fixed:
-        program = Program(program.fixed())
+        program = Program(program.fixed(), numbers=program.numbers)
     handle = _engine.SavedGraph(program.text)
     random = any(n["kind"] == "call" and is_random(program.operator(n)) for n in program.nodes)
     constants, made = random_constants(program, handle.constants(), options.seed)
@@ -224,7 +225,7 @@ def replay_graph(options):
     variants = graph_variants(program, inputs, constants, options)
     reference = eager_at(handle, inputs, constants, program.sizes)
     report = {"graph": program.name, "nodes": len(program.nodes), "direction": options.direction,
-              "inputs": options.inputs or f"random, seed {options.seed}", "constants_made": made, "sizes": program.sizes}
+              "inputs": options.inputs or f"random, seed {options.seed}", "constants_made": made, "sizes": program.sizes | program.numbers}
     for variant in variants:
         result = variant.run()
         if not random:
@@ -240,10 +241,10 @@ def replay_sizes(text, points, options):
         raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
     if options.changed or options.forbid or options.force or options.skip_pass:
         raise Misuse("--forbid, --force and --skip-pass are compared at one size: give --size one value")
-    base = Program(text, known_sizes(text, dict(options.hint)))
+    base = Program(text, known_sizes(text, dict(options.hint)), dict(options.hint))
     fixed = options.fixed or options.engine != "fusebox"
     report = {"graph": base.name, "nodes": len(base.nodes), "direction": options.direction, "inputs": f"random, seed {options.seed}",
-              "sizes": base.sizes, "fixed": fixed, "sweep": []}
+              "sizes": base.sizes | base.numbers, "fixed": fixed, "sweep": []}
     variants, shared = [], {}
     for sizes in points:
         try:
@@ -253,7 +254,7 @@ def replay_sizes(text, points, options):
             continue
         label = ", ".join(f"{name}={value}" for name, value in sizes.items())
         try:
-            variant, exact = _sized_variant(Program(program.fixed()) if fixed else program, label, shared, options)
+            variant, exact = _sized_variant(Program(program.fixed(), numbers=program.numbers) if fixed else program, label, shared, options)
         except Failure as problem:
             report["sweep"].append({"sizes": sizes, "left_out": str(problem)})
             continue
@@ -404,26 +405,34 @@ def change_of(variants):
 
 def _pair(text):
     name, _, value = text.partition("=")
-    if not name or not value.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text}: write it as s0=32")
-    return name, int(value)
+    try:
+        return name, int(value) if value.isdecimal() else float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: write it as s0=32") from None
 
 
 _MOST_POINTS, _LARGEST = 256, 2 ** 62
 
 
-def _number(text, whole):
+def _size(text, whole):
     if not text.isascii() or not text.isdecimal() or int(text) > _LARGEST:
         raise Misuse(f"--size {whole}: '{text}' is no size; write s0=37, s0=8,37, s0=8:64:8 (steps of 8) or s0=1:512:x2 (doubling)")
     return int(text)
 
 
-def size_values(text):
-    """(name, values) of "s0=37", "s0=8,37", "s0=8:64:8" or "s0=1:512:x2"."""
+def _float(text, whole):
+    try:
+        return float(text)
+    except ValueError:
+        raise Misuse(f"--size {whole}: '{text}' is no number; write f0=0.5, f0=0.1,1e-3, f0=0.1:0.5:0.1 (steps of 0.1) or f0=1:512:x2 (doubling)") from None
+
+
+def size_values(text, floats=()):
+    """(name, values) of "s0=37", "s0=8,37", "s0=8:64:8" or "s0=1:512:x2"; of "f0=0.5" where the name is one of `floats`."""
     name, equals, values = text.partition("=")
     if not name or not equals:
         raise Misuse(f"--size {text}: write s0=37, s0=8,37, s0=8:64:8 (steps of 8) or s0=1:512:x2 (doubling)")
-    found = []
+    found, _number = [], _float if name in floats else _size
     for part in values.split(","):
         ends = part.split(":")
         if len(ends) == 1:
@@ -434,11 +443,16 @@ def size_values(text):
         value, last = _number(ends[0], text), _number(ends[1], text)
         factor = ends[2].startswith("x")
         step = _number(ends[2][factor:], text)
-        if step < (2 if factor else 1) or (factor and value < 1):
+        if name in floats:
+            if not (math.isfinite(last) and (step > 1 and value > 0 if factor else step > 0)):
+                raise Misuse(f"--size {text}: this range never ends; its step is {'more than x1, and it starts above 0' if factor else 'above 0'}")
+        elif step < (2 if factor else 1) or (factor and value < 1):
             raise Misuse(f"--size {text}: this range never ends; its step is at least {'x2, and it starts at 1 or more' if factor else '1'}")
         while value <= last and len(found) <= _MOST_POINTS:
             found.append(value)
             value = value * step if factor else value + step
+            if name in floats:
+                value = float(f"{value:.12g}")  # ten steps of 0.1 are 1
     if not found:
         raise Misuse(f"--size {text}: this range is empty; its last value is smaller than its first")
     return name, list(dict.fromkeys(found))
@@ -449,10 +463,11 @@ def sweep(program, texts):
     known = [s["name"] for s in program.data["symbols"]]
     points = [{}]
     for text in texts:
-        name, values = size_values(text)
-        if name not in known:
-            raise Misuse(f"--size {text}: " + (f"the sizes of this graph are {', '.join(known)}" if known else
-                                               "all sizes of this graph are fixed; compile the program with dynamic=True, or mark a size"))
+        name, values = size_values(text, program.floats)
+        if name not in known and name not in program.floats:
+            there = f"the sizes of this graph are {', '.join(known)}" if known else \
+                "all sizes of this graph are fixed; compile the program with dynamic=True, or mark a size"
+            raise Misuse(f"--size {text}: {there}" + (f"; its floats are {', '.join(program.floats)}" if program.floats else ""))
         if any(name in p for p in points):
             raise Misuse(f"--size {text}: {name} is named twice; give all its values at once, as {name}=8,37")
         points = [{**p, name: value} for p in points for value in values]
@@ -469,7 +484,7 @@ def arguments(parser):
     parser.add_argument("--direction", choices=["inference", "forward", "backward"], default="inference")
     parser.add_argument("--inputs", help="file of torch.save with the inputs: a list in order, or a dict by name")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--size", action="append", default=[], help="value of a size symbol: s0=32; several: s0=8,37, s0=8:64:8, s0=1:512:x2")
+    parser.add_argument("--size", action="append", default=[], help="value of a size symbol or a float: s0=32, f0=0.5; several: s0=8,37, s0=8:64:8, s0=1:512:x2")
     parser.add_argument("--hint", type=_pair, action="append", default=[], help="value of a size symbol where --size gives it none")
     parser.add_argument("--shape", action="append", default=[], help="an input of a program that does not say its own: float32[2,3]")
     parser.add_argument("--forbid", action="append", default=[], help="A,B: do not fuse these operations")

@@ -101,6 +101,22 @@ class FloatsOfSizes(unittest.TestCase):
 
 
 class FloatsThatChange(unittest.TestCase):
+    def test_all_that_changed_at_once(self):
+        programs = {
+            "arguments": (lambda x, a, b: x * a + b, lambda n: (torch.randn(3), n / 8, n / 16)),
+            "beside_sizes": (lambda x, a, b: x * a + x.shape[0] * b, lambda n: (torch.randn(n), n / 8, n)),
+            "in_a_list": (lambda x, a, b: x * a[0] + a[1], lambda n: (torch.randn(3), [n / 8, n / 16], 0)),
+            "that_decide": (lambda x, a, b: (x * a if a > 0 else x) + b, lambda n: (torch.randn(3), n / 8, n / 16)),
+        }
+        for name, (f, draw) in programs.items():
+            with self.subTest(name):
+                fusebox.reset()
+                compiled, before = fusebox.compile(f), fusebox.counters()
+                for n in 3, 5, 7, 6:
+                    arguments = draw(n)
+                    torch.testing.assert_close(compiled(*arguments), f(*arguments))
+                self.assertEqual(fusebox.counters()["recompiles"] - before["recompiles"], 1)
+
     def test_sessions_say_what_they_are(self):
         def scaled(x, rate):
             return x * 2 if rate > 0.5 else x * math.sqrt(rate)

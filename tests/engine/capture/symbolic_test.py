@@ -110,15 +110,23 @@ def test_several_at_once():
     expect(f.entries() == 2, f"{f.entries()} entries: all that changed became symbols at once")
 
 
-def test_equal_sizes_share_a_symbol():
+def test_equal_sizes():
     f = Compiled(lambda x, y: x + y)
     for n in (4, 6, 8):
         f(torch.randn(n, 3), torch.randn(n, 3))
     expect(f.entries() == 2, f"{f.entries()} entries while they are equal")
-    fewer = Compiled(lambda x, y: (x.sum(0), y.sum(0)))
-    for n, m in ((4, 4), (6, 6), (8, 9), (5, 5), (12, 3)):
-        fewer(torch.randn(n, 3), torch.randn(m, 3))
-    expect(fewer.entries() <= 3, f"{fewer.entries()} entries when they differ once")
+    apart = lambda x, y: (x.sum(0), y.sum(0))  # noqa: E731
+    for options, most in ({}, 2), ({"dynamic": True}, 2):
+        own = Compiled(apart, **options)
+        for n, m in ((4, 4), (6, 6), (8, 9), (5, 5), (12, 3)):
+            own(torch.randn(n, 3), torch.randn(m, 3))
+        expect(own.entries() == most, f"{own.entries()} entries where equal sizes need not be ({options})")
+    square = Compiled(lambda x: x * 2)
+    for n, m in ((4, 4), (6, 9), (7, 3)):
+        x = torch.randn(n, m)
+        fusebox.mark_dynamic(x, [0, 1])
+        square(x)
+    expect(square.entries() == 1, f"{square.entries()} entries of what was marked")
     never = Compiled(lambda x, y: (x.sum(0), y.sum(0)))
     for n, m in ((4, 5), (6, 6), (8, 9)):
         never(torch.randn(n, 3), torch.randn(m, 3))
@@ -253,6 +261,12 @@ def test_marks():
         module.mark_dynamic(x, 0, min=4, max=16)
         text = violation("a size beyond its mark", lambda: fusebox.compile(lambda x: x + 1, backend=BACKEND)(x))
         expect("40 not in range [4, 16]" in text, text)
+        any_size = Compiled(lambda x: (x.cos() * 3, x @ torch.ones(3, 2), x.sum(-1), x.repeat(2, 1)))
+        for n in (4, 7, 1, 30):
+            x = torch.randn(n, 3)
+            module.mark_unbacked(x, 0) if module is fusebox else module.decorators.mark_unbacked(x, 0)
+            any_size(x)
+        expect(any_size.entries() == 1, f"{module.__name__}.mark_unbacked: {any_size.entries()} entries, with one of 1")
         static = Compiled(lambda x: x.cos() * 3)
         for n in (4, 5, 6):
             x = torch.randn(n, 3)
@@ -309,7 +323,15 @@ def test_strides():
     f, buffer = Compiled(lambda x: x.as_strided((2, 2), (2, 1)) + 1), torch.randn(64)
     for start in (4, 8, 9, 20):
         f(buffer[start:start + 4])
-    expect(f.entries() < 4, f"{f.entries()} entries where the storage is looked at")
+    expect(f.entries() == 2, f"{f.entries()} entries where the storage is looked at")
+    f = Compiled(lambda x: x + x.storage_offset())
+    for n in (8, 5, 7, 3):
+        f(torch.randn(n, 6)[:, 2:])
+    expect(f.entries() == 1 + 1, f"{f.entries()} entries: how large the storage is does not matter")
+    f = Compiled(lambda x: x + x.storage_offset())
+    for n in (3, 6, 5, 9):
+        f(torch.randn(8, n)[2:])
+    expect(f.entries() == 2, f"{f.entries()} entries: an offset that changes is a symbol at once")
     f = Compiled(lambda x: x * 2)
     for n in (4, 6, 8):
         f(torch.randn(1, n).expand(3, n))
@@ -396,6 +418,24 @@ def test_memory_made_inside_is_no_input():
     for n in (8, 6, 4, 2, 9):
         f(torch.randn(n, 3, 7, 7).to(memory_format=torch.channels_last))
     expect(f.entries() == 2, f"{f.entries()} entries for 5 batches")
+
+
+def test_dimensions_that_an_index_adds():
+    f = Compiled(lambda x, n: (x[..., None, n], x[None, n, None], x[n, None, 1:], x[:, None, n:]))
+    for rows, n in (5, 1), (6, 2), (9, 3), (7, 4):
+        f(torch.randn(rows, 6), n)
+    expect(f.entries() == 2, f"{f.entries()} entries")
+
+
+def test_ranges_with_float_steps():
+    def f(x):
+        n = x.shape[0]
+        return torch.arange(n, -n, -1.0, dtype=torch.int64), torch.arange(n, 3 * n, 2.0), torch.arange(0.0, n), torch.arange(n, 2 * n, dtype=torch.float64)
+
+    f = Compiled(f)
+    for n in (5, 7, 12, 4):
+        f(torch.randn(n))
+    expect(f.entries() == 2, f"{f.entries()} entries")
 
 
 def test_ints():

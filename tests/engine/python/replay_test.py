@@ -239,6 +239,37 @@ class Replay(unittest.TestCase):
         fixed = json.loads(Program(self.SIZES, {"s0": 5}).fixed())
         self.assertEqual((fixed["symbols"], fixed["nodes"][0]["out"][0]["sizes"]), ([], [5, 8]))
 
+    def test_floats_that_changed_take_values(self):
+        def f(x, rate, shift):
+            return (x * rate if rate > 0 else x) + shift
+
+        session, x = recorded.path("floats.fusebox"), torch.ones(3)
+        fusebox.reset()
+        compiled = fusebox.compile(f)
+        with fusebox.record(session):
+            for rate, shift in (0.5, 0.25), (0.75, 0.125):
+                compiled(x, rate, shift)
+        with contextlib.closing(sqlite3.connect(session)) as db:
+            text = db.execute("SELECT text FROM t_saved_graph ORDER BY graph_id DESC").fetchone()[0]
+            names = {row[0]: row[1] for row in db.execute("SELECT source, name FROM symbols WHERE kind = 'float'")}
+        rate, shift = names["L['rate']"], names["L['shift']"]
+        program = Program(text, numbers={rate: 3.0, shift: 4.0, "x": 5.0})
+        self.assertEqual(sorted(program.floats), sorted([rate, shift]))
+        by_name = dict(zip((program.nodes[i]["name"] for i in program.inputs), random_inputs(program)))
+        self.assertEqual((by_name[rate].item(), by_name[shift].item()), (3, 4))
+        path = recorded.path("floats.json")
+        with open(path, "w") as file:
+            file.write(text)
+        sweep = lambda *words: report_of(replay.main, "--graph", path, "--repeat", "2", "--hint", f"{rate}=0.5", *words)  # noqa: E731
+        code, report = sweep("--size", f"{rate}=0.1:0.4:0.1")
+        self.assertEqual((code, [p["sizes"][rate] for p in report["sweep"]]), (0, [0.1, 0.2, 0.3, 0.4]))
+        self.assertTrue(all(p["against_eager"]["agrees"] for p in report["sweep"]), report)
+        code, report = sweep("--size", f"{shift}=-1e-3")
+        self.assertEqual((code, report["sizes"]), (0, {rate: 0.5, shift: -0.001}))
+        for size, words in ((f"{rate}=x", "is no number"), (f"{rate}=1:2:0", "never ends"), (f"{rate}=0:2:x2", "never ends"), ("s9=4", f"its floats are {rate}")):
+            code, complaint = sweep("--size", size)
+            self.assertEqual((code, words in complaint), (2, True), complaint)
+
     def test_a_sweep_runs_one_compiled_graph_at_every_size(self):
         code, report = self.run_sizes("--size", "s0=1:64:x2", "--session", recorded.path("sweep.fusebox"))
         self.assertEqual(code, 0, report)
