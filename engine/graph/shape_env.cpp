@@ -69,6 +69,20 @@ SymExpr ShapeEnv::symbol(std::string name, int64_t hint, int64_t lower, int64_t 
   return made;
 }
 
+ComputedSymbol ComputedSymbol::of(const SymExpr& is) {
+  ComputedSymbol made;
+  made.text = is.str();
+  made.from = is.symbols();
+  made.is = is;
+  made.compute = [is, from = made.from](std::span<const int64_t> values) {
+    return is.evaluate([&](Symbol s) -> std::optional<int64_t> {
+      const auto at = static_cast<size_t>(std::find(from.begin(), from.end(), s) - from.begin());
+      return at < values.size() ? std::optional(values[at]) : std::nullopt;
+    });
+  };
+  return made;
+}
+
 std::optional<SymExpr> ShapeEnv::computed(ComputedSymbol how, int64_t lower, int64_t upper) {
   for (const ComputedSymbol& known : computed_)
     if (known.text == how.text) return simplify(known.symbol);
@@ -283,16 +297,11 @@ bool ShapeEnv::dividesWhole(const SymExpr& a, const SymExpr& b, std::string_view
     const SymExpr part = Symbol::make("part", 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor);
     const auto parts = [&](Symbol s) -> std::optional<SymExpr> { return s == symbol ? std::optional(part * SymExpr(divisor)) : std::nullopt; };
     if (!(left.substitute(parts) == right.substitute(parts))) continue;
-    ComputedSymbol how;
-    how.text = SymExpr(symbol).str() + " / " + std::to_string(divisor);
-    how.from = {symbol};
-    how.compute = [divisor](std::span<const int64_t> values) -> std::optional<int64_t> {
-      return values[0] % divisor == 0 && values[0] / divisor >= 2 ? std::optional(values[0] / divisor) : std::nullopt;
-    };
-    if (const auto made = computed(std::move(how), 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor)) {
-      learn(Compare::Eq, symbol, *made * SymExpr(divisor));
-      return true;
-    }
+    const auto made = computed(ComputedSymbol::of(floorDiv(symbol, divisor)), 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor);
+    if (!made) continue;
+    record(Compare::Le, 2, *made, reason);
+    record(Compare::Eq, symbol, *made * SymExpr(divisor), reason);
+    return true;
   }
   return false;
 }

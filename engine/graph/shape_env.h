@@ -29,12 +29,16 @@ struct Relation {
   std::string str() const;  ///< "s0 <= 511"
 };
 
-/// A symbol whose value is computed from those of earlier symbols in every call, by a function that expressions cannot say (a square root).
+/// A symbol whose value is computed from those of earlier symbols in every call, mostly by a function that expressions cannot say (a square root).
 struct ComputedSymbol {
   Symbol symbol;
   std::string text;  ///< how, for people: "int(0.3 * s0)"; equal texts are one symbol
   std::vector<Symbol> from;
   std::function<std::optional<int64_t>(std::span<const int64_t>)> compute;  ///< of the values of `from`; nullopt: there is none, the guard fails
+  std::optional<SymExpr> is;  ///< the same, where an expression does say it: such a symbol can be kept with what was made of it
+
+  /// One that an expression says.
+  static ComputedSymbol of(const SymExpr& is);
 };
 
 /// The symbols of one trace with the values that they had at capture (hints), and what was decided on them. Not thread-safe.

@@ -99,6 +99,10 @@ struct OriginForm {
   std::optional<int64_t> before, after;
   bool strict = false;
 };
+struct ComputedForm {
+  graph::Symbol symbol;
+  graph::SymExpr is;
+};
 struct ConstantForm {
   NumberSource::Kind at{};
   int64_t source = kNone, value = 0;
@@ -143,6 +147,10 @@ template <class A> void fields(A& a, In<A, OriginForm>& v) {
   auto& [symbol, kind, source, dim, policy, reason, before, after, strict] = v;
   a(symbol, kind, source, dim, policy, reason, before, after, strict);
 }
+template <class A> void fields(A& a, In<A, ComputedForm>& v) {
+  auto& [symbol, is] = v;
+  a(symbol, is);
+}
 template <class A> void fields(A& a, In<A, ConstantForm>& v) {
   auto& [at, source, value, dim, kind, reason] = v;
   a(at, source, value, dim, kind, reason);
@@ -157,6 +165,7 @@ struct EntryForm {
   std::vector<GuardForm> guards;
   std::vector<NumberForm> numbers;
   std::vector<OriginForm> origins;
+  std::vector<ComputedForm> computed;
   std::vector<graph::Symbol> ofData;
   std::vector<int64_t> hints;
   std::vector<graph::Relation> relations;
@@ -178,9 +187,9 @@ struct EntryForm {
 
 template <class A>
 void formFields(A& a, In<A, EntryForm>& v) {
-  auto& [sources, guards, numbers, origins, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals,
+  auto& [sources, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals,
          stack, rebound, offset, graphBreak, bytecodes, frames] = v;
-  a(sources, guards, numbers, origins, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals, stack,
+  a(sources, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals, stack,
     rebound, offset, graphBreak, bytecodes, frames);
 }
 
@@ -348,7 +357,10 @@ class Writer {
 
   void addShapes() {
     const ShapeGuards& shapes = set_.shapes();
-    if (!shapes.computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + shapes.computed.front().text);
+    for (const graph::ComputedSymbol& c : shapes.computed) {
+      if (!c.is) refuse("a size is computed by a function that expressions cannot say: " + c.text);
+      form_.computed.push_back({c.symbol, *c.is});
+    }
     for (const NumberGuard& number : shapes.numbers)
       form_.numbers.push_back({number.at.kind, argument(number.at.source, "reads a size of"), number.at.dim, number.is, number.defines});
     for (const SymbolOrigin& origin : shapes.origins)
@@ -450,6 +462,13 @@ class Reader {
     shapes.hints = form_.hints;
     shapes.ofData = form_.ofData;
     shapes.relations = form_.relations;
+    for (const ComputedForm& c : form_.computed) {
+      const auto isKnown = [&](graph::Symbol s) { return std::find(shapes.symbols.begin(), shapes.symbols.end(), s) != shapes.symbols.end(); };
+      const auto from = c.is.symbols();
+      if (!isKnown(c.symbol) || !std::all_of(from.begin(), from.end(), isKnown)) throw ArchiveError("a symbol that is none");
+      shapes.computed.push_back(graph::ComputedSymbol::of(c.is));
+      shapes.computed.back().symbol = c.symbol;
+    }
     if (shapes.hints.size() != shapes.symbols.size()) throw ArchiveError("symbols without values");
     for (const NumberForm& number : form_.numbers) shapes.numbers.push_back({{number.kind, needed(number.source), number.dim}, number.is, number.defines});
     for (OriginForm& origin : form_.origins)
@@ -747,7 +766,7 @@ ProgramForm programOf(const Entry& entry, size_t arguments) {
   if (!segment.draws.empty()) refuse("the program draws random numbers");
   for (const SideEffect& effect : segment.effects)
     if (effect.kind != SideEffect::Kind::AskCache) refuse(effectText(effect));
-  if (!set.shapes().computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + set.shapes().computed.front().text);
+  if (!set.shapes().computed.empty()) refuse("a size is computed from others: " + set.shapes().computed.front().text);
   const auto argumentAt = [&](const Source* s) {
     const bool is = s->kind == Source::Kind::SequenceItem && s->base->kind == Source::Kind::Local && s->base->index == 0;
     return is && s->index >= 0 && static_cast<size_t>(s->index) < arguments ? static_cast<int32_t>(s->index) : -1;

@@ -205,6 +205,20 @@ def main(compile):
         self.assert_not_taken(self.program(marked), "marked in another way")
         self.assert_taken(self.program(marked))
 
+    def test_sizes_that_are_halved(self):
+        """A size that views halve is twice a symbol of its own, and as long as it is even only."""
+        text = """
+import torch
+def f(x):
+    pairs = x.view(x.size(0) // 2, 2, -1)
+    return pairs[:, 0] + pairs[:, 1].relu()
+def main(compile):
+    g = compile(f, dynamic=True)
+    return [g(torch.arange(-8.0, 3 * n - 8).view(n, 3)) for n in (6, 8, 20)]
+"""
+        self.assertEqual(self.program(text)["captures_kept"], 1)
+        self.assert_taken(self.program(text))
+
     def test_a_number_where_a_tensor_of_any_size_was(self):
         text = """
 import torch
