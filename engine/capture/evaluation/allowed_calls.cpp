@@ -34,7 +34,10 @@ bool isAllowedInGraph(PyObject* function) {
   return (attributes && PyDict_GetItem(attributes, mark)) || isAllowedByStock(function);
 }
 
-bool Evaluation::isCalledAsItIs(PyObject* function) const { return notFollowed().contains(PyFunction_GET_CODE(function)); }
+bool Evaluation::isCalledAsItIs(PyObject* function) const {
+  // Others may have the same code: a decorator's wrapper.
+  return notFollowed().contains(PyFunction_GET_CODE(function)) && isAllowedInGraph(function);
+}
 
 PyRef Evaluation::callAsItIs(PyObject* function, const CallArguments& a) {
   pin(function, Why::Function);

@@ -285,14 +285,19 @@ def test_compiled_and_disabled_inside_compiled():
 
     whole("graph_break() where nobody looks for one", lambda x: opaque(x) + 1, torch.ones(2))
     for allow in (fusebox.compiler.allow_in_graph, torch._dynamo.allow_in_graph):
-        def unseen(x, n):
-            return x.cos() * len(sys._getframe().f_locals) * n
+        def made():
+            def unseen(x, n):
+                return x.cos() * len(sys._getframe().f_locals) * n
 
-        f, inside = allow(unseen), lambda x, n: f(x + 1, n) + n
+            return unseen
+
+        f, other, inside = allow(made()), made(), lambda x, n: f(x + 1, n) + n
         whole("what cannot be followed is called as it is", inside, torch.ones(2), 3)
         g = fusebox.compile(inside, fullgraph=True)
         for n in (2, 3, 5):
             expect(torch.allclose(g(torch.ones(2), n), inside(torch.ones(2), n)), f"with {n}")
+        counts = counted(lambda x: other(x + 1, 2) + 1, torch.ones(2))[1]
+        expect(counts["graph_breaks"] > 0, f"a function of the same code that nobody marked: {counts}")
     for disable in (fusebox.compiler.disable, torch._dynamo.disable):
         @disable(recursive=False)
         def own(x):
