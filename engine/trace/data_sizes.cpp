@@ -225,7 +225,28 @@ bool isUnused(TraceContext& context, graph::Symbol symbol) {
   return true;
 }
 
-void assumeParts(const OperatorFacts& facts, c10::ArrayRef<IValue> args, TraceContext& context) {
+/// An index that data decide lies in its dimension of `size`. From which end it counts is no decision: it becomes index mod size.
+static void settlePosition(IValue& position, const SymExpr& size, const std::string& who, TraceContext& context) {
+  graph::ShapeEnv& env = context.shapes();
+  const SymExpr index = SymbolicCall::integer(position);
+  if (!env.isOfData(index)) return;
+  const auto isFree = [&](graph::Symbol symbol) { return isUnused(context, symbol); };
+  const bool isWithin = env.assume(Compare::Lt, index, size, isFree) && env.assume(Compare::Le, SymExpr(0) - size, index, isFree);
+  if (!isWithin) env.specialise(index, who);
+  if (!isWithin || env.provable(Compare::Le, 0, index) == true) return;
+  const SymExpr fromFront = graph::mod(index, size);
+  env.know(Compare::Lt, fromFront, size);
+  position = toSymInt(fromFront, env);
+}
+
+void settleParts(const OperatorFacts& facts, std::vector<IValue>& args, TraceContext& context) {
+  const auto sizeAt = [](const Exprs& sizes, const IValue& dim) {
+    return sizes.empty() ? SymExpr(0) : sizes[static_cast<size_t>(c10::maybe_wrap_dim(dim.toInt(), static_cast<int64_t>(sizes.size())))];
+  };
+  const auto sizesOf = [&](size_t i) { return SymbolicCall::geometryOf(args[i].toTensor()).sizes; };
+  if (facts.name == "aten::select.int") return settlePosition(args[2], sizeAt(sizesOf(0), args[1]), facts.name, context);
+  if (facts.name == "aten::select_scatter") return settlePosition(args[3], sizeAt(sizesOf(0), args[2]), facts.name, context);
+  if (facts.name == "aten::select_backward") return settlePosition(args[3], sizeAt(SymbolicCall::integers(args[1]), args[2]), facts.name, context);
   if (facts.name != "aten::split_with_sizes" && facts.name != "aten::unsafe_split_with_sizes") return;
   graph::ShapeEnv& env = context.shapes();
   const Exprs lengths = SymbolicCall::integers(args[1]), sizes = SymbolicCall::geometryOf(args[0].toTensor()).sizes;

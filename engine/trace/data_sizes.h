@@ -63,8 +63,9 @@ class DataSizes {
 /// Whether nothing recorded so far has a size, stride or argument with the symbol.
 bool isUnused(TraceContext& context, graph::Symbol symbol);
 
-/// Lengths that data decide are those of parts of a whole, which the operator demands: from here on, before its results are computed.
-void assumeParts(const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args, TraceContext& context);
+/// Lengths and positions that data decide are those of parts of a whole, which the operator demands: from here on, before its results are computed.
+/// A position that may count from either end is made one from the front, in `args`.
+void settleParts(const OperatorFacts& facts, std::vector<c10::IValue>& args, TraceContext& context);
 
 /// Records an operator whose results' sizes data decide; its arguments on the stack are replaced by its results. False: it is none, or there is no
 /// rule for it, or nothing of the kind may be recorded now.

@@ -323,8 +323,8 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   // With its index: the graph may run on a thread whose current device is another (autograd's).
   if (facts.devicePosition >= 0 && !original[facts.devicePosition].isNone()) original[facts.devicePosition] = device;
   if (symbolic) {
-    assumeParts(facts, original, context);
-    for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = withHints((*stack)[i]);
+    settleParts(facts, original, context);
+    for (size_t i = 0; i < arity; ++i) (*stack)[base + i] = withHints(original[i]);
   }
   for (size_t i = base; i < stack->size(); ++i)
     mapTensors((*stack)[i], [&](const at::Tensor& t) -> at::Tensor {

@@ -3,7 +3,9 @@
 import builtins
 import copyreg
 import functools
+import inspect
 import sys
+import types
 from typing import Callable, Optional, Union
 
 import torch
@@ -142,22 +144,51 @@ def _is_within_operator():
 
 
 def _followed_here_or_there(function, settings):
-    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it. Under modes and transforms that hear
-    of every operator (make_fx, torch.export, vmap) it needs graphs whose inputs are all that its functions read: PyTorch's own capture makes them."""
+    """What cannot be captured of such an operator's functions is captured by PyTorch itself, as in eager mode. What that cannot either is called as it is,
+    unless its functions read something that has a gradient: the operator takes only those of what it was given."""
     compiled = _engine.compiled(function, settings, None)
 
     def call(*args, **kwargs):
         try:
             return compiled(*args, **kwargs)
         except GraphBreakError as why:
-            if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
-                from torch._dynamo import eval_frame
-                backend = torch._TorchCompileWrapper(settings["function"].function, None, None, settings["dynamic"])  # as torch.compile hands it on
-                return eval_frame.optimize(backend, nopython=True, dynamic=settings["dynamic"])(function)(*args, **kwargs)
-            once(f"an operator of higher order calls its functions as they are: {str(why).splitlines()[0]}")
-            return function(*args, **kwargs)
+            reason = str(why).splitlines()[0]
+        from torch._dynamo import eval_frame, exc
+        backend = torch._TorchCompileWrapper(settings["function"].function, None, None, settings["dynamic"])  # as torch.compile hands it on
+        try:
+            return eval_frame.optimize(backend, nopython=True, dynamic=settings["dynamic"])(function)(*args, **kwargs)
+        except exc.TorchDynamoException:
+            if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None or _read_gradients((args, kwargs)):
+                raise
+        once(f"an operator of higher order calls its functions as they are: {reason}")
+        return function(*args, **kwargs)
 
     return call
+
+
+def _read_gradients(given):
+    """Whether functions within `given` read tensors with gradients, by their closures, globals, owners and defaults."""
+    if not torch.is_grad_enabled():
+        return False
+    seen, left = set(), [value for value in torch.utils._pytree.tree_leaves(given) if callable(value)]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, types.FunctionType):
+            read = inspect.getclosurevars(value)
+            left += [*read.nonlocals.values(), *read.globals.values(), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        elif isinstance(value, (list, tuple, set)):
+            left += value
+        elif isinstance(value, dict):
+            left += value.values()
+        elif not isinstance(value, (type, types.ModuleType)):
+            left += [getattr(value, "__self__", None), getattr(value, "__func__", None), getattr(value, "func", None), vars(value) if hasattr(value, "__dict__") else None]
+    return False
 
 
 def _runs_python(function):

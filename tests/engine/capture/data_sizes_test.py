@@ -166,5 +166,28 @@ def test_tensors_as_indices():
             pass
 
 
+def test_positions_in_short_dimensions():
+    """Whatever the number is, from whichever end it counts, it is one graph; beyond either end the program raises, also where memory goes on."""
+    columns = torch.arange(5)
+    programs = {"read": lambda x, i: x[i] * 2, "part": lambda x, i: x[i, :3], "beside a tensor": lambda x, i: x[i, columns],
+                "of a part": lambda x, i: x[:3][i], "written": lambda x, i: (x * 1).index_put((i, columns), x.sum()), "a number": lambda x, i: x.select(0, i.item())}
+    for name, f in programs.items():
+        fusebox.reset()
+        compiled, before = fusebox.compile(f, fullgraph=True), fusebox.counters()["graphs"]
+        for i in map(torch.tensor, (1, -3, 2, 0, -1)):
+            x = torch.randn(6, 5, requires_grad=True)
+            got, expected = compiled(x[:4], i), f(x[:4], i)
+            torch.testing.assert_close(got, expected, msg=f"{name} at {i.item()}")
+            torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), x)[0] for y in (got, expected)), msg=f"{name} at {i.item()}: gradient")
+        made = fusebox.counters()["graphs"] - before
+        expect(made == 1, f"{name}: {made} graphs")
+        for beyond in (4, -5) if name != "of a part" else (3, -4):
+            try:
+                fusebox.compile(f)(torch.randn(6, 5)[:4], torch.tensor(beyond))
+                expect(False, f"{name}: {beyond} is taken for a position")
+            except IndexError:
+                pass
+
+
 if __name__ == "__main__":
     run(globals())

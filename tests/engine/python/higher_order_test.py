@@ -189,5 +189,22 @@ def test_loops_that_torch_traces_say_nothing():
     expect(not ours, f"{ours[:2]}")
 
 
+def test_a_gradient_of_what_a_function_reads():
+    """What the operator was not given has its gradient too, or the operator raises as in eager mode: never a result without it."""
+    table = torch.randn(4, 3, requires_grad=True)
+    x, row = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor(1)
+
+    def grown(x):
+        return x * table[row] * len(repr(x.sum() > 0))  # nobody captures this
+
+    try:
+        y = torch.cond(x.sum() > 0, grown, lambda x: x + 1, (x,))
+        expect(torch.autograd.grad(y.sum(), table, allow_unused=True)[0] is not None, "a gradient is lost")
+    except torch._dynamo.exc.UncapturedHigherOrderOpError:
+        pass
+    y = torch.cond(x.sum() > 0, lambda x: x * table[0] + table.sum(), lambda x: x + table.sum(), (x,))
+    expect(torch.autograd.grad(y.sum(), table)[0].abs().sum() > 0, "a gradient is lost")
+
+
 if __name__ == "__main__":
     run(globals())
