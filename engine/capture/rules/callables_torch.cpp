@@ -568,7 +568,8 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
-               kMaskedInput[] = "masked_input", kMap[] = "map_rows";
+               kMaskedInput[] = "masked_input", kMap[] = "map_rows", kForeachAddcdiv[] = "foreach_addcdiv_",
+               kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group";
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
 PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -634,6 +635,27 @@ PyRef rulePadding(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.call(plain, a.args, a.positional, a.kwNames);
 }
 constexpr char kPadded[] = "fusebox._nested.padded", kPacked[] = "fusebox._nested.packed";
+
+/// torch.optim gives _foreach_addcdiv_ tensors for numbers where steps are compiled, which no overload of it takes.
+PyRef ruleForeachAddcdiv(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  constexpr size_t kNumbers = 3;
+  const bool areTensors = a.total() == kNumbers + 1 && a.positional == kNumbers + 1 && PyList_CheckExact(a.args[kNumbers]) &&
+                          PyList_GET_SIZE(a.args[kNumbers]) > 0 && isTensorObject(PyList_GET_ITEM(a.args[kNumbers], 0));
+  if (!areTensors || !isLibraryNamespace(e.frame()->globals, Library::Torch)) return e.callReal(callable, a);
+  return ruleHigherOrder<kForeachAddcdiv>(e, callable, a);
+}
+
+/// Optimizer's (lists of tensors, …) are grouped by the first list's devices and types, of which there mostly is one.
+PyRef ruleGrouped(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* first = a.positional > 0 && PyList_CheckExact(a.args[0]) && PyList_GET_SIZE(a.args[0]) > 0 ? PyList_GET_ITEM(a.args[0], 0) : nullptr;
+  const Py_ssize_t count = first && PyList_CheckExact(first) ? PyList_GET_SIZE(first) : 0;
+  bool isOne = count > 0;
+  for (Py_ssize_t i = 0; isOne && i < count; ++i) {
+    PyObject *tensor = PyList_GET_ITEM(first, i), *leader = PyList_GET_ITEM(first, 0);
+    isOne = isTensorObject(tensor) && tensorOf(tensor).device() == tensorOf(leader).device() && tensorOf(tensor).scalar_type() == tensorOf(leader).scalar_type();
+  }
+  return isOne ? ruleHigherOrder<kOneGroup>(e, callable, a) : ruleHigherOrder<kGrouped>(e, callable, a);
+}
 
 /// torch._functionalize_unsafe_set(made, base): a view of a wrapper gets the storage of its base, in which nothing lies.
 PyRef ruleShareStorage(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -838,6 +860,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},
     {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},
     {"torch._dynamo.comptime._Comptime.assert_static", ruleAssertStatic},
+    {"torch._foreach_addcdiv_", ruleForeachAddcdiv},
+    {"torch.optim.optimizer.Optimizer._group_tensors_by_device_and_dtype", ruleGrouped},
     {"torch.Tensor.numpy", ruleToArray},
     {"torch.Tensor.tolist", ruleToList},
     {"torch.Tensor.item", ruleItem},

@@ -1,6 +1,6 @@
-"""Higher-order operators written in PyTorch's plain operators: capture follows these in the place of the operator that it meets.
+"""Operators, most of them of higher order, written in PyTorch's plain operators: capture follows these in the place of what it meets.
 
-Each has its operator's signature and gives what the operator gives in eager mode.
+Each has the signature of what it stands for and gives what that gives in eager mode.
 """
 
 import math
@@ -152,3 +152,22 @@ def masked_input(op, input, mask, *args):
     if mask is None:
         return input
     return _ops._where(_ops._input_mask(input, mask=mask), input, _ops._reduction_identity(op.__name__, input, *args))
+
+
+def foreach_addcdiv_(self, tensors1, tensors2, numbers):
+    """self[i] += tensors1[i] / tensors2[i] * numbers[i], of numbers that are tensors."""
+    torch._foreach_add_(self, torch._foreach_mul(torch._foreach_div(tensors1, tensors2), numbers))
+
+
+def grouped_by_device_and_dtype(tensorlistlist, with_indices=False):
+    """As torch.optim groups parameters where it does not compile: what a step computes may depend on the type."""
+    groups = {}
+    for i, tensor in enumerate(tensorlistlist[0]):
+        groups.setdefault((tensor.device, tensor.dtype), []).append(i)
+    return {key: ([[tensors[i] for i in indices] if tensors else [] for tensors in tensorlistlist], indices) for key, indices in groups.items()}
+
+
+def one_group(tensorlistlist, with_indices=False):
+    """The same, of tensors that all have one device and type."""
+    first = tensorlistlist[0][0]
+    return {(first.device, first.dtype): (tensorlistlist, list(range(len(tensorlistlist[0]))))}

@@ -206,5 +206,24 @@ def test_a_gradient_of_what_a_function_reads():
     expect(torch.autograd.grad(y.sum(), table)[0].abs().sum() > 0, "a gradient is lost")
 
 
+def test_steps_of_several_tensors():
+    """The form that optimizers take on GPUs, of parameters of one and of two types: also where they refuse it in compiled code, or call what no overload fits."""
+    for name in ("Adafactor", "Adamax", "AdamW", "NAdam", "RAdam", "Rprop", "ASGD"):
+        for types in ((torch.float32,), (torch.float32, torch.float64)):
+            results = []
+            for compiler in (lambda f: f, fusebox.compile):
+                fusebox.reset()
+                torch.manual_seed(0)
+                params = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for dtype in types for shape in ((4, 3), (3,))]
+                step = compiler(getattr(torch.optim, name)(params, lr=0.05, foreach=True).step)
+                for i in range(4):
+                    for p in params:
+                        p.grad = torch.full_like(p, 0.1 + i) * p.detach()
+                    step()
+                results.append(params)
+            for ours, eagers in zip(*results[::-1]):
+                torch.testing.assert_close(ours, eagers, rtol=1e-5, atol=1e-5, msg=f"{name} of {types}")  # a step is counted in float32
+
+
 if __name__ == "__main__":
     run(globals())
