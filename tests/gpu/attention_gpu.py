@@ -131,6 +131,17 @@ def inputs(shape, dtype):
     return tuple(torch.randn(s, device="cuda", dtype=dtype) for s in shapes)
 
 
+def worse(got, eager, want, least_size, dtype):
+    """What is wrong with errors against float64 that are beyond twice eager's; the largest of some thousands may be chance, their mean is none."""
+    limit = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[dtype]
+    size = want.abs().amax().clamp(min=least_size)
+    (error, mean), (eagers, eagers_mean) = ((d.amax().item(), d.mean().item()) for d in ((t.double() - want).abs() / size for t in (got, eager)))
+    allowed = 2 * max(eagers, limit)
+    if error <= allowed or (error <= 2 * allowed and mean <= 1.1 * eagers_mean):
+        return None
+    return f"error {error:.2e}, {mean:.2e} in the mean, where eager has {eagers:.2e}, {eagers_mean:.2e}"
+
+
 def check(name, run, args, want, dtype, calls=0):
     fusebox.reset()
     before = fusebox.counters()
@@ -140,14 +151,11 @@ def check(name, run, args, want, dtype, calls=0):
         eager = run(*args)
     after = fusebox.counters()
     made = after["extern_calls"] - before["extern_calls"]
-    limit = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[dtype]
-    size = want.abs().amax().clamp(min=1e-3)
-    error, eagers = ((t.double() - want).abs().amax().item() / size.item() for t in (got, eager))
     strides = [[s for s, size in zip(t.stride(), t.shape) if size > 1] for t in (got, eager)]
     if got.shape != want.shape or got.dtype != eager.dtype or strides[0] != strides[1]:
         return f"{tuple(got.shape)} {got.dtype} {got.stride()} for {tuple(want.shape)} {eager.dtype} {eager.stride()}"
-    if not error <= max(2 * eagers, 2 * limit):
-        return f"error {error:.2e} where eager has {eagers:.2e}"
+    if wrong := worse(got, eager, want, 1e-3, dtype):
+        return wrong
     if made != calls:
         return f"{made} operators are library calls"
     if after["eager_runs"] > before["eager_runs"] or after["failed_stages"] > before["failed_stages"]:
@@ -168,15 +176,12 @@ def check_gradients(run, args, reference, dtype, calls=0):
     eager = torch.autograd.grad(run(*leaves), leaves, arriving)
     wide = [t.detach().double().requires_grad_() for t in args]
     wanted = torch.autograd.grad(reference(*wide), wide, arriving.double())
-    limit = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[dtype]
     for i, (g, e, w) in enumerate(zip(got, eager, wanted)):
         # Gradients of values come from weights, the others from differences of theirs: of nothing but rounding where all cancels out.
-        size = max(w.abs().amax().item(), 1e-2)
-        error, eagers = ((t.double() - w).abs().amax().item() / size for t in (g, e))
         if g.shape != e.shape or g.dtype != e.dtype:
             return f"gradient {i} is {tuple(g.shape)} {g.dtype} for {tuple(e.shape)} {e.dtype}"
-        if not error <= max(2 * eagers, 2 * limit):
-            return f"gradient {i}: error {error:.2e} where eager has {eagers:.2e}"
+        if wrong := worse(g, e, w, 1e-2, dtype):
+            return f"gradient {i}: {wrong}"
     made = after["extern_calls"] - before["extern_calls"]
     if made != calls:
         return f"{made} operators are library calls"
