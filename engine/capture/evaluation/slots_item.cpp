@@ -109,23 +109,33 @@ static PyRef withPythonNumbers(PyObject* key) {
 
 /// An index of a tensor in which tensors without dimensions are the ints that are read from them, which is what torch takes them for. Null without
 /// error: there are none.
-static PyRef withReadInts(Evaluation& e, PyObject* key) {
+static PyRef withReadInts(Evaluation& e, PyObject* key, PyRef (*read)(Evaluation&, PyObject* number)) {
   if (e.isStandIn(key)) {
     const at::ScalarType type = tensorOf(key).scalar_type();
     const bool isInt = tensorOf(key).dim() == 0 && at::isIntegralType(type, /*includeBool=*/false) && type != at::kByte;  // bytes are a mask
-    return isInt ? deferredItem(e, key, 'v') : PyRef();
+    return isInt ? read(e, key) : PyRef();
   }
   if (!PyTuple_CheckExact(key)) return {};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
     if (PyTuple_GET_ITEM(key, i) == Py_None) return {};  // the stride of a dimension that it adds depends on the order
   PyRef made;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-    PyRef read = PyTuple_CheckExact(PyTuple_GET_ITEM(key, i)) ? PyRef() : withReadInts(e, PyTuple_GET_ITEM(key, i));
-    if (!read) continue;
+    PyRef known = PyTuple_CheckExact(PyTuple_GET_ITEM(key, i)) ? PyRef() : withReadInts(e, PyTuple_GET_ITEM(key, i), read);
+    if (!known) continue;
     if (!made) made = PyRef::steal(PySequence_List(key));
-    PyList_SetItem(made.get(), i, read.release());
+    PyList_SetItem(made.get(), i, known.release());
   }
   return made ? PyRef::steal(PyList_AsTuple(made.get())) : made;
+}
+
+static PyRef withReadInts(Evaluation& e, PyObject* key) {
+  return withReadInts(e, key, [](Evaluation& e, PyObject* number) { return deferredItem(e, number, 'v'); });
+}
+
+/// A backend in Python gets the index as it is. Which row a tensor without dimensions picks changes neither sizes nor strides, so here it is the first.
+static PyRef withFirstRows(Evaluation& e, PyObject* key) {
+  PyRef known = e.torchCalls() ? withReadInts(e, key, [](Evaluation&, PyObject*) { return PyRef::steal(PyLong_FromLong(0)); }) : PyRef();
+  return known ? std::move(known) : PyRef::borrow(key);
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
@@ -158,7 +168,8 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
     TorchCalls::Scope scope(torchCalls_.get());
-    PyRef item = checked(heard({&object, 1, nullptr}, [&] { return PyObject_GetItem(object, index.get()); }));
+    const PyRef shown = withFirstRows(*this, index.get());
+    PyRef item = checked(heard({&object, 1, nullptr}, [&] { return PyObject_GetItem(object, shown.get()); }));
     scope.done("getitem", {object, index.get()}, item.get());
     return item;
   }
@@ -257,7 +268,8 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     refuseCallbacks(index.get(), Asks::Numbers);
     refuseCallbacks(exposed.get(), Asks::Numbers);
     TorchCalls::Scope scope(torchCalls_.get());
-    const bool done = functionModes_->settle(PyObject_SetItem(object, index.get(), exposed.get()) == 0);
+    const PyRef shown = withFirstRows(*this, index.get());
+    const bool done = functionModes_->settle(PyObject_SetItem(object, shown.get(), exposed.get()) == 0);
     throwIfBreak();
     if (done) scope.done("setitem", {object, index.get(), exposed.get()}, Py_None);
     return done;

@@ -699,6 +699,25 @@ def test_higher_order_operators_of_their_own_tracing():
         same("cond and a write", torch.compile(program, backend=backend, fullgraph=True)(torch.tensor(True), a), made.sin())
 
 
+def test_tensors_as_positions():
+    """A tensor without dimensions in an index is given as it is, whichever row it picks."""
+    def written(a, i):
+        b = a * 2
+        b[i] = a[0] + 1
+        b[i, 1:] += a[i, 1:]
+        return b
+
+    for name, program in {"read": lambda a, i: a[i] * 2, "a view": lambda a, i: a[i], "beside others": lambda a, i: a[i, :2] + a[:2, i], "written": written}.items():
+        for position in (0, 2, -1):
+            alike(f"{name} at {position}", program, x(3, 4, grad=True), torch.tensor(position))
+    recorder = Recorder()
+    compiled = torch.compile(lambda a, i: a[i] * 2, backend=recorder)
+    a = x(3, 4)
+    for position in (1, -3, 2):
+        same("another row", compiled(a, torch.tensor(position)), a[position] * 2)
+    expect(len(recorder.graphs) == 1, f"{len(recorder.graphs)} graphs for three rows")
+
+
 def test_functions_in_graphs_of_their_own():
     from torch._higher_order_ops.wrap import wrap
     outside, number = x(6), np.float32(0.5)
