@@ -141,22 +141,30 @@ class ProcessTest(unittest.TestCase):
                     x = torch.sin(x) * 1.01 + i
                 return x
 
+            class Late(Exception):
+                def __init__(self, why, number):
+                    super().__init__(why, number)
+
+            def ring(number, frame):
+                raise Late("the time is over", number)
+
             f = fusebox.compile(slow)
             x = torch.randn(64)
-            interrupted = 0
-            signal.signal(signal.SIGALRM, signal.default_int_handler)
-            for k in range(120):
-                if k % 12 == 0:
-                    fusebox.reset()
-                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0037 * (k % 12) + 0.0003 * (k // 12))
-                try:
-                    while True:
-                        f(x, 300 + k % 12)
-                except KeyboardInterrupt:
-                    interrupted += 1
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-            assert interrupted == 120, interrupted
+            for handler, error in ((signal.default_int_handler, KeyboardInterrupt), (ring, Late)):
+                signal.signal(signal.SIGALRM, handler)
+                for k in range(120):
+                    if k % 12 == 0:
+                        fusebox.reset()
+                    signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0037 * (k % 12) + 0.0003 * (k // 12))
+                    end = time.monotonic() + 60
+                    try:
+                        while time.monotonic() < end:
+                            f(x, 300 + k % 12)
+                        raise AssertionError(f"{error.__name__} number {k} is lost")
+                    except error as raised:
+                        assert error is KeyboardInterrupt or raised.args == ("the time is over", signal.SIGALRM), raised.args
+                    finally:
+                        signal.setitimer(signal.ITIMER_REAL, 0)
             assert torch.allclose(f(x, 50), slow(x, 50), atol=1e-4)
             assert not torch.compiler.is_compiling()
             print("fine")
