@@ -569,7 +569,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
                kMaskedInput[] = "masked_input", kMap[] = "map_rows", kForeachAddcdiv[] = "foreach_addcdiv_",
-               kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group";
+               kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group", kOptimizerNumber[] = "optimizer_number";
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
 PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -655,6 +655,12 @@ PyRef ruleGrouped(Evaluation& e, PyObject* callable, const CallArguments& a) {
     isOne = isTensorObject(tensor) && tensorOf(tensor).device() == tensorOf(leader).device() && tensorOf(tensor).scalar_type() == tensorOf(leader).scalar_type();
   }
   return isOne ? ruleHigherOrder<kOneGroup>(e, callable, a) : ruleHigherOrder<kGrouped>(e, callable, a);
+}
+
+/// torch.optim's _get_value(x): in compiled code the tensor, so that a count of steps does not become a number.
+PyRef ruleOptimizerNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() == 1 && a.positional == 1 && e.torchCalls()) return PyRef::borrow(a.args[0]);
+  return ruleHigherOrder<kOptimizerNumber>(e, callable, a);
 }
 
 /// torch._functionalize_unsafe_set(made, base): a view of a wrapper gets the storage of its base, in which nothing lies.
@@ -861,6 +867,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},
     {"torch._dynamo.comptime._Comptime.assert_static", ruleAssertStatic},
     {"torch._foreach_addcdiv_", ruleForeachAddcdiv},
+    {"torch.optim.optimizer._get_value", ruleOptimizerNumber},
     {"torch.optim.optimizer.Optimizer._group_tensors_by_device_and_dtype", ruleGrouped},
     {"torch.Tensor.numpy", ruleToArray},
     {"torch.Tensor.tolist", ruleToList},

@@ -171,3 +171,9 @@ def one_group(tensorlistlist, with_indices=False):
     """The same, of tensors that all have one device and type."""
     first = tensorlistlist[0][0]
     return {(first.device, first.dtype): (tensorlistlist, list(range(len(tensorlistlist[0]))))}
+
+
+def optimizer_number(x):
+    """A tensor on the host as torch.optim calculates with it where it does not compile: by its item, in double precision."""
+    is_on_host = isinstance(x, torch.Tensor) and x.dim() == 0 and x.device.type == "cpu"
+    return x.double() if is_on_host and x.dtype == torch.float32 else x

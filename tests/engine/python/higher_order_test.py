@@ -222,7 +222,7 @@ def test_steps_of_several_tensors():
                     step()
                 results.append(params)
             for ours, eagers in zip(*results[::-1]):
-                torch.testing.assert_close(ours, eagers, rtol=1e-5, atol=1e-5, msg=f"{name} of {types}")  # a step is counted in float32
+                torch.testing.assert_close(ours, eagers, rtol=1e-6, atol=1e-7, msg=f"{name} of {types}")
 
 
 if __name__ == "__main__":
