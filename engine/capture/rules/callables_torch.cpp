@@ -570,6 +570,14 @@ constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
                kMaskedInput[] = "masked_input", kMap[] = "map_rows";
 
+/// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
+PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._collectives"));
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  PyRef plain = module && name ? PyRef::steal(PyObject_GetAttr(module.get(), name.get())) : PyRef();
+  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+}
+
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
 PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional < 3 || !PyCallable_Check(a.args[0]) || !isTensorObject(a.args[1]) || !isPlainTensorClass(Py_TYPE(a.args[1])))
@@ -801,6 +809,11 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.new_tensor", ruleNewTensor},
     {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
     {"torch._functionalize_unsafe_set", ruleShareStorage},
+    {"torch.distributed.all_gather", ruleCollective},
+    {"torch.distributed.all_gather_into_tensor", ruleCollective},
+    {"torch.distributed.all_reduce", ruleCollective},
+    {"torch.distributed.all_to_all_single", ruleCollective},
+    {"torch.distributed.reduce_scatter_tensor", ruleCollective},
     {"torch.nested.nested_tensor_from_jagged", ruleNestedMaker},
     {"torch.nested.as_nested_tensor", ruleNestedMaker},
     {"torch.nested.nested_tensor", ruleNestedMaker},
