@@ -568,7 +568,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
-               kMaskedInput[] = "masked_input", kMap[] = "map_rows";
+               kMaskedInput[] = "masked_input", kMap[] = "map_rows", kScan[] = "scan_rows";
 
 /// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
 PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -590,12 +590,13 @@ PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
   return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
 }
 
-/// map_impl(function, xs, others) is a call for every row; a backend in Python gets the function as a graph of its own.
-PyRef ruleMap(Evaluation& e, PyObject* op, const CallArguments& a) {
+/// map_impl(function, xs, others) is a call for every row, and so is scan; a backend in Python gets the function as a graph of its own.
+template <const char* kName>
+PyRef ruleRows(Evaluation& e, PyObject* op, const CallArguments& a) {
   bool known = false;
-  if (!e.torchCalls()) return ruleHigherOrder<kMap>(e, op, a);
+  if (!e.torchCalls()) return ruleHigherOrder<kName>(e, op, a);
   PyRef made = e.torchCalls()->higherOrder(op, a, &known);
-  if (!known) e.breakHere("higher-order operator", "map is called with other arguments than PyTorch's function gives it");
+  if (!known) e.breakHere("higher-order operator", "an operator of a function is called with other arguments than PyTorch's function gives it");
   return made;
 }
 
@@ -839,11 +840,12 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.wrap.wrap", ruleWrap},
-    {"torch._higher_order_ops.map.map_impl", ruleMap},
+    {"torch._higher_order_ops.map.map_impl", ruleRows<kMap>},
     {"torch._higher_order_ops.wrap.wrap_with_set_grad_enabled", ruleHigherOrder<kWrapWithGrad>},
     {"torch._higher_order_ops.wrap.wrap_with_autocast", ruleHigherOrder<kWrapWithAutocast>},
     {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
+    {"torch._higher_order_ops.scan.scan_op", ruleRows<kScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.masked._ops._combine_input_and_mask", ruleMaskedInput},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
