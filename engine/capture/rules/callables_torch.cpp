@@ -244,7 +244,15 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return ruleTensor(e, make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
 }
 
+/// Whether an optimizer of torch's asks for it around its step, so that a compiler which does not see no_grad makes a graph of its own of that: here one does.
+bool isForNoGrad(Evaluation& e) {
+  if (e.torchCalls() || !e.frame()->function) return false;
+  static PyObject* const globals = PyFunction_GET_GLOBALS(torchObject("torch.optim.Optimizer.profile_hook_step"));
+  return PyFunction_GET_GLOBALS(e.frame()->function.get()) == globals;
+}
+
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (isForNoGrad(e)) return PyRef::borrow(Py_None);
   for (const Frame* f = e.frame(); f; f = f->caller)  // torch.compiler.allow_in_graph: nobody looks for breaks inside
     if (isAllowedInGraph(f->function.get())) return PyRef::borrow(Py_None);
   std::string reason = "torch._dynamo.graph_break() is called";
