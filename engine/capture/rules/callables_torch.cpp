@@ -384,6 +384,16 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
+/// Whether a container has other parts than `exposed`, what C code is given in its place: tensors. A tuple whose elements nobody read is none of them.
+bool holdsTensors(Evaluation& e, PyObject* dict, PyObject* exposed) {
+  PyObject *key, *raw;
+  for (Py_ssize_t at = 0; exposed != dict && PyDict_Next(dict, &at, &key, &raw);) {
+    PyObject* given = PyDict_GetItem(exposed, key);
+    if (given != raw && given != e.settled(raw).get()) return true;
+  }
+  return false;
+}
+
 /// object.__reduce_ex__: copies of the state, all of it read.
 PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(a.args[0]);
@@ -393,7 +403,7 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   PyRef dict = e.instanceDict(a.args[0]);
   PyRef exposed = dict ? e.expose(dict.get()) : PyRef();
-  if (exposed && exposed.get() != dict.get()) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
+  if (exposed && holdsTensors(e, dict.get(), exposed.get())) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
   return e.callRaw(callable, a);
 }
 
