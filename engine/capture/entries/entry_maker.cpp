@@ -405,17 +405,19 @@ bool EntryMaker::capture(Segment* segment) {
 void EntryMaker::reportBreak(const Segment& segment) {
   if (!segment.graphBreak) return;
   const GraphBreak& b = *segment.graphBreak;
-  ++captureCounters().graphBreaks;
-  CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
-  e.what = b.kind;
-  e.detail = b.reason;
-  e.hint = b.hint;
-  if (!b.place.file.empty()) {
-    e.file = b.place.file;
-    e.line = b.place.line;
-    if (!b.place.function.empty()) e.function = b.place.function;
+  if (!BreakTold::isKnown(b)) {
+    ++captureCounters().graphBreaks;
+    CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
+    e.what = b.kind;
+    e.detail = b.reason;
+    e.hint = b.hint;
+    if (!b.place.file.empty()) {
+      e.file = b.place.file;
+      e.line = b.place.line;
+      if (!b.place.function.empty()) e.function = b.place.function;
+    }
+    addEvent(std::move(e));
   }
-  addEvent(std::move(e));
   if (!recorder_) return;
   record::GraphBreakRecord row;
   row.frame = frame_;

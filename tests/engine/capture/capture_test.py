@@ -1235,6 +1235,35 @@ def test_numbers_that_change_are_values_of_the_graph():
         expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
 
 
+def test_a_break_is_told_once():
+    def inner(x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    def middle(x):
+        return inner(x.sin()).cos()
+
+    def outer(x):
+        return middle(x * 2) + 1
+
+    def twice(x):
+        x = outer(x)
+        torch._dynamo.graph_break()
+        return inner(x[:2]) - 1
+
+    fusebox.reset()
+    since, before = fusebox._engine.latest_event(), fusebox.counters()
+    fusebox.compile(twice)(torch.ones(3))
+    lines = [event["line"] for event in fusebox._engine.events_since(since) if event["kind"] == "graph_break"]
+    first = inner.__code__.co_firstlineno
+    expect(lines == [first + 2, twice.__code__.co_firstlineno + 2, first + 2], f"frames around it stop there, too; another call, for other sizes, is another: {lines}")
+    after = fusebox.counters()
+    expect(after["graph_breaks"] - before["graph_breaks"] == 3, f"{after['graph_breaks'] - before['graph_breaks']} breaks")
+    fusebox.compile(middle)(torch.ones(3, 2))
+    expect(fusebox.counters()["graph_breaks"] == after["graph_breaks"] + 1, "what is captured again for other sizes stops again")
+
+
 def test_steps_of_optimizers_are_one_graph_from_the_first():
     def trained(optimizer, compile, **options):
         torch.manual_seed(2)
