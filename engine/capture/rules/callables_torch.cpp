@@ -6,6 +6,7 @@
 
 #include "engine/aot/aot_function.h"
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
@@ -407,6 +408,14 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.callRaw(callable, a);
 }
 
+/// torch._dynamo.skip_frame and step_unsupported: the frame that calls it is Python's, what that calls is captured.
+PyRef ruleSkipFrame(Evaluation& e, PyObject* callable, const CallArguments&) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  const std::string reason = std::string("torch._dynamo.") + (name ? PyUnicode_AsUTF8(name.get()) : "skip_frame") + "() is called";
+  if (e.frame()->caller) e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
+  throw FrameSkipped{reason};
+}
+
 PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* cls = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (!cls || !PyType_Check(cls)) e.breakHere("unsupported call", "autograd.Function.apply without a class");
@@ -758,6 +767,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._get_tracing_state", ruleNone},
     {"torch._C._is_tracing", ruleFalse},
     {"torch._dynamo.graph_break", ruleGraphBreak},
+    {"torch._dynamo.skip_frame", ruleSkipFrame},
+    {"torch._dynamo.step_unsupported", ruleSkipFrame},
     {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
     {"torch.Tensor", ruleOldConstructor},
     {"torch.FloatTensor", ruleOldConstructor},
