@@ -43,10 +43,24 @@ const capture::RegionOptions* optionsNow(const capture::RegionOptions* own) {
   return capture::internOptions(merged);
 }
 
+/// What torch.compiler.set_stance of PyTorch's own was given since the last call counts here, too: fusebox.install() alone puts ours in its place.
+bool followStance() {
+  static PyObject *const module = capture::internedName("torch._dynamo.eval_frame"), *const name = capture::internedName("_stance");
+  static auto* followed = new PyRef;
+  PyObject* owner = PyDict_GetItem(PyImport_GetModuleDict(), module);
+  PyObject* stance = owner && PyModule_Check(owner) ? PyDict_GetItem(PyModule_GetDict(owner), name) : nullptr;
+  if (!stance || stance == followed->get()) return true;
+  const PyRef now = PyRef::borrow(stance), compiler = PyRef::steal(PyImport_ImportModule("fusebox.compiler"));
+  const PyRef done = compiler ? PyRef::steal(PyObject_CallMethod(compiler.get(), "follow_stance", "O", stance)) : PyRef();
+  if (done) *followed = now;
+  return static_cast<bool>(done);
+}
+
 PyObject* callCompiled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwNames) {
   CompiledFunction* f = cast(self);
   // Called by CPython from inside capture (a constant being computed): nothing to open.
   if (capture::captureSuspended() || isBeingTraced()) return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
+  if (!followStance()) return nullptr;
   capture::Region region(optionsNow(f->options), f->root);
   return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
 }

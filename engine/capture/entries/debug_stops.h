@@ -10,8 +10,10 @@
 /// Where a debugger can stop capture. Costs one relaxed load each while none is attached.
 namespace fusebox::capture {
 
-/// Thrown out of an evaluation whose frame the person at the debugger leaves to Python.
-struct FrameSkipped {};
+/// Thrown out of an evaluation whose frame the person at the debugger, or the program, leaves to Python.
+struct FrameSkipped {
+  std::string why = "skipped in the debugger";
+};
 
 /// Whether a log wants to hear of every instruction.
 inline bool tellsInstructions() {

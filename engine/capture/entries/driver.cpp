@@ -116,6 +116,7 @@ class FrameRun {
   std::string graphError_;  ///< what a graph raised that the frame is run for instead
   EntryPoint* symbolicPoint_ = nullptr;  ///< where that graph has symbolic sizes
   bool reraised_ = false;  ///< what is raised has been handled in this frame: CPython adds no traceback entry
+  std::optional<GraphBreak> told_;  ///< at which a capture of this turn stops
   int raisedAt_ = -1;      ///< instruction of a call that was put off and raised; -1: none
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
@@ -223,6 +224,7 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     *failed = true;
     return nullptr;
   }
+  if (made) told_ = made->segment.graphBreak;
   // What the guards found is for a run right behind them: since then other threads may have been here, whose calls the entry fits too.
   return made && made->guards->check(view(), GlobalState::current()) ? made : nullptr;
 }
@@ -618,6 +620,7 @@ PyObject* FrameRun::runToEnd() {
   if (recursion_.exhausted()) return handBack();
   for (;;) {
     bool failed = false;
+    told_.reset();
     std::shared_ptr<Entry> entry = entryHere(&failed);
     if (failed) return raise(0);
     if (!entry) return handBack();
@@ -627,7 +630,10 @@ PyObject* FrameRun::runToEnd() {
     if (outcome == Outcome::Broke) {
       entry.reset();
       bool unsupported = false;
-      outcome = stepOverBreak(&result, &unsupported);
+      {
+        const BreakTold told(told_ ? &*told_ : nullptr);
+        outcome = stepOverBreak(&result, &unsupported);
+      }
       if (unsupported) return handBack();
       if (outcome == Outcome::Broke) {
         if (PyErr_CheckSignals() < 0) return raise(state_.offset);

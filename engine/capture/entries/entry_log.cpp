@@ -35,6 +35,24 @@ CaptureCounters& captureCounters() {
   return counters;
 }
 
+namespace {
+
+thread_local const BreakTold* innermostTold = nullptr;
+
+}  // namespace
+
+BreakTold::BreakTold(const GraphBreak* told) : told_(told), outer_(std::exchange(innermostTold, this)) {}
+BreakTold::~BreakTold() { innermostTold = outer_; }
+
+bool BreakTold::isKnown(const GraphBreak& met) {
+  for (const BreakTold* at = innermostTold; at; at = at->outer_) {
+    const GraphBreak* b = at->told_;
+    const bool isThere = b && b->place.line == met.place.line && b->place.file == met.place.file && b->place.function == met.place.function;
+    if (isThere && b->kind == met.kind && b->reason == met.reason) return true;
+  }
+  return false;
+}
+
 void addEvent(CaptureEvent event) {
   Log& log = theLog();
   log.events.push_back(std::move(event));

@@ -10,6 +10,7 @@
 namespace fusebox::capture {
 
 struct DecodedCode;
+struct GraphBreak;
 
 /// One thing that capture did, kept in memory for fusebox.explain() and fusebox.counters() and written to the session if one is
 /// being recorded.
@@ -38,6 +39,20 @@ CaptureCounters& captureCounters();
 std::vector<CaptureEvent> eventsSince(int64_t since);
 int64_t latestEvent();
 void addEvent(CaptureEvent event);
+/// Lives while the instruction is executed at which a capture has just stopped: what that calls is captured in its turn, and stops at the same place.
+/// Such a break has been told and counted.
+class BreakTold {
+ public:
+  explicit BreakTold(const GraphBreak* told);
+  ~BreakTold();
+  BreakTold(const BreakTold&) = delete;
+  BreakTold& operator=(const BreakTold&) = delete;
+  static bool isKnown(const GraphBreak& met);
+
+ private:
+  const GraphBreak* told_;  ///< null: none
+  const BreakTold* outer_;
+};
 /// Callables of Python that hear of compiling: listener(True) before, listener(False) after.
 std::vector<PyRef>& compileListeners();
 /// Calls them, outside of any region; an error that is set stays. What the first of them raises (a callback of the program, or a signal handler

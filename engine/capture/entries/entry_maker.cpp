@@ -80,7 +80,7 @@ class EntryMaker {
   CaptureEvent event(CaptureEvent::Kind kind) const;
   Place placeOfState() const;
   /// The frame is Python's from now on: the person at the debugger wants it so.
-  tl::unexpected<Error> skip();
+  tl::unexpected<Error> skip(const std::string& why);
   /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
   void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place, bool isError = false);
 
@@ -284,10 +284,10 @@ bool EntryMaker::withinLimits() {
   return false;
 }
 
-tl::unexpected<Error> EntryMaker::skip() {
+tl::unexpected<Error> EntryMaker::skip(const std::string& why) {
   skipped_ = true;
   point_.eager = true;
-  return fail(ErrorCode::Unsupported, "skipped in the debugger");
+  return fail(ErrorCode::Unsupported, why);
 }
 
 /// Symbols are given up at this place. False: they may not be (a mark asks for them), or were none.
@@ -335,10 +335,10 @@ Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interru
   const NoCollection whole;
   record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
   try {
-    if (askedToSkip_) return skip();
+    if (askedToSkip_) return skip(FrameSkipped{}.why);
     return captureSegment(state_, how);
-  } catch (const FrameSkipped&) {
-    return skip();
+  } catch (const FrameSkipped& skipped) {
+    return skip(skipped.why);
   } catch (const ConstraintViolation& violation) {
     *interrupted = true;
     raiseViolation(violation.what());
@@ -405,17 +405,19 @@ bool EntryMaker::capture(Segment* segment) {
 void EntryMaker::reportBreak(const Segment& segment) {
   if (!segment.graphBreak) return;
   const GraphBreak& b = *segment.graphBreak;
-  ++captureCounters().graphBreaks;
-  CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
-  e.what = b.kind;
-  e.detail = b.reason;
-  e.hint = b.hint;
-  if (!b.place.file.empty()) {
-    e.file = b.place.file;
-    e.line = b.place.line;
-    if (!b.place.function.empty()) e.function = b.place.function;
+  if (!BreakTold::isKnown(b)) {
+    ++captureCounters().graphBreaks;
+    CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
+    e.what = b.kind;
+    e.detail = b.reason;
+    e.hint = b.hint;
+    if (!b.place.file.empty()) {
+      e.file = b.place.file;
+      e.line = b.place.line;
+      if (!b.place.function.empty()) e.function = b.place.function;
+    }
+    addEvent(std::move(e));
   }
-  addEvent(std::move(e));
   if (!recorder_) return;
   record::GraphBreakRecord row;
   row.frame = frame_;

@@ -22,7 +22,8 @@ constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modu
 
 /// Installed packages that compute without tensors: what of them is called inside of captured functions is followed, but where that breaks they run as
 /// they are rather than in pieces.
-constexpr std::string_view kWithoutTensors[] = {"numpy", "pandas", "scipy", "sklearn", "networkx", "tqdm", "xarray", "matplotlib", "onnx", "onnxruntime", "tensorflow"};
+constexpr std::string_view kWithoutTensors[] = {"numpy", "pandas", "scipy", "sklearn", "networkx", "tqdm", "xarray", "matplotlib", "onnx", "onnxruntime", "tensorflow",
+                                                "typing_extensions.py"};
 
 bool isWithoutTensors(std::string_view path) {
   constexpr std::string_view kInstalled = "-packages/";  // of a site or a distribution

@@ -288,6 +288,16 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   const PyRef key = keyOf(*cache, a);
   PyRef result = PyRef::borrow(resultOf(PyDict_GetItemWithError(cache->results, key.get())));
   if (!result && PyErr_Occurred()) return {};
+  if (ofTypes && isFull(*cache)) {
+    // What typing forgets it makes again, and a guard would only ask what it remembers by chance.
+    NotCompiling flag;
+    trace::NoTrace off;
+    const KeptWarnings::Pass heard;
+    const PyRef made = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+    if (made) return pin(made.get(), Why::Immutable);
+    clearError();
+    breakHere("cached function", "the function of functools.lru_cache raises");
+  }
   // What torch remembers of constants it would compute again, whatever the program did before.
   const bool settled = ofTypes || (ofTorch && plain);
   if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))

@@ -14,6 +14,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
+#include "engine/capture/evaluation/optimizer_state.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -212,7 +213,12 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (!bindArguments(*frame, function, a)) return {};
   // From here on the callee's locals hold the arguments, and what it drops is gone.
   for (size_t k = handedOver; k > 0 && k < frame_->stack.size(); ++k) frame_->stack[k] = PyRef();
-  if (!whole.args) return follow(function, std::move(frame));
+  const OptimizerState state(*this, function, a);
+  if (!whole.args) {
+    PyRef result = follow(function, std::move(frame));
+    if (result) state.settle();
+    return result;
+  }
   const Effects before = effectsSoFar();
   PyRef result = follow(function, std::move(frame));
   const bool isMode = whole.kind != TorchCalls::Kind::Function;

@@ -487,15 +487,6 @@ PyRef TorchCalls::sequence(PyObject* given, std::string_view op) {
   return PyRef::steal(PySequence_Tuple(exposed.get()));
 }
 
-/// The tensors of a flat tuple or list that a function returned.
-PyRef TorchCalls::flatResults(const SubGraph& graph, std::string_view op) {
-  PyRef all = PyTuple_Check(graph.returned.get()) || PyList_Check(graph.returned.get()) ? PyRef::steal(PySequence_Tuple(graph.returned.get())) : PyRef();
-  for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all.get()); ++i)
-    if (!isTensorObject(PyTuple_GET_ITEM(all.get(), i))) all = PyRef();
-  if (!all) e_.breakHere("higher-order operator", "a function given to " + std::string(op) + " returns something else than tensors");
-  return all;
-}
-
 PyRef TorchCalls::higherOrder(PyObject* op, const CallArguments& a, bool* known) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(op, "_name"));
   clearError();
@@ -565,11 +556,17 @@ PyRef TorchCalls::scan(PyObject* op, const CallArguments& a) {
   PyRef arguments = changing ? joined({changing.get(), parts.get(), others.get()}) : PyRef();
   const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
   if (!body.returned) return {};
-  PyRef flat = flatResults(body, "scan"), results = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(flat.get())));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flat.get()); ++i) {
-    PyObject* part = PyTuple_GET_ITEM(flat.get(), i);
-    PyTuple_SET_ITEM(results.get(), i, (i < PyTuple_GET_SIZE(initial.get()) ? copyOf(part) : stackOf(part, count)).release());
+  // What it carries and what it gives are trees: the operator's graph has their leaves, the program the same trees of the results.
+  PyRef parted = PyRef::steal(PyObject_CallOneArg(torchObject("torch.utils._pytree.tree_flatten"), body.returned.get()));
+  PyRef leaves = parted ? PyRef::steal(PySequence_List(PyTuple_GET_ITEM(parted.get(), 0))) : PyRef();
+  if (!leaves) return {};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves.get()); ++i) {
+    PyObject* part = PyList_GET_ITEM(leaves.get(), i);
+    if (!isTensorObject(part)) e_.breakHere("higher-order operator", "a function given to scan returns something else than tensors");
+    PyList_SetItem(leaves.get(), i, (i < PyTuple_GET_SIZE(initial.get()) ? copyOf(part) : stackOf(part, count)).release());
   }
+  PyRef results = PyRef::steal(PyObject_CallFunctionObjArgs(torchObject("torch.utils._pytree.tree_unflatten"), leaves.get(), PyTuple_GET_ITEM(parted.get(), 1), nullptr));
+  if (!results) return {};
   addHigherOrder(scope, Kind::Scan, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), initial, operands, others}, results.get());
   return results;
 }

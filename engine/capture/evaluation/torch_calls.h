@@ -108,7 +108,6 @@ class TorchCalls {
   SubGraph follow(PyObject* function, PyObject* arguments);
   SubGraph follow(PyObject* function, const CallArguments& a);
   PyRef sequence(PyObject* given, std::string_view op);
-  PyRef flatResults(const SubGraph& graph, std::string_view op);
   PyRef copyOf(PyObject* tensors);
   /// Stand-ins of the first elements along the first dimension, and of as many tensors on top of each other.
   PyRef firstOf(PyObject* tensors);

@@ -6,6 +6,7 @@
 
 #include "engine/aot/aot_function.h"
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
@@ -244,7 +245,15 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return ruleTensor(e, make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
 }
 
+/// Whether an optimizer of torch's asks for it around its step, so that a compiler which does not see no_grad makes a graph of its own of that: here one does.
+bool isForNoGrad(Evaluation& e) {
+  if (e.torchCalls() || !e.frame()->function) return false;
+  static PyObject* const globals = PyFunction_GET_GLOBALS(torchObject("torch.optim.Optimizer.profile_hook_step"));
+  return PyFunction_GET_GLOBALS(e.frame()->function.get()) == globals;
+}
+
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (isForNoGrad(e)) return PyRef::borrow(Py_None);
   for (const Frame* f = e.frame(); f; f = f->caller)  // torch.compiler.allow_in_graph: nobody looks for breaks inside
     if (isAllowedInGraph(f->function.get())) return PyRef::borrow(Py_None);
   std::string reason = "torch._dynamo.graph_break() is called";
@@ -376,6 +385,16 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
+/// Whether a container has other parts than `exposed`, what C code is given in its place: tensors. A tuple whose elements nobody read is none of them.
+bool holdsTensors(Evaluation& e, PyObject* dict, PyObject* exposed) {
+  PyObject *key, *raw;
+  for (Py_ssize_t at = 0; exposed != dict && PyDict_Next(dict, &at, &key, &raw);) {
+    PyObject* given = PyDict_GetItem(exposed, key);
+    if (given != raw && given != e.settled(raw).get()) return true;
+  }
+  return false;
+}
+
 /// object.__reduce_ex__: copies of the state, all of it read.
 PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(a.args[0]);
@@ -385,8 +404,16 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   PyRef dict = e.instanceDict(a.args[0]);
   PyRef exposed = dict ? e.expose(dict.get()) : PyRef();
-  if (exposed && exposed.get() != dict.get()) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
+  if (exposed && holdsTensors(e, dict.get(), exposed.get())) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
   return e.callRaw(callable, a);
+}
+
+/// torch._dynamo.skip_frame and step_unsupported: the frame that calls it is Python's, what that calls is captured.
+PyRef ruleSkipFrame(Evaluation& e, PyObject* callable, const CallArguments&) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  const std::string reason = std::string("torch._dynamo.") + (name ? PyUnicode_AsUTF8(name.get()) : "skip_frame") + "() is called";
+  if (e.frame()->caller) e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
+  throw FrameSkipped{reason};
 }
 
 PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -568,8 +595,16 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
-               kMaskedInput[] = "masked_input", kMap[] = "map_rows", kForeachAddcdiv[] = "foreach_addcdiv_",
+               kMaskedInput[] = "masked_input", kMap[] = "map_rows", kScan[] = "scan_rows", kForeachAddcdiv[] = "foreach_addcdiv_",
                kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group", kOptimizerNumber[] = "optimizer_number";
+
+/// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
+PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._collectives"));
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  PyRef plain = module && name ? PyRef::steal(PyObject_GetAttr(module.get(), name.get())) : PyRef();
+  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+}
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
 PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -583,12 +618,13 @@ PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
   return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
 }
 
-/// map_impl(function, xs, others) is a call for every row; a backend in Python gets the function as a graph of its own.
-PyRef ruleMap(Evaluation& e, PyObject* op, const CallArguments& a) {
+/// map_impl(function, xs, others) is a call for every row, and so is scan; a backend in Python gets the function as a graph of its own.
+template <const char* kName>
+PyRef ruleRows(Evaluation& e, PyObject* op, const CallArguments& a) {
   bool known = false;
-  if (!e.torchCalls()) return ruleHigherOrder<kMap>(e, op, a);
+  if (!e.torchCalls()) return ruleHigherOrder<kName>(e, op, a);
   PyRef made = e.torchCalls()->higherOrder(op, a, &known);
-  if (!known) e.breakHere("higher-order operator", "map is called with other arguments than PyTorch's function gives it");
+  if (!known) e.breakHere("higher-order operator", "an operator of a function is called with other arguments than PyTorch's function gives it");
   return made;
 }
 
@@ -759,6 +795,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._get_tracing_state", ruleNone},
     {"torch._C._is_tracing", ruleFalse},
     {"torch._dynamo.graph_break", ruleGraphBreak},
+    {"torch._dynamo.skip_frame", ruleSkipFrame},
+    {"torch._dynamo.step_unsupported", ruleSkipFrame},
     {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
     {"torch.Tensor", ruleOldConstructor},
     {"torch.FloatTensor", ruleOldConstructor},
@@ -829,6 +867,11 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.new_tensor", ruleNewTensor},
     {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
     {"torch._functionalize_unsafe_set", ruleShareStorage},
+    {"torch.distributed.all_gather", ruleCollective},
+    {"torch.distributed.all_gather_into_tensor", ruleCollective},
+    {"torch.distributed.all_reduce", ruleCollective},
+    {"torch.distributed.all_to_all_single", ruleCollective},
+    {"torch.distributed.reduce_scatter_tensor", ruleCollective},
     {"torch.nested.nested_tensor_from_jagged", ruleNestedMaker},
     {"torch.nested.as_nested_tensor", ruleNestedMaker},
     {"torch.nested.nested_tensor", ruleNestedMaker},
@@ -854,11 +897,12 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.wrap.wrap", ruleWrap},
-    {"torch._higher_order_ops.map.map_impl", ruleMap},
+    {"torch._higher_order_ops.map.map_impl", ruleRows<kMap>},
     {"torch._higher_order_ops.wrap.wrap_with_set_grad_enabled", ruleHigherOrder<kWrapWithGrad>},
     {"torch._higher_order_ops.wrap.wrap_with_autocast", ruleHigherOrder<kWrapWithAutocast>},
     {"torch._higher_order_ops.invoke_subgraph.invoke_subgraph_placeholder", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
+    {"torch._higher_order_ops.scan.scan_op", ruleRows<kScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.masked._ops._combine_input_and_mask", ruleMaskedInput},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},

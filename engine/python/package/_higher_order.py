@@ -110,6 +110,28 @@ def map_rows(f, xs, pos_args):
     return made
 
 
+def scan_rows(combine_fn, init, xs, additional_inputs=()):
+    """`combine_fn` takes what it carries, and a row of each of `xs`; its result, flat or not, has what it carries on first. The last of that, and the
+    others on top of each other. More rows than are worth a graph, and what the operator refuses, are eager's."""
+    carry, given, rows = list(init), [*init, *additional_inputs], []
+    if xs[0].shape[0] > 128:
+        torch._dynamo.graph_break()
+    for row in zip(*xs):
+        leaves, structure = pytree.tree_flatten(combine_fn(*carry, *row, *additional_inputs))
+        taken = [*given, *carry, *row]
+        if any(leaf is other for i, leaf in enumerate(leaves) if leaf is not None for other in [*taken, *leaves[:i]]):
+            torch._dynamo.graph_break()
+        carry = leaves[:len(init)]
+        rows.append(leaves[len(init):])
+        if any(type(c) is not torch.Tensor or c.shape != first.shape or c.dtype != first.dtype for c, first in zip(carry, init, strict=True)):
+            torch._dynamo.graph_break()
+    made = carry + [None if column[0] is None else torch.stack(column) for column in zip(*rows)]
+    differentiates = torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *xs) if isinstance(t, torch.Tensor))
+    if differentiates and any(t.is_floating_point() and not t.requires_grad for t in made if t is not None):
+        torch._dynamo.graph_break()  # the operator's results all require gradients
+    return pytree.tree_unflatten(made, structure)
+
+
 def associative_scan(combine_fn, xs, additional_inputs):
     """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
     the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""

@@ -76,6 +76,7 @@ class set_stance:
     with `skip_guard_eval_unsafe` too: their check is cheap, and no wrong entry is taken."""
 
     _current = ("default", None)
+    _followed = ("default", None)
     _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
@@ -115,6 +116,16 @@ class set_stance:
                 self._set(before)
 
         return under_stance
+
+
+def follow_stance(theirs):
+    """Called by the engine: `theirs`, a DynamoStance, is what torch.compiler.set_stance of PyTorch itself was given last."""
+    wanted = (theirs.stance, theirs.backend)
+    if wanted != set_stance._followed:
+        if theirs.stance not in set_stance._STANCES:
+            raise RuntimeError(f"invalid torch.compile stance '{theirs}'")
+        set_stance._set((theirs.stance, theirs.backend if theirs.backend is None else engine_options(backend=theirs.backend)))
+        set_stance._followed = wanted
 
 
 def allow_in_graph(fn):

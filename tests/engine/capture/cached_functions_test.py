@@ -4,6 +4,7 @@ Every call is compared with eager, and what the caches count too.
 """
 
 import functools
+import typing
 
 import torch
 
@@ -147,6 +148,26 @@ def test_what_the_function_raises():
         x = torch.ones(n)
         expect(repr(compiled(x, {})) == repr(eager(x, {})), f"raised for {n}")
         expect(of_eager[0].cache_info() == of_own[0].cache_info(), f"{of_own[0].cache_info()} where eager counts {of_eager[0].cache_info()}")
+
+
+def test_full_caches_of_types():
+    """What typing remembers does not matter: one of its caches is full in any process that has imported much."""
+    for n in range(300):
+        typing.Optional[type(f"Class{n}", (), {})]
+
+    def annotated(x, kind):
+        with torch.autograd.profiler.record_function("annotated"):
+            found = typing.Optional[kind]
+        return x + 1, found
+
+    compiled = fusebox.compile(annotated, fullgraph=True)
+    for kind in (int, Box, int):
+        got, found = compiled(torch.ones(2), kind)
+        expect(torch.equal(got, torch.full((2,), 2.0)) and found == typing.Optional[kind], f"{found}")
+
+
+class Box:
+    pass
 
 
 if __name__ == "__main__":

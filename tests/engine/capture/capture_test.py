@@ -1235,6 +1235,61 @@ def test_numbers_that_change_are_values_of_the_graph():
         expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
 
 
+def test_a_break_is_told_once():
+    def inner(x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    def middle(x):
+        return inner(x.sin()).cos()
+
+    def outer(x):
+        return middle(x * 2) + 1
+
+    def twice(x):
+        x = outer(x)
+        torch._dynamo.graph_break()
+        return inner(x[:2]) - 1
+
+    fusebox.reset()
+    since, before = fusebox._engine.latest_event(), fusebox.counters()
+    fusebox.compile(twice)(torch.ones(3))
+    lines = [event["line"] for event in fusebox._engine.events_since(since) if event["kind"] == "graph_break"]
+    first = inner.__code__.co_firstlineno
+    expect(lines == [first + 2, twice.__code__.co_firstlineno + 2, first + 2], f"frames around it stop there, too; another call, for other sizes, is another: {lines}")
+    after = fusebox.counters()
+    expect(after["graph_breaks"] - before["graph_breaks"] == 3, f"{after['graph_breaks'] - before['graph_breaks']} breaks")
+    fusebox.compile(middle)(torch.ones(3, 2))
+    expect(fusebox.counters()["graph_breaks"] == after["graph_breaks"] + 1, "what is captured again for other sizes stops again")
+
+
+def test_steps_of_optimizers_are_one_graph_from_the_first():
+    def trained(optimizer, compile, **options):
+        torch.manual_seed(2)
+        params = [torch.randn(5, 3, requires_grad=True), torch.randn(7, requires_grad=True), torch.randn(2, requires_grad=True)]
+        groups = [{"params": params[:1]}, {"params": params[1:], "lr": 0.02}]
+        made, heard = optimizer(groups, lr=0.1, **options), []
+        made.register_step_post_hook(lambda *_: heard.append(len(made.state)))
+        step = compile(made.step)
+        for _ in range(3):
+            for p in params[:2]:  # the third has no gradient, and so no state
+                p.grad = p.detach().sin()
+            step()
+        expect(heard == [2, 2, 2], f"{optimizer.__name__}: parameters that have a state after each step: {heard}")
+        return [params, [list(made.state[p].values()) for p in params[:2]]]
+
+    optim = torch.optim
+    for optimizer, options in ((optim.Adam, {}), (optim.AdamW, {"amsgrad": True}), (optim.Adam, {"foreach": True}), (optim.RMSprop, {"momentum": 0.5}),
+                               (optim.NAdam, {}), (optim.Adamax, {}), (optim.Adadelta, {}), (optim.Rprop, {})):
+        fusebox.reset()
+        want, before = trained(optimizer, lambda f: f, **options), fusebox.counters()
+        got = trained(optimizer, lambda f: fusebox.compile(f, fullgraph=True), **options)
+        graphs = fusebox.counters()["graphs"] - before["graphs"]
+        expect(graphs == 1, f"{optimizer.__name__}: {graphs} graphs")
+        torch.testing.assert_close(got, want, msg=lambda m: f"{optimizer.__name__}: {m}")
+
+
 def test_operators_that_broke_graphs():
     x = torch.randn(4, 5)
     whole("no shape function", lambda a: (a.cummax(0).values, a.logcumsumexp(1), torch.histogram(a, 3).hist), x)

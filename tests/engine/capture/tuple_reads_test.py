@@ -4,6 +4,7 @@ Every call is compared with eager.
 """
 
 import collections
+import copy
 import functools
 
 import torch
@@ -108,6 +109,21 @@ def test_what_is_read_whole():
         return x * y[1], y
 
     expect(graphs(across_a_break, (X, (1, 2, 3)), (X, (1, 2, 4)))[-1] == graphs(across_a_break, (X, (1, 2, 3)))[-1], "behind a break")
+
+
+def test_copies_of_copies():
+    def copied(x, holder):
+        again = copy.deepcopy(copy.deepcopy(holder))
+        again.sizes += (3,)
+        return x * again.sizes[-2], again.sizes, holder.sizes
+
+    holder = Holder((2, 50256))
+    want = copied(X, holder)
+    fusebox.reset()
+    got = fusebox.compile(copied, fullgraph=True)(X, holder)
+    expect(torch.equal(got[0], want[0]) and got[1:] == want[1:], f"{got}")
+    holder.sizes = (2, 50257)
+    expect(fusebox.compile(copied, fullgraph=True)(X, holder)[1] == (2, 50257, 3), "another tuple")
 
 
 run(globals())

@@ -262,6 +262,58 @@ def collectives_in_place(rank):
     return compare([f(x)], [torch.compile(f)(x)])
 
 
+def collectives_that_write(rank):
+    size = dist.get_world_size()
+
+    def f(x):
+        y = x * 2
+        dist.all_reduce(y)
+        largest = x + 1
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX, group=dist.group.WORLD)
+        parts = [torch.zeros_like(x) for _ in range(size)]
+        dist.all_gather(parts, x.sin())
+        whole, mine = x.new_zeros(size * 4, 3), x.new_zeros(2, 3)
+        dist.all_gather_into_tensor(whole, x)
+        dist.all_gather_into_tensor(output_tensor=whole, input_tensor=whole[2:6] * x)
+        dist.reduce_scatter_tensor(mine, x)
+        others = torch.zeros_like(x)
+        dist.all_to_all_single(others, x)
+        return [y, largest, *parts, whole, mine, others]
+
+    def uneven(x):
+        got = x.new_zeros(6 if rank else 2, 3)
+        dist.all_to_all_single(got, x, [3, 3] if rank else [1, 1], [1, 3])
+        return [got, got.sum(0)]
+
+    def trains(x, w):
+        total = x @ w
+        dist.all_reduce(total.detach())
+        return total.square().mean()
+
+    x = torch.arange(12.0).reshape(4, 3) / 7 + rank
+    eager, compiled = (torch.ones(3, 3, requires_grad=True) for _ in range(2))
+    trains(x, eager).backward()
+    torch.compile(trains, fullgraph=True)(x, compiled).backward()
+    wanted, got = [*f(x), *uneven(x), eager.grad], [*torch.compile(f, fullgraph=True)(x), *torch.compile(uneven, fullgraph=True)(x), compiled.grad]
+    return compare(wanted, got)
+
+
+def collectives_as_they_are(rank):
+    """What an operator of a graph would not do as the original does it."""
+    alone = [dist.new_group([each]) for each in range(dist.get_world_size())]
+
+    def f(x):
+        y = x * 2
+        work = dist.all_reduce(y, async_op=True)
+        work.wait()
+        z = x + 1
+        dist.all_reduce(z, group=alone[0])
+        return [y + 1, z * 2]
+
+    x = torch.arange(12.0) + rank
+    return compare(f(x), torch.compile(f)(x))
+
+
 def _parallel(plan):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import parallelize_module
@@ -344,6 +396,13 @@ def test_functional_collectives_are_in_the_graph():
         expect(len(starts) == len(waits) == 3 and all(a < b for a, b in zip(starts, waits)), f"pairs of start and wait: {operators}")
     equal_on_all("operands_live_until_the_wait")
     equal_on_all("gradients_through_collectives")
+
+
+def test_collectives_that_write_are_in_the_graph():
+    for given in equal_on_all("collectives_that_write"):
+        expect(given["graphs"] == 3 and not given["breaks"], f"{given['graphs']} graphs, {given['breaks']}")
+    for given in equal_on_all("collectives_as_they_are"):
+        expect(any("AllreduceOptions" in each for each in given["breaks"]), f"a handle is the original's: {given['breaks']}")
 
 
 def test_collectives_in_place_and_tensor_parallelism():

@@ -74,6 +74,21 @@ def test_errors_are_dynamos_too():
     expect(done.returncode == 0, done.stderr)
 
 
+def test_frames_that_the_program_skips():
+    for leave in (torch._dynamo.skip_frame, torch._dynamo.step_unsupported):
+        def inner(x):
+            leave()
+            return x + 1
+
+        x = torch.ones(3)
+        for program, graphs in ((inner, 0), (lambda x: inner(x * 2).sin() * 3, 2)):
+            torch._dynamo.reset()
+            before = fusebox.counters()["graphs"]
+            result = torch.compile(program)(x)
+            made = fusebox.counters()["graphs"] - before
+            expect(torch.allclose(result, program(x)) and made == graphs, f"{leave.__name__}: {made} graphs")
+
+
 def test_error_on_graph_break():
     error_on_graph_break = torch._dynamo.error_on_graph_break
 

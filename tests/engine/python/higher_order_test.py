@@ -174,6 +174,27 @@ def test_scan_runs_without_our_asking():
     expect(not limits, f"{limits[:1]}")
 
 
+def test_scan_is_in_the_graph():
+    def sums(x, first):
+        return scan(lambda c, y: (c + y, c * y), first, x)
+
+    def trees(x, first):
+        def step(c, y):
+            return {"sum": c["sum"] + y[0] * weight, "last": y[1].sin()}, [c["last"] * 2, (y[0].sum(),)]
+        return scan(step, {"sum": first, "last": first * 2}, [x, x.cos()], dim=1, reverse=True)
+
+    for program in (sums, trees):
+        x = torch.randn(4, 3) if program is sums else torch.randn(3, 5)
+        results = []
+        for call in (program, torch.compile(program, fullgraph=True)):
+            given, first = x.clone().requires_grad_(), torch.full((3,), 0.5, requires_grad=True)
+            made = torch.utils._pytree.tree_leaves(call(given, first))
+            results.append([*made, *torch.autograd.grad(sum(t.sum() for t in made), [given, first])])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b)
+            expect(a.is_contiguous() == b.is_contiguous(), f"{program.__name__}: strides {a.stride()}, {b.stride()}")
+
+
 def test_loops_that_torch_traces_say_nothing():
     """What torch's own tracing calls (sympy among it) is not the program's, and not looked at."""
     def f(x, n):

@@ -159,6 +159,36 @@ def test_disable_and_stance():
             fusebox.compile(plain)(torch.randn(2, 3, 4))
 
 
+def test_the_stance_of_pytorch_itself():
+    def f(x):
+        return x * 2 + 1
+
+    x, longer, longest, stance = torch.randn(3), torch.randn(5), torch.randn(1, 5), torch.compiler.set_stance
+    fusebox.reset()
+    g = fusebox.compile(f)
+    expect(graphs_of(lambda: g(x))[1] == 1, "the standard stance compiles")
+    with stance("force_eager"):
+        _, graphs = graphs_of(lambda: fusebox.compile(lambda x: x + 3)(x))
+        expect(graphs == 0, f"force_eager: {graphs} graphs")
+    with stance("eager_on_recompile"):
+        result, graphs = graphs_of(lambda: g(longer))
+        expect(graphs == 0 and torch.equal(result, f(longer)), f"eager_on_recompile: {graphs} graphs")
+    with stance("fail_on_recompile"):
+        g(x)
+        with expect_error(RuntimeError, "recompile", "fail_on_recompile"):
+            g(longer)
+    with stance("eager_then_compile"):
+        other = fusebox.compile(lambda x: x - 1)
+        expect([graphs_of(lambda: other(x))[1] for _ in range(2)] == [0, 1], "eager_then_compile")
+    seen = []
+    with stance(force_backend=lambda graph, inputs: seen.append(graph) or graph.forward):
+        torch.testing.assert_close(fusebox.compile(lambda x: x.sin() + 1)(x), x.sin() + 1)
+        expect(len(seen) == 1, "force_backend")
+    expect(graphs_of(lambda: g(longest))[1] == 1 and len(seen) == 1, "and the standard stance again")
+    with fusebox.compiler.set_stance("force_eager"):
+        expect(graphs_of(lambda: fusebox.compile(lambda x: x + 4)(x))[1] == 0, "ours counts where PyTorch's did not change")
+
+
 class Settings:
     scale = 2.0
     steps = 0
