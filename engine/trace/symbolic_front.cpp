@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -162,12 +163,58 @@ bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   return true;
 }
 
+/// kron(self, other): every element of one by every element of the other.
+bool rewriteKron(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const at::Tensor a = args[0].toTensor(), b = args[1].toTensor();
+  if (!isPlain(a) || !isPlain(b) || !(isSymbolicTensor(a) || isSymbolicTensor(b))) return false;
+  const auto rank = std::max(a.dim(), b.dim());
+  Sizes left, right, whole;
+  for (int64_t d = 0; d < rank; ++d) {
+    const auto sizeOf = [&](const at::Tensor& t) { return d < rank - t.dim() ? SymInt(1) : t.sym_size(d - (rank - t.dim())); };
+    left.append({sizeOf(a), SymInt(1)});
+    right.append({SymInt(1), sizeOf(b)});
+    whole.push_back(sizeOf(a) * sizeOf(b));
+  }
+  const at::Tensor made = at::_unsafe_view_symint(a, left).mul(at::_unsafe_view_symint(b, right));
+  torch::jit::drop(*stack, arity);
+  stack->push_back(at::_unsafe_view_symint(made, whole));
+  return true;
+}
+
+/// pad_sequence(sequences, batch_first, padding_value, padding_side): each padded to the longest, and stacked.
+bool rewritePadSequence(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const std::vector<at::Tensor> sequences = args[0].toTensorVector();
+  if (sequences.empty() || std::none_of(sequences.begin(), sequences.end(), isSymbolicTensor)) return false;
+  SymInt longest = 0;
+  for (const at::Tensor& t : sequences) {
+    const bool isLike = isPlain(t) && t.dim() > 0 && t.dim() == sequences[0].dim() && t.scalar_type() == sequences[0].scalar_type() && t.device() == sequences[0].device();
+    if (!isLike || (t.dim() > 1 && t.sym_sizes().slice(1) != sequences[0].sym_sizes().slice(1))) return false;
+    longest = longest.max(t.sym_size(0));
+  }
+  const std::string_view side = args[3].toStringView();
+  if (side != "left" && side != "right") return false;
+  std::vector<at::Tensor> padded;
+  for (const at::Tensor& t : sequences) {
+    std::vector<SymInt> around(2 * static_cast<size_t>(t.dim()), 0);
+    around[around.size() - (side == "left" ? 2 : 1)] = longest - t.sym_size(0);
+    padded.push_back(at::constant_pad_nd_symint(t, around, args[2].toScalar()));
+  }
+  at::Tensor made = at::stack(padded, args[1].toBool() ? 0 : 1);
+  torch::jit::drop(*stack, arity);
+  stack->push_back(std::move(made));
+  return true;
+}
+
 }  // namespace
 
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stack) {
   if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);
   if (facts.name == "aten::unsafe_chunk") return rewriteUnsafeChunk(stack, arity);
   if (facts.name == "aten::max_pool1d") return rewriteMaxPool1d(stack, arity);
+  if (facts.name == "aten::kron") return rewriteKron(stack, arity);
+  if (facts.name == "aten::pad_sequence") return rewritePadSequence(stack, arity);
   if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))
     if (facts.name.ends_with(".vec")) return rewriteUpsample(facts, stack, arity);
   return false;

@@ -241,6 +241,7 @@ const SymbolicTable& symbolicIndexingRules() {
       {"aten::bucketize.Tensor", isin},
       {"aten::isin.Tensor_Tensor", isin},
       {"aten::_cdist_forward", cdist},
+      {"aten::_euclidean_dist", cdist},
       {"aten::_cdist_backward", second},
   };
   return table;

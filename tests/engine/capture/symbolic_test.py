@@ -438,6 +438,55 @@ def test_ranges_with_float_steps():
     expect(f.entries() == 2, f"{f.entries()} entries")
 
 
+def test_operators_that_libtorch_composes_of_numbers():
+    def f(a, b):
+        square = a @ a.t()
+        return (nn.utils.rnn.pad_sequence([a, b, a[1:]], batch_first=True), nn.utils.rnn.pad_sequence([b, a], padding_value=2.0, padding_side="left"),
+                [torch.rot90(a, turns) * 1 for turns in range(-1, 4)], torch.kron(a, b[:2]), torch.kron(a[0], a), square.trace(), torch.cdist(a, b))
+
+    f = Compiled(f)
+    for rows, others in (30, 27), (33, 40), (28, 28), (41, 26):
+        f(torch.randn(rows, 4), torch.randn(others, 4))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+
+
+def test_spectra():
+    def f(x):
+        window = torch.hann_window(16)
+        parts = torch.stft(x, 16, 4, window=window, return_complex=True)
+        short = torch.stft(x[0], 16, win_length=12, window=window[:12], center=False, normalized=True, return_complex=True)
+        return parts.abs(), torch.view_as_real(short), torch.istft(parts * 2, 16, 4, window=window), torch.istft(parts[0], 16, 4, window=window, normalized=True)
+
+    f = Compiled(f, fullgraph=True)
+    for n in (64, 52, 103, 80):
+        f(torch.randn(2, n))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+    x, y = torch.randn(2, 96).requires_grad_(), torch.randn(2, 96).requires_grad_()
+    y.data.copy_(x.data)
+    for t, g in (x, f.f), (y, f.compiled):
+        sum(r.pow(2).sum() for r in g(t)).backward()
+    expect(torch.allclose(x.grad, y.grad, rtol=1e-4, atol=1e-4), "another gradient than eager's")
+
+    gaps = fusebox.compile(lambda p: torch.istft(p, 16, 4, window=torch.zeros(16)), fullgraph=True)
+    try:
+        gaps(torch.randn(9, 12, dtype=torch.complex64))
+    except RuntimeError as error:
+        expect("window overlap add min" in str(error), str(error))
+    else:
+        expect(False, "windows that leave gaps are divided by")
+
+
+def test_rows_added_of_none():
+    """A graph without edges."""
+    def f(x, to, rows):
+        y = x.index_add(0, to, rows)
+        return y, torch.zeros_like(x).index_add_(0, to, rows * 2)
+
+    f = Compiled(f, fullgraph=True)
+    for n in (0, 4, 3):
+        f(torch.randn(5, 6), torch.arange(n), torch.randn(n, 6))
+
+
 def test_ints():
     f = Compiled(lambda x, n: x * n)
     for n in (3, 5, 7, 2**40, -4):
