@@ -9,6 +9,7 @@
 
 #include "engine/trace/convert.h"
 #include "engine/trace/sym_int.h"
+#include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -163,6 +164,29 @@ bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   return true;
 }
 
+/// arange(…, dtype, layout, device, pin_memory) up to a float that is an int of the symbols: up to that int, of the type that floats make.
+bool rewriteArange(const OperatorFacts& facts, Stack* stack, size_t arity) {
+  const auto args = torch::jit::last(*stack, arity);
+  const size_t bounds = arity - 4;
+  std::vector<IValue> ints(args.begin(), args.end());
+  bool changes = false;
+  for (size_t i = 0; i < bounds; ++i) {
+    if (!isSymbolic(args[i]) || !args[i].isSymFloat()) continue;
+    const c10::SymNode node = args[i].toSymFloat().toSymNodeImpl();
+    const auto number = numberOf(node);
+    if (!number || number->kind != graph::NumberExpr::Kind::ToFloat) return false;
+    ints[i] = toSymInt(number->a, TraceContext::current()->shapes());
+    changes = true;
+  }
+  if (!changes) return false;
+  if (ints[bounds].isNone()) ints[bounds] = c10::typeMetaToScalarType(at::get_default_dtype());
+  torch::jit::drop(*stack, arity);
+  for (IValue& value : ints) stack->push_back(std::move(value));
+  const size_t dot = facts.name.find('.');
+  c10::Dispatcher::singleton().findSchemaOrThrow("aten::arange", dot == std::string::npos ? "" : facts.name.c_str() + dot + 1).callBoxed(stack);
+  return true;
+}
+
 /// kron(self, other): every element of one by every element of the other.
 bool rewriteKron(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
@@ -213,6 +237,7 @@ bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stac
   if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);
   if (facts.name == "aten::unsafe_chunk") return rewriteUnsafeChunk(stack, arity);
   if (facts.name == "aten::max_pool1d") return rewriteMaxPool1d(stack, arity);
+  if (facts.name.starts_with("aten::arange") && arity > 4) return rewriteArange(facts, stack, arity);
   if (facts.name == "aten::kron") return rewriteKron(stack, arity);
   if (facts.name == "aten::pad_sequence") return rewritePadSequence(stack, arity);
   if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))

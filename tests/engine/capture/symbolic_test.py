@@ -430,7 +430,8 @@ def test_dimensions_that_an_index_adds():
 def test_ranges_with_float_steps():
     def f(x):
         n = x.shape[0]
-        return torch.arange(n, -n, -1.0, dtype=torch.int64), torch.arange(n, 3 * n, 2.0), torch.arange(0.0, n), torch.arange(n, 2 * n, dtype=torch.float64)
+        return torch.arange(n, -n, -1.0, dtype=torch.int64), torch.arange(n, 3 * n, 2.0), torch.arange(0.0, n), torch.arange(n, 2 * n, dtype=torch.float64), \
+            torch.arange(float(n)), torch.arange(1, float(n)), torch.arange(0, n, 0.5), torch.arange(-n, n, 0.25), x * x.nbytes
 
     f = Compiled(f)
     for n in (5, 7, 12, 4):
