@@ -211,6 +211,25 @@ bool rewriteRot90(Stack* stack) {
   return true;
 }
 
+/// block_diag(tensors): libtorch's own writes each into zeros at places that are numbers.
+bool rewriteBlockDiag(Stack* stack) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& t : stack->back().toTensorVector()) {
+    if (t.dim() > 2 || (!parts.empty() && (t.scalar_type() != parts[0].scalar_type() || t.device() != parts[0].device()))) return false;
+    parts.push_back(t.dim() == 2 ? t : t.dim() == 1 ? t.unsqueeze(0) : t.reshape({1, 1}));
+  }
+  if (parts.empty()) return false;
+  c10::SymInt columns = 0, before = 0;
+  for (const at::Tensor& t : parts) columns = columns + t.sym_size(1);
+  for (at::Tensor& t : parts) {
+    const c10::SymInt width = t.sym_size(1), behind = columns - before - width, pads[] = {before, behind};
+    t = at::constant_pad_nd_symint(t, pads, 0);
+    before = before + width;
+  }
+  stack->back() = at::cat(parts, 0);
+  return true;
+}
+
 /// trace(self), whose backward reads the sizes as numbers.
 bool rewriteTrace(Stack* stack) {
   const at::Tensor self = stack->back().toTensor();
@@ -240,6 +259,7 @@ Rewrite rewriteOf(const std::string& name) {
       {"aten::index_put", rewriteMaskedPut},      {"aten::index_put_", rewriteMaskedWrite},
       {"aten::stft.center", rewriteStft},         {"aten::istft", rewriteIstft},
       {"aten::index_add_", rewriteIndexAddOfNothing}, {"aten::rot90", rewriteRot90},          {"aten::trace", rewriteTrace},
+      {"aten::block_diag", rewriteBlockDiag},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;

@@ -187,6 +187,23 @@ bool rewriteArange(const OperatorFacts& facts, Stack* stack, size_t arity) {
   return true;
 }
 
+/// take_along_dim(self, indices, dim)
+bool rewriteTakeAlong(Stack* stack, size_t arity) {
+  const auto args = torch::jit::last(*stack, arity);
+  const at::Tensor self = args[0].toTensor(), indices = args[1].toTensor();
+  if (args[2].isNone() || !isPlain(self) || !isPlain(indices) || !(isSymbolicTensor(self) || isSymbolicTensor(indices))) return false;
+  if (self.dim() == 0 || self.dim() != indices.dim() || indices.scalar_type() != at::kLong) return false;
+  const int64_t dim = at::maybe_wrap_dim(args[2].toInt(), self.dim());
+  Sizes own(self.sym_sizes()), given(indices.sym_sizes());
+  std::swap(own[static_cast<size_t>(dim)], given[static_cast<size_t>(dim)]);
+  const at::Tensor places = indices.expand_symint(at::infer_size_symdimvector(own, indices.sym_sizes()));
+  const at::Tensor from = self.expand_symint(at::infer_size_symdimvector(given, self.sym_sizes()));
+  const at::Tensor made = from.gather(dim, places.remainder(from.sym_size(dim)));  // those below zero count from the end
+  torch::jit::drop(*stack, arity);
+  stack->push_back(made);
+  return true;
+}
+
 /// kron(self, other): every element of one by every element of the other.
 bool rewriteKron(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
@@ -238,6 +255,7 @@ bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stac
   if (facts.name == "aten::unsafe_chunk") return rewriteUnsafeChunk(stack, arity);
   if (facts.name == "aten::max_pool1d") return rewriteMaxPool1d(stack, arity);
   if (facts.name.starts_with("aten::arange") && arity > 4) return rewriteArange(facts, stack, arity);
+  if (facts.name == "aten::take_along_dim") return rewriteTakeAlong(stack, arity);
   if (facts.name == "aten::kron") return rewriteKron(stack, arity);
   if (facts.name == "aten::pad_sequence") return rewritePadSequence(stack, arity);
   if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))

@@ -443,7 +443,9 @@ def test_operators_that_libtorch_composes_of_numbers():
     def f(a, b):
         square = a @ a.t()
         return (nn.utils.rnn.pad_sequence([a, b, a[1:]], batch_first=True), nn.utils.rnn.pad_sequence([b, a], padding_value=2.0, padding_side="left"),
-                [torch.rot90(a, turns) * 1 for turns in range(-1, 4)], torch.kron(a, b[:2]), torch.kron(a[0], a), square.trace(), torch.cdist(a, b))
+                [torch.rot90(a, turns) * 1 for turns in range(-1, 4)], torch.kron(a, b[:2]), torch.kron(a[0], a), square.trace(), torch.cdist(a, b),
+                torch.block_diag(a, b[0], a[:, :2]), torch.take_along_dim(a, a.argsort(0) - 3, 0), torch.take_along_dim(a, a[:, :1].argsort(1), 1),
+                F.pdist(a), F.bilinear(a, a * 2, torch.ones(3, 4, 4)), a.view(torch.int16) + 1)
 
     f = Compiled(f)
     for rows, others in (30, 27), (33, 40), (28, 28), (41, 26):
