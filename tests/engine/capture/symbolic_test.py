@@ -550,5 +550,28 @@ def test_session_lists_symbols():
         expect(("zero_one", "L['x'].size()[0]", 1) in kept, f"{kept}")
 
 
+def test_halves_of_halves_are_told_as_quarters():
+    import os
+    import sqlite3
+    import tempfile
+
+    def f(x):
+        for _ in range(4):
+            x = x.view(x.shape[0], x.shape[1] // 2, 2).mean(2)
+        return x
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s.fusebox")
+        fusebox.reset()
+        with fusebox.record(path):
+            compiled = fusebox.compile(f, backend=BACKEND)
+            for n in (64, 96, 128):
+                compiled(torch.randn(2, n))
+        rows = sqlite3.connect(path).execute("SELECT left, op, right FROM relations WHERE kind = 'guard'").fetchall()
+        told = [" ".join(map(str, row)) for row in rows]
+        expect(any("// 16" in text for text in told) and not any("// 2) //" in text for text in told), f"{told}")
+        expect(len(told) == len(set(told)), f"{told}")
+
+
 if __name__ == "__main__":
     run(globals())
