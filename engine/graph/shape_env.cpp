@@ -297,9 +297,10 @@ bool ShapeEnv::dividesWhole(const SymExpr& a, const SymExpr& b, std::string_view
     const SymExpr part = Symbol::make("part", 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor);
     const auto parts = [&](Symbol s) -> std::optional<SymExpr> { return s == symbol ? std::optional(part * SymExpr(divisor)) : std::nullopt; };
     if (!(left.substitute(parts) == right.substitute(parts))) continue;
+    const bool isLarge = provable(Compare::Le, 2, floorDiv(symbol, divisor)) == std::optional(true);
     const auto made = computed(ComputedSymbol::of(floorDiv(symbol, divisor)), 2, symbol.upper() == bound::kMax ? bound::kMax : symbol.upper() / divisor);
     if (!made) continue;
-    record(Compare::Le, 2, *made, reason);
+    if (!isLarge) record(Compare::Le, 2, *made, reason);
     record(Compare::Eq, symbol, *made * SymExpr(divisor), reason);
     return true;
   }

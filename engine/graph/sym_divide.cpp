@@ -157,11 +157,12 @@ SymExpr floorDiv(const SymExpr& a, const SymExpr& b) {
     if (a.isConstant()) return bound::floorDiv(a.constant(), c);
     return c > 0 ? floorDivConstant(a, c) : compound(Kind::FloorDiv, a, b);
   }
-  if (b.bounds().first > 0) {
+  if (b.bounds().first >= 0) {
     auto [quotient, rest] = splitBy(a, b);
+    // Where what is within b is an axis of b, there is one only where b is not 0.
     if (within(rest, 0, b - 1)) return quotient;
     if (within(rest, b * -1, -1)) return quotient - 1;
-    return quotient + compound(Kind::FloorDiv, rest, b);
+    if (b.bounds().first > 0) return quotient + compound(Kind::FloorDiv, rest, b);
   }
   return compound(Kind::FloorDiv, a, b);
 }
@@ -174,10 +175,10 @@ SymExpr mod(const SymExpr& a, const SymExpr& b) {
     if (a.isConstant()) return pythonMod(a.constant(), c);
     return c > 0 ? modConstant(a, c) : compound(Kind::Mod, a, b);
   }
-  if (b.bounds().first > 0) {
+  if (b.bounds().first >= 0) {
     SymExpr rest = splitBy(a, b).rest;
     if (within(rest, 0, b - 1)) return rest;
-    return compound(Kind::Mod, rest, b);
+    if (b.bounds().first > 0) return compound(Kind::Mod, rest, b);
   }
   return compound(Kind::Mod, a, b);
 }

@@ -20,6 +20,7 @@
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
 #include "engine/trace/shape_runner.h"
+#include "engine/trace/spectral.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/symbolic_front.h"
 #include "engine/trace/trace_context.h"
@@ -194,6 +195,60 @@ bool rewriteMaxPool1d(Stack* stack) {
   return true;
 }
 
+/// rot90(self, k, dims), whose kernel is these operators.
+bool rewriteRot90(Stack* stack) {
+  const auto a = torch::jit::last(*stack, 3);
+  const at::Tensor self = a[0].toTensor();
+  const int64_t turns = (a[1].toInt() % 4 + 4) % 4;
+  const auto dims = a[2].toIntVector();
+  if (dims.size() != 2 || self.dim() < 2) return false;
+  if (at::maybe_wrap_dim(dims[0], self.dim()) == at::maybe_wrap_dim(dims[1], self.dim())) return false;
+  at::Tensor made = turns == 0   ? self.clone(at::MemoryFormat::Contiguous)
+                    : turns == 2 ? self.flip(dims)
+                                 : self.flip({dims[turns == 1 ? 1 : 0]}).transpose(dims[0], dims[1]);
+  torch::jit::drop(*stack, 3);
+  stack->push_back(std::move(made));
+  return true;
+}
+
+/// block_diag(tensors): libtorch's own writes each into zeros at places that are numbers.
+bool rewriteBlockDiag(Stack* stack) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& t : stack->back().toTensorVector()) {
+    if (t.dim() > 2 || (!parts.empty() && (t.scalar_type() != parts[0].scalar_type() || t.device() != parts[0].device()))) return false;
+    parts.push_back(t.dim() == 2 ? t : t.dim() == 1 ? t.unsqueeze(0) : t.reshape({1, 1}));
+  }
+  if (parts.empty()) return false;
+  c10::SymInt columns = 0, before = 0;
+  for (const at::Tensor& t : parts) columns = columns + t.sym_size(1);
+  for (at::Tensor& t : parts) {
+    const c10::SymInt width = t.sym_size(1), behind = columns - before - width, pads[] = {before, behind};
+    t = at::constant_pad_nd_symint(t, pads, 0);
+    before = before + width;
+  }
+  stack->back() = at::cat(parts, 0);
+  return true;
+}
+
+/// trace(self), whose backward reads the sizes as numbers.
+bool rewriteTrace(Stack* stack) {
+  const at::Tensor self = stack->back().toTensor();
+  if (self.dim() != 2 || (self.scalar_type() != at::kFloat && self.scalar_type() != at::kDouble)) return false;
+  stack->back() = self.diagonal().sum();
+  return true;
+}
+
+/// index_add_(self, dim, index, source, alpha) of no rows: its shape function looks into the first one.
+bool rewriteIndexAddOfNothing(Stack* stack) {
+  const auto a = torch::jit::last(*stack, 5);
+  at::Tensor self = a[0].toTensor();
+  if (self.dim() < 2 || a[3].toTensor().sym_numel() != 0) return false;
+  self.copy_(at::index_add(self, a[1].toInt(), a[2].toTensor(), a[3].toTensor(), a[4].toScalar()));
+  torch::jit::drop(*stack, 5);
+  stack->push_back(std::move(self));
+  return true;
+}
+
 /// Operators that are written as others, which say what they do: each takes its arguments from the stack and leaves its results there, or
 /// gives false and changes nothing.
 using Rewrite = bool (*)(Stack*);
@@ -202,6 +257,9 @@ Rewrite rewriteOf(const std::string& name) {
       {"aten::batch_norm", rewriteBatchNorm},     {"aten::native_batch_norm", rewriteNativeBatchNorm}, {"aten::bernoulli_.float", rewriteBernoulli},
       {"aten::one_hot", rewriteOneHot},           {"aten::cumprod_backward", rewriteCumprodBackward}, {"aten::max_pool1d", rewriteMaxPool1d},
       {"aten::index_put", rewriteMaskedPut},      {"aten::index_put_", rewriteMaskedWrite},
+      {"aten::stft.center", rewriteStft},         {"aten::istft", rewriteIstft},
+      {"aten::index_add_", rewriteIndexAddOfNothing}, {"aten::rot90", rewriteRot90},          {"aten::trace", rewriteTrace},
+      {"aten::block_diag", rewriteBlockDiag},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;

@@ -60,6 +60,26 @@ Values indexSelect(const IValue* a) {
   return {fresh(sizes, x.scalar_type())};
 }
 
+/// (self, dim, index, source, alpha): libtorch's own looks into the first row, also where there is none.
+Values indexAdd(const IValue* a) {
+  auto &x = a[0].toTensor(), &index = a[2].toTensor(), &source = a[3].toTensor();
+  const int64_t dim = at::maybe_wrap_dim(a[1].toInt(), x.dim());
+  TORCH_CHECK_INDEX(index.dim() <= 1, "index_add(): Index is supposed to be a vector, but got dim: ", index.dim());
+  TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "index_add(): Expected dtype int32/int64 for index but got: ",
+              index.scalar_type());
+  TORCH_CHECK(x.scalar_type() == source.scalar_type(), "index_add(): self (", x.scalar_type(), ") and source (", source.scalar_type(),
+              ") must have the same scalar type");
+  TORCH_CHECK(dim == 0 || dim < source.dim(), "index_add(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", source.dim());
+  TORCH_CHECK(index.numel() == (source.dim() == 0 ? 1 : source.size(dim)), "index_add(): Number of indices (", index.numel(),
+              ") should be equal to source.size(dim)");
+  auto rest = x.sizes().vec(), given = source.sizes().vec();
+  if (!rest.empty()) rest.erase(rest.begin() + dim);
+  if (!given.empty()) given.erase(given.begin() + dim);
+  TORCH_CHECK(rest == given, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", x.sizes(),
+              " source.shape = ", source.sizes());
+  return {fresh(x.sizes(), x.scalar_type())};
+}
+
 Values roll(const IValue* a) {
   auto& x = a[0].toTensor();
   auto shifts = a[1].toListRef(), dims = a[2].toListRef();
@@ -128,6 +148,7 @@ const ShapeTable& indexingRules() {
       {"aten::_embedding_bag", embeddingBag<true>},
       {"aten::_embedding_bag_forward_only", embeddingBag<false>},
       {"aten::index_select", indexSelect},
+      {"aten::index_add", indexAdd},
       {"aten::roll", roll},
       {"aten::flip", flip},
       {"aten::repeat", repeat},

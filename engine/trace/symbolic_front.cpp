@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
 #include "engine/trace/convert.h"
 #include "engine/trace/sym_int.h"
+#include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -162,12 +164,100 @@ bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   return true;
 }
 
+/// arange(…, dtype, layout, device, pin_memory) up to a float that is an int of the symbols: up to that int, of the type that floats make.
+bool rewriteArange(const OperatorFacts& facts, Stack* stack, size_t arity) {
+  const auto args = torch::jit::last(*stack, arity);
+  const size_t bounds = arity - 4;
+  std::vector<IValue> ints(args.begin(), args.end());
+  bool changes = false;
+  for (size_t i = 0; i < bounds; ++i) {
+    if (!isSymbolic(args[i]) || !args[i].isSymFloat()) continue;
+    const c10::SymNode node = args[i].toSymFloat().toSymNodeImpl();
+    const auto number = numberOf(node);
+    if (!number || number->kind != graph::NumberExpr::Kind::ToFloat) return false;
+    ints[i] = toSymInt(number->a, TraceContext::current()->shapes());
+    changes = true;
+  }
+  if (!changes) return false;
+  if (ints[bounds].isNone()) ints[bounds] = c10::typeMetaToScalarType(at::get_default_dtype());
+  torch::jit::drop(*stack, arity);
+  for (IValue& value : ints) stack->push_back(std::move(value));
+  const size_t dot = facts.name.find('.');
+  c10::Dispatcher::singleton().findSchemaOrThrow("aten::arange", dot == std::string::npos ? "" : facts.name.c_str() + dot + 1).callBoxed(stack);
+  return true;
+}
+
+/// take_along_dim(self, indices, dim)
+bool rewriteTakeAlong(Stack* stack, size_t arity) {
+  const auto args = torch::jit::last(*stack, arity);
+  const at::Tensor self = args[0].toTensor(), indices = args[1].toTensor();
+  if (args[2].isNone() || !isPlain(self) || !isPlain(indices) || !(isSymbolicTensor(self) || isSymbolicTensor(indices))) return false;
+  if (self.dim() == 0 || self.dim() != indices.dim() || indices.scalar_type() != at::kLong) return false;
+  const int64_t dim = at::maybe_wrap_dim(args[2].toInt(), self.dim());
+  Sizes own(self.sym_sizes()), given(indices.sym_sizes());
+  std::swap(own[static_cast<size_t>(dim)], given[static_cast<size_t>(dim)]);
+  const at::Tensor places = indices.expand_symint(at::infer_size_symdimvector(own, indices.sym_sizes()));
+  const at::Tensor from = self.expand_symint(at::infer_size_symdimvector(given, self.sym_sizes()));
+  const at::Tensor made = from.gather(dim, places.remainder(from.sym_size(dim)));  // those below zero count from the end
+  torch::jit::drop(*stack, arity);
+  stack->push_back(made);
+  return true;
+}
+
+/// kron(self, other): every element of one by every element of the other.
+bool rewriteKron(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const at::Tensor a = args[0].toTensor(), b = args[1].toTensor();
+  if (!isPlain(a) || !isPlain(b) || !(isSymbolicTensor(a) || isSymbolicTensor(b))) return false;
+  const auto rank = std::max(a.dim(), b.dim());
+  Sizes left, right, whole;
+  for (int64_t d = 0; d < rank; ++d) {
+    const auto sizeOf = [&](const at::Tensor& t) { return d < rank - t.dim() ? SymInt(1) : t.sym_size(d - (rank - t.dim())); };
+    left.append({sizeOf(a), SymInt(1)});
+    right.append({SymInt(1), sizeOf(b)});
+    whole.push_back(sizeOf(a) * sizeOf(b));
+  }
+  const at::Tensor made = at::_unsafe_view_symint(a, left).mul(at::_unsafe_view_symint(b, right));
+  torch::jit::drop(*stack, arity);
+  stack->push_back(at::_unsafe_view_symint(made, whole));
+  return true;
+}
+
+/// pad_sequence(sequences, batch_first, padding_value, padding_side): each padded to the longest, and stacked.
+bool rewritePadSequence(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const std::vector<at::Tensor> sequences = args[0].toTensorVector();
+  if (sequences.empty() || std::none_of(sequences.begin(), sequences.end(), isSymbolicTensor)) return false;
+  SymInt longest = 0;
+  for (const at::Tensor& t : sequences) {
+    const bool isLike = isPlain(t) && t.dim() > 0 && t.dim() == sequences[0].dim() && t.scalar_type() == sequences[0].scalar_type() && t.device() == sequences[0].device();
+    if (!isLike || (t.dim() > 1 && t.sym_sizes().slice(1) != sequences[0].sym_sizes().slice(1))) return false;
+    longest = longest.max(t.sym_size(0));
+  }
+  const std::string_view side = args[3].toStringView();
+  if (side != "left" && side != "right") return false;
+  std::vector<at::Tensor> padded;
+  for (const at::Tensor& t : sequences) {
+    std::vector<SymInt> around(2 * static_cast<size_t>(t.dim()), 0);
+    around[around.size() - (side == "left" ? 2 : 1)] = longest - t.sym_size(0);
+    padded.push_back(at::constant_pad_nd_symint(t, around, args[2].toScalar()));
+  }
+  at::Tensor made = at::stack(padded, args[1].toBool() ? 0 : 1);
+  torch::jit::drop(*stack, arity);
+  stack->push_back(std::move(made));
+  return true;
+}
+
 }  // namespace
 
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stack) {
   if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);
   if (facts.name == "aten::unsafe_chunk") return rewriteUnsafeChunk(stack, arity);
   if (facts.name == "aten::max_pool1d") return rewriteMaxPool1d(stack, arity);
+  if (facts.name.starts_with("aten::arange") && arity > 4) return rewriteArange(facts, stack, arity);
+  if (facts.name == "aten::take_along_dim") return rewriteTakeAlong(stack, arity);
+  if (facts.name == "aten::kron") return rewriteKron(stack, arity);
+  if (facts.name == "aten::pad_sequence") return rewritePadSequence(stack, arity);
   if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))
     if (facts.name.ends_with(".vec")) return rewriteUpsample(facts, stack, arity);
   return false;

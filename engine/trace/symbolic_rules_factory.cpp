@@ -38,7 +38,18 @@ Shapes range(const Call& call, const SymExpr& start, const SymExpr& end, const S
 }
 Shapes arange(const Call& call) { return range(call, 0, bound(call, 0), 1); }
 Shapes arangeStart(const Call& call) { return range(call, bound(call, 0), bound(call, 1), 1); }
-Shapes arangeStep(const Call& call) { return range(call, bound(call, 0), bound(call, 1), bound(call, 2)); }
+/// How many steps of a half, a quarter, … are one; else 1.
+int64_t stepsOfOne(const c10::IValue& step) {
+  constexpr double kMost = 1 << 20;
+  const double many = step.isDouble() ? 1 / step.toDouble() : 1;
+  int exponent = 0;
+  return many > 1 && many <= kMost && std::frexp(many, &exponent) == 0.5 ? static_cast<int64_t>(many) : 1;
+}
+Shapes arangeStep(const Call& call) {
+  const int64_t parts = stepsOfOne(call.value(2));
+  if (parts == 1) return range(call, bound(call, 0), bound(call, 1), bound(call, 2));
+  return range(call, bound(call, 0) * parts, bound(call, 1) * parts, 1);
+}
 
 Shapes eye(const Call& call) { return {{{call.integer(0), call.integer(0)}}}; }
 Shapes eyeM(const Call& call) { return {{{call.integer(0), call.integer(1)}}}; }

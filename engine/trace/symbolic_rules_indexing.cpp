@@ -199,6 +199,13 @@ Shapes cdist(const Call& call) {
   return {{made}};
 }
 
+/// (self, p): a distance for each pair of rows
+Shapes pdist(const Call& call) {
+  const auto x = call.sizes(0);
+  Call::want(x.size() == 2);
+  return {{{graph::floorDiv(x[0] * (x[0] - 1), 2)}}};
+}
+
 }  // namespace
 
 const SymbolicTable& symbolicIndexingRules() {
@@ -241,7 +248,10 @@ const SymbolicTable& symbolicIndexingRules() {
       {"aten::bucketize.Tensor", isin},
       {"aten::isin.Tensor_Tensor", isin},
       {"aten::_cdist_forward", cdist},
+      {"aten::_euclidean_dist", cdist},
       {"aten::_cdist_backward", second},
+      {"aten::_pdist_forward", pdist},
+      {"aten::_pdist_backward", second},
   };
   return table;
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/trace/symbolic_rules.h"
 
 namespace fusebox::trace {
@@ -58,6 +60,27 @@ Shapes linear(const Call& call) {
   x.back() = w[0];
   if (call.isTensor(2)) Call::want(call.equal(call.geometry(2).numel(), w[0]));
   return {{x}};
+}
+
+/// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): three broadcast factors, each of which lacks dimensions, summed over some.
+Shapes trilinear(const Call& call) {
+  const auto has = [](const c10::IValue& dims, size_t d) {
+    const auto list = dims.toIntVector();
+    return std::find(list.begin(), list.end(), static_cast<int64_t>(d)) != list.end();
+  };
+  std::vector<Exprs> factors;
+  for (size_t k = 0; k < 3; ++k) {
+    const Exprs own = call.sizes(k);
+    const size_t rank = own.size() + call.value(k + 3).toIntVector().size();
+    Exprs wide;
+    for (size_t d = 0, next = 0; d < rank; ++d) wide.push_back(has(call.value(k + 3), d) ? SymExpr(1) : own[next++]);
+    factors.push_back(std::move(wide));
+  }
+  const Exprs whole = call.broadcast(factors);
+  Exprs made;
+  for (size_t d = 0; d < whole.size(); ++d)
+    if (!has(call.value(6), d)) made.push_back(whole[d]);
+  return symbolic::all(call, made);
 }
 
 Shapes triangle(const Call& call) { return symbolic::sameAs(call, 0); }
@@ -178,6 +201,7 @@ const SymbolicTable& symbolicMatrixRules() {
       {"aten::addbmm", addbmm},
       {"aten::addr", addr},
       {"aten::linear", linear},
+      {"aten::_trilinear", trilinear},
       {"aten::tril", triangle},
       {"aten::triu", triangle},
       {"aten::linalg_cholesky_ex", squareMatrices},

@@ -347,10 +347,16 @@ Shapes viewAsComplex(const Call& call) {
   g.offset = graph::floorDiv(g.offset, 2);
   return one(std::move(g));
 }
-/// view.dtype: sizes change only where the element does.
+/// view.dtype: an element becomes several smaller ones, or is one as large.
 Shapes viewDtype(const Call& call) {
-  Call::want(call.result(0).element_size() == call.tensor(0).element_size());
-  return alias(call);
+  const auto from = static_cast<int64_t>(call.tensor(0).element_size()), to = static_cast<int64_t>(call.result(0).element_size());
+  auto g = call.geometry(0);
+  Call::want(from % to == 0 && (from == to || (!g.sizes.empty() && g.strides.back() == SymExpr(1))));
+  if (from == to) return one(std::move(g));
+  g.sizes.back() *= from / to;
+  for (size_t d = 0; d + 1 < g.strides.size(); ++d) g.strides[d] *= from / to;
+  g.offset *= from / to;
+  return one(std::move(g));
 }
 
 /// Geometry in front of a backward of a view: (grad, input_sizes, ...).

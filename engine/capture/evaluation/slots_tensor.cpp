@@ -109,6 +109,10 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
     }
     if (!isOfStandIn(name)) return hiddenTensorAttribute(object, name);
     if (nameIs(name, "_has_symbolic_sizes_strides")) return PyRef::borrow(Py_False);  // the program's tensors have none
+    if (nameIs(name, "nbytes") && isStandIn(object)) {
+      const PyRef elements = callMethodNamed(object, "numel", {}), width = PyRef::steal(PyLong_FromSize_t(tensorOf(object).element_size()));
+      return elements ? checked(PyNumber_Multiply(elements.get(), width.get())) : PyRef();
+    }
     // .data shares the value without a trace of its own: detach() is the same, written down, but that writes through .data are not counted.
     if (nameIs(name, "data") && isStandIn(object)) {
       PyRef data = callMethodNamed(object, "detach", {});

@@ -55,7 +55,14 @@ std::string NumberSource::str() const {
   return base;
 }
 
-std::string ShapeGuards::text(const graph::SymExpr& e) const { return named(e.str()); }
+graph::SymExpr ShapeGuards::written(const graph::SymExpr& e) const {
+  return e.substitute([&](graph::Symbol s) -> std::optional<graph::SymExpr> {
+    const auto made = std::find_if(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol == s; });
+    return made != computed.end() && made->is ? std::optional(written(*made->is)) : std::nullopt;
+  });
+}
+
+std::string ShapeGuards::text(const graph::SymExpr& e) const { return named(written(e).str()); }
 
 std::string ShapeGuards::named(const std::string& plain, bool bySource) const {
   std::string out;

@@ -77,7 +77,7 @@ struct ShapeGuards {
   std::string text(const graph::SymExpr& e) const;
   std::string text(const graph::Relation& r) const;
   /// With symbols as they are, and how those that are computed are made of others: "0 < (f0 > 0.5)".
-  std::string spelled(const graph::SymExpr& e) const { return named(e.str(), false); }
+  std::string spelled(const graph::SymExpr& e) const { return named(written(e).str(), false); }
   /// The symbols that `e` is made of in the end.
   std::vector<graph::Symbol> symbolsOf(const graph::SymExpr& e) const;
   /// Takes over what the trace's environment has decided; the environment is finished. False: a symbol has no number that defines it.
@@ -85,6 +85,8 @@ struct ShapeGuards {
 
  private:
   std::string named(const std::string& text, bool bySource = true) const;
+  /// With expressions in place of the symbols that they make: halves of halves are quarters.
+  graph::SymExpr written(const graph::SymExpr& e) const;
 };
 
 }  // namespace fusebox::capture

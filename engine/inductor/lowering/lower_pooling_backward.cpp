@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/graph/axis_symbol.h"
 #include "engine/inductor/ir/val.h"
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/lowering/windows.h"
@@ -106,7 +107,7 @@ Values averagePoolBackward(Lowering& lowering, const Node& node) {
         const SymExpr start = axis.start(window), behind = min(start + axis.kernel, axis.in + axis.padding);
         const SymExpr position = index[d++];
         // Windows further back than their length do not reach the position.
-        if ((position - start - axis.kernel).bounds().second >= 0)
+        if (!graph::isNeverNegative(axis.kernel - 1 - (position - start)))
           *condition = both(body, *condition, body.emit(Op::Lt, DType::Bool, {body.index(position - start), body.index(axis.kernel)}));
         count = count * (countPadding ? behind - start : min(behind, axis.in) - max(start, SymExpr(0)));
       }

@@ -430,12 +430,64 @@ def test_dimensions_that_an_index_adds():
 def test_ranges_with_float_steps():
     def f(x):
         n = x.shape[0]
-        return torch.arange(n, -n, -1.0, dtype=torch.int64), torch.arange(n, 3 * n, 2.0), torch.arange(0.0, n), torch.arange(n, 2 * n, dtype=torch.float64)
+        return torch.arange(n, -n, -1.0, dtype=torch.int64), torch.arange(n, 3 * n, 2.0), torch.arange(0.0, n), torch.arange(n, 2 * n, dtype=torch.float64), \
+            torch.arange(float(n)), torch.arange(1, float(n)), torch.arange(0, n, 0.5), torch.arange(-n, n, 0.25), x * x.nbytes
 
     f = Compiled(f)
     for n in (5, 7, 12, 4):
         f(torch.randn(n))
     expect(f.entries() == 2, f"{f.entries()} entries")
+
+
+def test_operators_that_libtorch_composes_of_numbers():
+    def f(a, b):
+        square = a @ a.t()
+        return (nn.utils.rnn.pad_sequence([a, b, a[1:]], batch_first=True), nn.utils.rnn.pad_sequence([b, a], padding_value=2.0, padding_side="left"),
+                [torch.rot90(a, turns) * 1 for turns in range(-1, 4)], torch.kron(a, b[:2]), torch.kron(a[0], a), square.trace(), torch.cdist(a, b),
+                torch.block_diag(a, b[0], a[:, :2]), torch.take_along_dim(a, a.argsort(0) - 3, 0), torch.take_along_dim(a, a[:, :1].argsort(1), 1),
+                F.pdist(a), F.bilinear(a, a * 2, torch.ones(3, 4, 4)), a.view(torch.int16) + 1)
+
+    f = Compiled(f)
+    for rows, others in (30, 27), (33, 40), (28, 28), (41, 26):
+        f(torch.randn(rows, 4), torch.randn(others, 4))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+
+
+def test_spectra():
+    def f(x):
+        window = torch.hann_window(16)
+        parts = torch.stft(x, 16, 4, window=window, return_complex=True)
+        short = torch.stft(x[0], 16, win_length=12, window=window[:12], center=False, normalized=True, return_complex=True)
+        return parts.abs(), torch.view_as_real(short), torch.istft(parts * 2, 16, 4, window=window), torch.istft(parts[0], 16, 4, window=window, normalized=True)
+
+    f = Compiled(f, fullgraph=True)
+    for n in (64, 52, 103, 80):
+        f(torch.randn(2, n))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+    x, y = torch.randn(2, 96).requires_grad_(), torch.randn(2, 96).requires_grad_()
+    y.data.copy_(x.data)
+    for t, g in (x, f.f), (y, f.compiled):
+        sum(r.pow(2).sum() for r in g(t)).backward()
+    expect(torch.allclose(x.grad, y.grad, rtol=1e-4, atol=1e-4), "another gradient than eager's")
+
+    gaps = fusebox.compile(lambda p: torch.istft(p, 16, 4, window=torch.zeros(16)), fullgraph=True)
+    try:
+        gaps(torch.randn(9, 12, dtype=torch.complex64))
+    except RuntimeError as error:
+        expect("window overlap add min" in str(error), str(error))
+    else:
+        expect(False, "windows that leave gaps are divided by")
+
+
+def test_rows_added_of_none():
+    """A graph without edges."""
+    def f(x, to, rows):
+        y = x.index_add(0, to, rows)
+        return y, torch.zeros_like(x).index_add_(0, to, rows * 2)
+
+    f = Compiled(f, fullgraph=True)
+    for n in (0, 4, 3):
+        f(torch.randn(5, 6), torch.arange(n), torch.randn(n, 6))
 
 
 def test_ints():
@@ -496,6 +548,29 @@ def test_session_lists_symbols():
         expect(relations and all(r[2].endswith("symbolic_test.py") and r[3] and r[4] for r in relations), f"{relations}")
         kept = db.execute("SELECT kind, source, value FROM specialisations").fetchall()
         expect(("zero_one", "L['x'].size()[0]", 1) in kept, f"{kept}")
+
+
+def test_halves_of_halves_are_told_as_quarters():
+    import os
+    import sqlite3
+    import tempfile
+
+    def f(x):
+        for _ in range(4):
+            x = x.view(x.shape[0], x.shape[1] // 2, 2).mean(2)
+        return x
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s.fusebox")
+        fusebox.reset()
+        with fusebox.record(path):
+            compiled = fusebox.compile(f, backend=BACKEND)
+            for n in (64, 96, 128):
+                compiled(torch.randn(2, n))
+        rows = sqlite3.connect(path).execute("SELECT left, op, right FROM relations WHERE kind = 'guard'").fetchall()
+        told = [" ".join(map(str, row)) for row in rows]
+        expect(any("// 16" in text for text in told) and not any("// 2) //" in text for text in told), f"{told}")
+        expect(len(told) == len(set(told)), f"{told}")
 
 
 if __name__ == "__main__":

@@ -161,6 +161,9 @@ class SymExprTest : public QObject {
     QVERIFY(floorDiv(j * (n + m) * 2 + last, n * 2 + m * 2) == j && !(floorDiv(j * (n - 1) + i, n - 1) == j));
     const SymExpr half = axisSymbol("h", floorDiv(n, 2));
     QVERIFY(isNeverNegative(n - 2 - half * 2) && !isNeverNegative(n - 3 - half * 2) && min(n, half * 2 + 2) == half * 2 + 2);
+    const SymExpr perhapsNone = floorDiv(n, 8), inIt = axisSymbol("e", perhapsNone);
+    QVERIFY(floorDiv(inIt, perhapsNone) == SymExpr(0) && mod(j * perhapsNone + inIt, perhapsNone) == inIt);
+    QVERIFY(!(floorDiv(perhapsNone, perhapsNone) == SymExpr(1)) && !(mod(perhapsNone, perhapsNone) == SymExpr(0)));  // nothing where it is 0
     const SymExpr side = floorDiv(n, 2), plane = axisSymbol("p", side * side);
     QVERIFY(floorDiv(side * side - 1, side) == side - 1 && isNeverNegative(n - 2 - floorDiv(plane, side) * 2) && isNeverNegative(n - 2 - mod(plane, side) * 2));
     QVERIFY(!isNeverNegative(n - 3 - floorDiv(plane, side) * 2) && !isNeverNegative(n - 3 - mod(plane, side) * 2));

@@ -219,7 +219,7 @@ CASES = {
     "mean_by_size": (lambda x: (x.sum(1) / x.shape[1], x.sum() / x.numel(), x * (1.0 / x.shape[-1])), [X]),
     "branch": (lambda x: x + 1 if x.shape[1] > 3 else x - 1, [X]),
     "glu": (lambda x: F.glu(x, 1), [("b", "t", 4)]),
-    "cdist": (lambda x, y: torch.cdist(x, y), [X, ("b", "t", 8)]),
+    "cdist": (lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, compute_mode="use_mm_for_euclid_dist")), [X, ("b", "t", 8)]),
     "lists": (lambda x, y: torch._foreach_add([x, y], 1.0) + torch._foreach_mul([x, y], [y, x]), [X, X]),
     "meshgrid": (lambda x, y: (*torch.meshgrid(x, y, indexing="ij"), torch.outer(x, y), torch.cartesian_prod(x, y)), [("b",), ("s",)]),
     "triangles": (lambda x: (torch.tril(torch.ones(x.shape[1], x.shape[1])), torch.triu(torch.full((x.shape[1], x.shape[1]), 1.0), 1)), [X]),
