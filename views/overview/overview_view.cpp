@@ -305,7 +305,8 @@ void OverviewView::fill(OverviewModel& model) {
       table->setCut(0);
     }
     if (table == failures_ || table == breaks_ || table == recompiles_ || table == losses_) {
-      setTabCount(table, table->property("tabTitle").toString(), count);
+      // The list of recompilations has the guards that reached the limit, too, after which nothing was compiled.
+      setTabCount(table, table->property("tabTitle").toString(), table == recompiles_ ? static_cast<int>(s.compiledAgain) : count);
     }
   }
 }
