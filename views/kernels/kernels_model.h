@@ -42,6 +42,7 @@ struct KernelDetail {
   int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
   double occupancy = 0;
   std::string function, grid, block, occupancyLimit;
+  bool isOperator = false;         ///< of PyTorch, called by the program or by compiled code
   bool placeIsFunction = false;    ///< a profiler's stack named the place: where the function begins that launched it first
   bool isForeign = false;          ///< another compiler generated it: `loopIr` is its C++ or Triton source
   std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded

@@ -426,6 +426,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
                              ? tr("This is a call of a library: %1").arg(str(detail.reason.empty() ? detail.op : detail.reason))
                          : detail.isTuning
                              ? tr("Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.")
+                         : detail.isOperator ? tr("This is an operator of PyTorch: the recorder saw it run, not what it is made of.")
                          : detail.kind == "eager"
                              ? tr("Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.")
                              : tr("The recording holds none for this kernel.");
