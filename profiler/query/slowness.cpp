@@ -215,8 +215,9 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     const double turns = kind == TimeKind::Recompiles || kind == TimeKind::Compile ? 1 : steps;  // too few to be averaged
     const bool dark = kind == TimeKind::LaunchGaps && !knowsKernels;
     // Without calls of compiled functions there is no telling what of it is theirs.
-    const bool between = kind == TimeKind::Outside && knowsOperators && sums.calls == 0;
-    TimeRow row{.kind = kind, .title = dark ? say(FUSEBOX_TEXT("Slowness", "Inside compiled calls")) : between ? say(FUSEBOX_TEXT("Slowness", "Between operators")) : timeKindTitle(kind), .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
+    const auto ran = [&](TimeKind k) { return sums.split.ns[static_cast<size_t>(k)] > 0; };
+    const bool between = kind == TimeKind::Outside && sums.calls == 0 && (ran(TimeKind::Kernels) || ran(TimeKind::DeviceKernels));
+    TimeRow row{.kind = kind, .title = dark ? say(FUSEBOX_TEXT("Slowness", "Inside compiled calls")) : between ? say(FUSEBOX_TEXT("Slowness", "Between kernels and operators")) : timeKindTitle(kind), .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
     for (const auto& [key, value] : sums.parts) {
       if (key.first != kind || key.second == 0 || value.first <= 0) continue;
       row.parts.push_back({.subject = TimeSubject::None, .id = key.second, .name = {}, .file = {}, .line = 0, .count = std::llround(static_cast<double>(value.second) / turns), .ns = value.first / steps});

@@ -2012,8 +2012,8 @@
 <context>
     <name>Slowness</name>
     <message>
-        <source>Between operators</source>
-        <translation>Zwischen Operatoren</translation>
+        <source>Between kernels and operators</source>
+        <translation>Zwischen Kernels und Operatoren</translation>
     </message>
     <message>
         <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call</source>
@@ -5169,6 +5169,14 @@
     <message>
         <source>Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.</source>
         <translation>Fusebox startete diese Form des eigenen Kernels, während es Startformen wählte; der Code steht bei dem Kernel, der gewählt wurde.</translation>
+    </message>
+    <message>
+        <source>median</source>
+        <translation>Median</translation>
+    </message>
+    <message>
+        <source>%1, standard deviation %2</source>
+        <translation>%1, Standardabweichung %2</translation>
     </message>
     <message>
         <source>This is an operator of PyTorch: the recorder saw it run, not what it is made of.</source>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "engine/support/text.h"
@@ -281,6 +282,19 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   return list;
 }
 
+/// As `nsys stats` prints them: the median of an even number is the mean of both in the middle, the deviation that of a sample.
+static void spreadOf(KernelDetail& detail) {
+  std::vector<double> times = detail.times;
+  const size_t n = times.size();
+  if (n < 2) return;
+  std::sort(times.begin(), times.end());
+  detail.medianNs = (times[(n - 1) / 2] + times[n / 2]) / 2;
+  double mean = 0, squares = 0;
+  for (const double t : times) mean += t / static_cast<double>(n);
+  for (const double t : times) squares += (t - mean) * (t - mean);
+  detail.deviationNs = std::sqrt(squares / static_cast<double>(n - 1));
+}
+
 Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, int64_t most) {
   KernelDetail detail;
   auto outcome = reader.each(kKernel, {kernel}, [&](const Statement& s) {
@@ -311,8 +325,9 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
   if (outcome && detail.id == 0) {
     return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
   }
-  if (outcome && detail.timedLaunches > 0) {
+  if (outcome && (detail.timedLaunches > 0 || detail.device.starts_with("cuda"))) {
     outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real("ns")); });
+    if (static_cast<int64_t>(detail.times.size()) == detail.runs) spreadOf(detail);
   }
   if (auto binary = query::kernelBinary(reader, kernel)) detail.cubin = std::move(*binary);
   if (outcome) {

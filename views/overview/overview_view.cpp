@@ -270,6 +270,7 @@ void OverviewView::fill(OverviewModel& model) {
   failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
   facts_->setEmptyText(tr("Nothing recorded about the run"), {});
   losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
+  if (!model.hasOperators && tabs_->currentWidget() == operators_) tabs_->setCurrentWidget(functions_);  // not the tab that happens to be beside it
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
   // A profile tells of operators or kernels alone: the list of functions would only say that.
