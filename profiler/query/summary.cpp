@@ -89,6 +89,14 @@ Result<void> readCompileTimes(const Reader& reader, Summary& out) {
   // What is compiled when a backward pass first runs is beside its forward compile, not within it. An importer has each compile's length
   // from its log, to which its stages need not add up.
   const bool isImported = !reader.info("imported_from").empty();
+  // A stage around a compile (PyTorch's "dynamo") is longer than it: what is outside is not the compile's.
+  if (isImported) {
+    auto read = reader.each("SELECT s.phase, total(max(0, c.start_ns - s.start_ns) + max(0, s.end_ns - c.end_ns)) AS outside_ns FROM t_stage s JOIN t_compile c ON c.id = s.compile_id "
+                            "WHERE s.parent_id IS NULL AND s.start_ns < c.end_ns AND s.end_ns > c.start_ns GROUP BY s.phase", {}, [&](const Statement& s) {
+      if (double* ms = slot(s.text("phase"))) *ms = std::max(0.0, *ms - s.real("outside_ns") / 1e6);
+    });
+    if (!read) return read;
+  }
   constexpr const char* kCompiles =
       "SELECT sum(c.dur_ns) AS dur_ns FROM compiles c LEFT JOIN compiles p ON p.compile_id = c.parent_compile_id "
       "WHERE p.compile_id IS NULL OR c.start_ns >= p.start_ns + p.dur_ns";

@@ -713,6 +713,10 @@
 <context>
     <name>Compare</name>
     <message>
+        <source>graphs of backward passes</source>
+        <translation>Graphen von Rückwärtsläufen</translation>
+    </message>
+    <message>
         <source>only in B</source>
         <translation>nur in B</translation>
     </message>
