@@ -22,7 +22,10 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
   // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
-      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile WHERE status IS NOT 'saved') AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
+      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile WHERE status IS NOT 'saved') AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, "
+      // A folder of the compiler's own notes has later stages only: one graph each compile.
+      "(SELECT CASE WHEN captured > 0 THEN captured ELSE later END FROM (SELECT coalesce(sum(stage = 'captured'), 0) AS captured, "
+      "count(DISTINCT CASE WHEN direction IS NOT 'backward' THEN compile_id END) AS later FROM t_graph)) AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
       "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches, "

@@ -555,6 +555,12 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(compiled->findChild<QLabel*>("overview.number.graphs")->text(), QStringLiteral("1"));
     QTRY_COMPARE(run->text(), QStringLiteral("–"));
     QVERIFY(says(compiled.get(), "overview.kernels.empty").contains("does not hold the kernels that ran"));
+    // The compiler's own notes have no graph as it was captured, and no times.
+    const QString notes = QStringLiteral(IMPORTER_DATA "/compile_debug");
+    auto noted = show<OverviewView>(notes);
+    QTRY_VERIFY(noted->findChild<QLabel*>("overview.number.graphs")->text().toInt() > 0);
+    auto timeless = show<TimelineView>(notes);
+    QTRY_VERIFY2(says(timeless.get(), "timeline.empty").contains("does not hold"), qPrintable(says(timeless.get(), "timeline.empty")));
     // A profile of a program on the processor does not see the kernels that were compiled for it.
     const QString processor = QStringLiteral(IMPORTER_DATA "/cpu_compiled.json.gz");
     auto unseen = show<OverviewView>(processor);
