@@ -179,13 +179,22 @@ class Detective {
 
   /// Changed lines of the program: surest where the first effect is on one of them, next where they are in its function's file.
   int suitsEdit(const Entry& edit, const Entry& first) const {
+    const auto [change, score] = changeBehind(edit, first);
+    return change ? score : SourceMap::isUsers(edit.a.place.file) ? 40 : 30;
+  }
+
+  /// The change of a file that suits the first effect best, and how well; none where no change is in its function.
+  std::pair<const SourceMap::Change*, int> changeBehind(const Entry& edit, const Entry& first) const {
+    std::pair<const SourceMap::Change*, int> best{nullptr, 0};
     for (const auto& e : o_.sources.edits()) {
       if (e.fileA != edit.a.place.file) continue;
-      const auto holds = [](const std::vector<int64_t>& lines, int64_t line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
-      if ((first.a.place.file == e.fileA && holds(e.linesA, first.a.place.line)) || (first.b.place.file == e.fileB && holds(e.linesB, first.b.place.line))) return 100;
-      if (inScope(e.fileA, e.linesA, true) || inScope(e.fileB, e.linesB, false)) return 80;
+      for (const auto& change : e.changes) {
+        const bool there = (first.a.place.file == e.fileA && change.holds(first.a.place.line, true)) || (first.b.place.file == e.fileB && change.holds(first.b.place.line, false));
+        const int score = there ? 100 : inScope(e.fileA, change.linesA, true) || inScope(e.fileB, change.linesB, false) ? 80 : 0;
+        if (score > best.second) best = {&change, score};
+      }
     }
-    return SourceMap::isUsers(edit.a.place.file) ? 40 : 30;
+    return best;
   }
 
   /// Whether one of the lines is in the function of the scope, as far as functions that were compiled tell: the one that starts last
@@ -262,7 +271,9 @@ class Detective {
       case Subject::Environment: return fmt::format("{}: {}", e.name, arrow(e));
       case Subject::Engine: return say(FUSEBOX_TEXT("Compare", "engine: {}"), arrow(e));
       case Subject::Program:
-        return e.name == "arguments" ? say(FUSEBOX_TEXT("Compare", "the script's arguments: {}"), arrow(e)) : say(FUSEBOX_TEXT("Compare", "the program changed, {}: {}"), e.name, arrow(e));
+        if (e.name == "arguments") return say(FUSEBOX_TEXT("Compare", "the script's arguments: {}"), arrow(e));
+        if (const auto* change = changeBehind(e, at(first_)).first) return say(FUSEBOX_TEXT("Compare", "the program changed, {}: {}"), e.name, fmt::format("{} → {}", change->told(true), change->told(false)));
+        return say(FUSEBOX_TEXT("Compare", "the program changed, {}: {}"), e.name, arrow(e));
       case Subject::CodeObject: {
         const std::string& text = (e.a.present ? e.a : e.b).text;
         return say(e.kind == Kind::Added ? FUSEBOX_TEXT("Compare", "{} was compiled only in B ({})") : FUSEBOX_TEXT("Compare", "{} was compiled only in A ({})"), e.name, text);

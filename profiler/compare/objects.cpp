@@ -302,7 +302,10 @@ void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeO
 void compareGraphList(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto x = graphsOf(a), y = graphsOf(b);
   if (x.empty() && y.empty()) return;
-  o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "graphs"), static_cast<double>(x.size()), static_cast<double>(y.size()), countText);
+  const auto backward = [](const std::vector<const Graph*>& graphs) { return static_cast<double>(std::count_if(graphs.begin(), graphs.end(), [](const Graph* g) { return g->backward; })); };
+  const double backwardA = backward(x), backwardB = backward(y);
+  o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "graphs"), static_cast<double>(x.size()) - backwardA, static_cast<double>(y.size()) - backwardB, countText);
+  if (backwardA + backwardB > 0) o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "graphs of backward passes"), backwardA, backwardB, countText);
   constexpr size_t kMostPairs = 4'000'000;
   std::vector<Match> matches;
   if (x.size() * y.size() <= kMostPairs) {

@@ -1,9 +1,13 @@
 #include "profiler/compare/source_map.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <set>
 
 #include "profiler/compare/align.h"
 #include "engine/support/file_owner.h"
+#include "profiler/query/python_line.h"
 
 namespace fusebox::compare {
 namespace {
@@ -45,6 +49,25 @@ std::string onlyScript(const Snapshot& s, const std::set<std::string>& files) {
   return found;
 }
 
+/// Lines between two that both texts have, by their numbers.
+struct Gap {
+  std::vector<int64_t> a, b;
+};
+
+std::vector<Gap> gapsOf(const std::vector<Match>& matches) {
+  std::vector<Gap> out(1);
+  for (const Match& m : matches) {
+    if (m.a >= 0 && m.b >= 0) {
+      if (!out.back().a.empty() || !out.back().b.empty()) out.emplace_back();
+      continue;
+    }
+    if (m.a >= 0) out.back().a.push_back(m.a + 1);
+    if (m.b >= 0) out.back().b.push_back(m.b + 1);
+  }
+  if (out.back().a.empty() && out.back().b.empty()) out.pop_back();
+  return out;
+}
+
 }  // namespace
 
 SourceMap::SourceMap(const Snapshot& a, const Snapshot& b) {
@@ -72,33 +95,40 @@ SourceMap::SourceMap(const Snapshot& a, const Snapshot& b) {
 }
 
 void SourceMap::compareTexts(const std::string& fileA, const std::string& textA, const std::string& fileB, const std::string& textB) {
-  Vocabulary words;
   const auto linesA = linesOf(textA), linesB = linesOf(textB);
-  std::vector<int32_t> a, b;
-  for (const auto line : linesA) a.push_back(words.of(std::string(line)));
-  for (const auto line : linesB) b.push_back(words.of(std::string(line)));
+  auto aligned = [words = Vocabulary()](const std::vector<std::string_view>& x, const std::vector<std::string_view>& y) mutable {
+    std::vector<int32_t> a, b;
+    for (const auto line : x) a.push_back(words.of(std::string(line)));
+    for (const auto line : y) b.push_back(words.of(std::string(line)));
+    return alignSequences(a, b);
+  };
   auto& lines = lineInA_[fileB];
   lines.assign(linesB.size() + 1, 0);
-  Edit edit{.fileA = fileA, .fileB = fileB, .textA = {}, .textB = {}, .linesA = {}, .linesB = {}};
-  for (const Match& m : alignSequences(a, b)) {
-    if (m.a >= 0 && m.b >= 0) {
-      lines[static_cast<size_t>(m.b) + 1] = m.a + 1;
-    } else if (m.a >= 0) {
-      edit.linesA.push_back(m.a + 1);
-    } else {
-      edit.linesB.push_back(m.b + 1);
-    }
+  const auto whole = aligned(linesA, linesB);
+  for (const Match& m : whole) {
+    if (m.a >= 0 && m.b >= 0) lines[static_cast<size_t>(m.b) + 1] = m.a + 1;
   }
-  if ((edit.linesA.empty() && edit.linesB.empty()) || isFuseboxFile(fileB)) return;
-  edit.removed = static_cast<int64_t>(edit.linesA.size());
-  edit.added = static_cast<int64_t>(edit.linesB.size());
+  // As many lines in the place of others are these, rewritten.
+  for (const Gap& gap : gapsOf(whole)) {
+    for (size_t i = 0; gap.a.size() == gap.b.size() && i < gap.a.size(); ++i) lines[static_cast<size_t>(gap.b[i])] = gap.a[i];
+  }
+  // Words about the code, and blank lines, are no edit of the program.
+  const auto codeA = query::codeLines(linesA), codeB = query::codeLines(linesB);
   const auto trimmed = [](std::string_view line) {
     const size_t start = line.find_first_not_of(" \t");
     return std::string(start == std::string_view::npos ? std::string_view() : line.substr(start));
   };
-  if (!edit.linesA.empty()) edit.lineA = edit.linesA.front(), edit.textA = trimmed(linesA[static_cast<size_t>(edit.lineA - 1)]);
-  if (!edit.linesB.empty()) edit.lineB = edit.linesB.front(), edit.textB = trimmed(linesB[static_cast<size_t>(edit.lineB - 1)]);
-  edits_.push_back(std::move(edit));
+  Edit edit{.fileA = fileA, .fileB = fileB, .changes = {}};
+  for (Gap& gap : gapsOf(aligned(codeA, codeB))) {
+    std::erase_if(gap.a, [&](int64_t line) { return codeA[static_cast<size_t>(line - 1)].empty(); });
+    std::erase_if(gap.b, [&](int64_t line) { return codeB[static_cast<size_t>(line - 1)].empty(); });
+    if (gap.a.empty() && gap.b.empty()) continue;
+    Change change{.textA = gap.a.empty() ? std::string() : trimmed(linesA[static_cast<size_t>(gap.a[0] - 1)]),
+                  .textB = gap.b.empty() ? std::string() : trimmed(linesB[static_cast<size_t>(gap.b[0] - 1)]), .linesA = {}, .linesB = {}};
+    change.linesA = std::move(gap.a), change.linesB = std::move(gap.b);
+    edit.changes.push_back(std::move(change));
+  }
+  if (!edit.changes.empty() && !isFuseboxFile(fileB)) edits_.push_back(std::move(edit));
 }
 
 Place SourceMap::inA(const Place& b) const {
@@ -117,6 +147,16 @@ bool SourceMap::sameFile(const std::string& a, const std::string& b) const {
 bool SourceMap::same(const Place& a, const Place& b) const {
   const Place before = inA(b);
   return before.line > 0 && before.line == a.line && before.file == a.file;
+}
+
+std::string SourceMap::Change::told(bool inA) const {
+  const auto& lines = inA ? linesA : linesB;
+  return lines.empty() ? std::string("–") : fmt::format("{}: {}", lines.front(), inA ? textA : textB);
+}
+
+bool SourceMap::Change::holds(int64_t line, bool inA) const {
+  const auto& lines = inA ? linesA : linesB;
+  return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
 bool SourceMap::isUsers(const std::string& file) {

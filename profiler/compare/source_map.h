@@ -20,14 +20,18 @@ class SourceMap {
   /// Same file, and the same line or a line that only moved.
   bool same(const Place& a, const Place& b) const;
 
+  /// Lines of A that others of B stand for, or none.
+  struct Change {
+    std::string textA, textB;  ///< of the first of each, without indentation
+    std::vector<int64_t> linesA, linesB;
+    std::string told(bool inA) const;  ///< "12: if x.sum() > 0:", or a dash
+    bool holds(int64_t line, bool inA) const;
+  };
   struct Edit {
     std::string fileA, fileB;
-    int64_t lineA = 0, lineB = 0;  ///< the first that differs; 0 on the side that has no such line
-    std::string textA, textB;
-    int64_t removed = 0, added = 0;  ///< lines
-    std::vector<int64_t> linesA, linesB;  ///< all of them
+    std::vector<Change> changes;  ///< in their order; never empty
   };
-  /// Files whose texts differ, without those of Fusebox's own package.
+  /// Files whose code differs (comments and docstrings are none), without those of Fusebox's own package.
   const std::vector<Edit>& edits() const { return edits_; }
   /// Files of the user's program: not in site-packages, the standard library or Fusebox's package.
   static bool isUsers(const std::string& file);

@@ -63,12 +63,15 @@ void compareProgram(Outline& o) {
     o.add(section, Subject::Program, FUSEBOX_TEXT("Compare", "arguments").text, side(x), side(y), true);
   }
   for (const auto& edit : o.sources.edits()) {
-    const auto side = [](const std::string& file, int64_t line, const std::string& text) {
-      return Side{.present = true, .text = line > 0 ? fmt::format("{}: {}", line, text) : "–", .place = {file, line}};
+    const SourceMap::Change& first = edit.changes.front();
+    const auto side = [&](const std::string& file, bool inA) {
+      const auto& lines = inA ? first.linesA : first.linesB;
+      return Side{.present = true, .text = first.told(inA), .place = {file, lines.empty() ? 0 : lines.front()}};
     };
-    const std::string note = say(FUSEBOX_TEXT("Compare", "{} removed, {} added; the first difference is shown"), edit.removed, edit.added);
-    o.add(section, Subject::Program, std::string(baseName(edit.fileB)), side(edit.fileA, edit.lineA, edit.textA), side(edit.fileB, edit.lineB, edit.textB),
-          true, note);
+    size_t removed = 0, added = 0;
+    for (const auto& change : edit.changes) removed += change.linesA.size(), added += change.linesB.size();
+    const std::string note = say(FUSEBOX_TEXT("Compare", "{} removed, {} added; the first difference is shown"), removed, added);
+    o.add(section, Subject::Program, std::string(baseName(edit.fileB)), side(edit.fileA, true), side(edit.fileB, false), true, note);
   }
 }
 

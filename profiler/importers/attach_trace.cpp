@@ -176,15 +176,16 @@ Result<void> copySources(Database& db) {
 }
 
 /// Gives what the recorder timed of generated kernels, which it knows by name alone, to the kernels of the log: where exactly one has
-/// that name. PyTorch puts "graph_N_" before the names of its C++ kernels.
+/// that name. PyTorch puts "graph_N_" before the names of its C++ kernels, where their code has it too: that tells those of one name apart.
 Result<void> tieLaunches(Database& db) {
   return db.execute(R"sql(
-CREATE TEMP TABLE tie AS SELECT p.id AS placeholder, min(k.id) AS kernel,
-  coalesce((SELECT min(g.id) FROM main.t_fusion_group g WHERE g.kernel_id = k.id), 0) AS grp
+CREATE TEMP TABLE named AS SELECT p.id AS placeholder, k.id AS kernel, instr(coalesce(k.loop_ir, ''), '"' || p.name || '"') > 0 AS said
   FROM main.t_kernel p JOIN main.t_kernel k ON k.name = CASE WHEN p.name GLOB 'graph_[0-9]*_cpp_*'
     THEN substr(p.name, instr(p.name, '_cpp_') + 1) ELSE p.name END
-  WHERE p.compile_id IS NULL AND p.kind IN ('eager', 'generated') AND k.compile_id IS NOT NULL AND k.kind IN ('generated', 'template')
-  GROUP BY p.id HAVING count(*) = 1;
+  WHERE p.compile_id IS NULL AND p.kind IN ('eager', 'generated') AND k.compile_id IS NOT NULL AND k.kind IN ('generated', 'template');
+CREATE TEMP TABLE tie AS SELECT placeholder, kernel, coalesce((SELECT min(g.id) FROM main.t_fusion_group g WHERE g.kernel_id = kernel), 0) AS grp
+  FROM (SELECT placeholder, CASE sum(said) WHEN 1 THEN max(CASE WHEN said THEN kernel END) ELSE min(kernel) END AS kernel
+    FROM named GROUP BY placeholder HAVING count(*) = 1 OR sum(said) = 1);
 CREATE TEMP TABLE tied_stats AS SELECT t.kernel, t.grp, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
   max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
   FROM main.t_launch_stats s JOIN tie t ON t.placeholder = s.kernel_id GROUP BY t.kernel;
@@ -204,7 +205,7 @@ UPDATE main.t_launch SET group_id = (SELECT grp FROM tie WHERE placeholder = ker
   kernel_id = (SELECT kernel FROM tie WHERE placeholder = kernel_id) WHERE kernel_id IN (SELECT placeholder FROM tie);
 UPDATE main.t_gpu_event SET kernel_id = (SELECT kernel FROM tie WHERE placeholder = kernel_id)
   WHERE kernel_id IN (SELECT placeholder FROM tie);
-DROP TABLE temp.tie; DROP TABLE temp.tied_stats; DROP TABLE temp.tied_gpu; DROP TABLE temp.tied_shapes;
+DROP TABLE temp.named; DROP TABLE temp.tie; DROP TABLE temp.tied_stats; DROP TABLE temp.tied_gpu; DROP TABLE temp.tied_shapes;
 )sql");
 }
 

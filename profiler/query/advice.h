@@ -63,6 +63,12 @@ struct GuardProblem {
   std::string codeFile;          ///< of the code object
   int codeLine = 0;              ///< its first line
   std::vector<StackPlace> call;  ///< of the call that did not fit; empty where not recorded
+  struct Size {
+    std::string source;
+    int dim = 0;
+    bool operator==(const Size&) const = default;
+  };
+  std::vector<Size> sizes;  ///< of other inputs that changed in the same call
 };
 /// Best first. Never empty: a guard that no rule knows gets what holds for all.
 std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources);

@@ -32,6 +32,13 @@ std::string configDiff(const Place& at, const std::string& setting) {
 }
 
 void adviseExplicit(const Place& at, Out& out) {
+  if (!StackPlace{at.problem.file, {}, at.problem.line}.isUsers()) {
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Leave it, or call what needs it outside")),
+                   say(FUSEBOX_TEXT("Advice", "A library asks for the break, with torch._dynamo.graph_break() in what this line calls: there is nothing to remove in the program. "
+                                              "What the library calls next is compiled by itself.")),
+                   {}});
+    return;
+  }
   std::string diff;
   if (at.code.find("graph_break()") != std::string_view::npos && callsOn(at.code).size() == 1)
     diff = at.sources.diff(at.problem.file, {{LineEdit::Kind::Remove, at.problem.line, {}}});

@@ -29,6 +29,21 @@ std::string sourceOf(const GuardProblem& p) {
 
 using Out = std::vector<Advice>;
 
+/// The diff that marks all of these before the call; none where one of them is no name there.
+std::string markAll(const GuardProblem& p, const std::vector<GuardProblem::Size>& marks, Sources& sources) {
+  std::string text, file;
+  int line = 0;
+  for (const auto& size : marks) {
+    GuardProblem other = p;
+    other.source = size.source;
+    const auto site = callSite(other, sources);
+    if (!site || !isIdentifier(site->argument)) return {};
+    file = site->file, line = site->line;
+    text += fmt::format("{}{}torch._dynamo.mark_dynamic({}, {})", text.empty() ? "" : "\n", indentOf(site->lineText), site->argument, size.dim);
+  }
+  return sources.diff(file, {{LineEdit::Kind::InsertBefore, line, text}});
+}
+
 void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
   const std::string source = sourceOf(p);
   const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
@@ -44,22 +59,24 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
                    {}});
     return;
   }
+  std::vector<GuardProblem::Size> marks;
+  for (const int dim : change.dims) marks.push_back({p.source, dim});
+  std::string others;
+  for (const auto& size : p.sizes) {
+    if (size.source == p.source) continue;
+    marks.push_back(size);
+    others += (others.empty() ? "" : ", ") + say(FUSEBOX_TEXT("Advice", "dimension {} of {}"), size.dim, size.source);
+  }
   Advice mark{say(FUSEBOX_TEXT("Advice", "Mark the dimension dynamic")),
               say(FUSEBOX_TEXT("Advice",
                                "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "
                                "their own). Call it on the tensor before the compiled function sees it."),
                   dims, source),
-              {}};
-  if (const auto site = callSite(p, sources); site && isIdentifier(site->argument)) {
-    std::string text;
-    for (const int dim : change.dims) {
-      text += fmt::format("{}{}torch._dynamo.mark_dynamic({}, {})", text.empty() ? "" : "\n",
-                          indentOf(site->lineText), site->argument, dim);
-    }
-    mark.diff = sources.diff(site->file, {{LineEdit::Kind::InsertBefore, site->line, text}});
-  }
+              markAll(p, marks, sources)};
+  if (!others.empty()) mark.text += " " + say(FUSEBOX_TEXT("Advice", "Mark also what changed with it, or that makes the function compile again: {}."), others);
   out.push_back(std::move(mark));
-  out.push_back(
+  // Where an argument has no name to be marked by, the option does it for all of them.
+  out.insert(out.end() - (others.empty() || !out.back().diff.empty() ? 0 : 1),
       {say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
        say(FUSEBOX_TEXT("Advice",
                         "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "

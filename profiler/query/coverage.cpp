@@ -43,7 +43,7 @@ class CoverageReader {
 
   Result<Coverage> read() {
     using Part = Result<void> (CoverageReader::*)();
-    for (const Part part : {&CoverageReader::readFrames, &CoverageReader::readCompiles, &CoverageReader::readBreaks,
+    for (const Part part : {&CoverageReader::readFrames, &CoverageReader::readCompiles, &CoverageReader::readBreaks, &CoverageReader::readGraphs,
                             &CoverageReader::readRecompiles, &CoverageReader::readLosses}) {
       if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
     }
@@ -179,6 +179,13 @@ class CoverageReader {
     return {};
   }
 
+  /// Functions of which some piece became a graph: what only broke runs in Python, whatever its bytecode was made into.
+  Result<void> readGraphs() {
+    return reader_.each("SELECT DISTINCT frame_id FROM graphs WHERE frame_id IS NOT NULL", {}, [&](const Statement& s) {
+      if (const FunctionCoverage* function = functionOf(s.integer("frame_id"))) withGraphs_.insert(function->frame);
+    });
+  }
+
   Result<void> readRecompiles() {
     return reader_.each("SELECT frame_id FROM compiles WHERE failure_id IS NOT NULL AND kind <> 'backward'", {}, [&](const Statement& s) {
       if (FunctionCoverage* function = functionOf(s.integer("frame_id"))) ++function->recompiles;
@@ -202,9 +209,10 @@ class CoverageReader {
       function->breakId = 0;
       function->why = what.reason.empty() ? what.kind : fmt::format("{}: {}", what.kind, what.reason);
     }
+    const bool knowsGraphs = holdingsOf(reader_).has(Holding::Graphs);
     std::erase_if(out_.functions, [&](FunctionCoverage& f) {
       if (f.entries == 0 && f.verdict == Verdict::Partly) f.verdict = Verdict::Not;
-      if (f.breaks > 0 && f.verdict == Verdict::Whole) f.verdict = Verdict::Partly;
+      if (f.breaks > 0 && f.verdict == Verdict::Whole) f.verdict = knowsGraphs && !withGraphs_.contains(f.frame) ? Verdict::Not : Verdict::Partly;
       return f.entries == 0 && f.verdict == Verdict::Whole;  // being compiled, or only looked at
     });
     if (!holdingsOf(reader_).has(Holding::Breaks))
@@ -219,7 +227,7 @@ class CoverageReader {
   std::map<int64_t, Frame> frames_;
   std::unordered_map<int64_t, int64_t> root_;
   std::unordered_map<int64_t, size_t> index_;
-  std::set<int64_t> failedFrames_;
+  std::set<int64_t> failedFrames_, withGraphs_;
 };
 
 }  // namespace

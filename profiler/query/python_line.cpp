@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace fusebox::query {
 namespace {
@@ -173,6 +174,51 @@ std::string_view codeOf(std::string_view line) {
   }
   const size_t begin = std::min(line.find_first_not_of(" \t"), end);
   return line.substr(begin, end - begin);
+}
+
+std::vector<std::string_view> codeLines(const std::vector<std::string_view>& lines) {
+  std::vector<std::string_view> out;
+  std::string_view quotes;    // that close the string which began on an earlier line or before
+  size_t first = 0;           // line on which the statement began
+  int depth = 0;              // of brackets
+  bool onlyStrings = true;    // in the statement
+  for (const std::string_view line : lines) {
+    size_t end = 0;
+    for (size_t i = 0; i < line.size();) {
+      if (!quotes.empty()) {
+        while (i < line.size() && !line.substr(i).starts_with(quotes)) i += line[i] == '\\' ? 2 : 1;
+        if (i < line.size()) i += std::exchange(quotes, {}).size();
+        end = i = std::min(i, line.size());
+        continue;
+      }
+      const char c = line[i];
+      if (c == '#') break;
+      if (c == '"' || c == '\'') {
+        const std::string_view triple = line.substr(i, 3);
+        const bool isTriple = triple.size() == 3 && triple[1] == c && triple[2] == c;
+        if (isTriple) quotes = triple;
+        end = i = isTriple ? i + 3 : behindString(line, i);
+        continue;
+      }
+      if (isBlank(c)) {
+        ++i;
+        continue;
+      }
+      if (c == '(' || c == '[' || c == '{') ++depth;
+      if (c == ')' || c == ']' || c == '}') --depth;
+      const char next = i + 1 < line.size() ? line[i + 1] : '\0';
+      const bool isPrefix = std::string_view("rRuU").find(c) != std::string_view::npos && (next == '"' || next == '\'');
+      onlyStrings &= isPrefix || (c == '\\' && next == '\0');
+      end = ++i;
+    }
+    out.push_back(line.substr(0, end));
+    if (!quotes.empty() || depth > 0 || out.back().ends_with('\\')) continue;
+    if (onlyStrings) std::fill(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), std::string_view());
+    first = out.size();
+    depth = 0;
+    onlyStrings = true;
+  }
+  return out;
 }
 
 }  // namespace fusebox::query

@@ -35,5 +35,7 @@ std::string_view indentOf(std::string_view line);
 bool isIdentifier(std::string_view text);
 /// The line without its comment and the blanks around it.
 std::string_view codeOf(std::string_view line);
+/// Each line of a text without what changes no code: comments, blanks at its end, and strings that are statements (docstrings).
+std::vector<std::string_view> codeLines(const std::vector<std::string_view>& lines);
 
 }  // namespace fusebox::query

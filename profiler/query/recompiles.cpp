@@ -1,7 +1,9 @@
 #include "profiler/query/recompiles.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -170,6 +172,19 @@ std::string chainName(const RecompileChain& c) {
   return c.parent != 0 && c.line > 0 ? say(FUSEBOX_TEXT("Recompiles", "{}, from line {}"), c.name, c.line) : c.name;
 }
 
+/// "L['x']", 1 of "L['x'].size()[1]".
+static std::optional<GuardProblem::Size> sizeOf(const std::string& source) {
+  constexpr std::string_view kSize = ".size()[";
+  const size_t at = source.rfind(kSize);
+  GuardProblem::Size size;
+  if (at == std::string::npos) return std::nullopt;
+  const char *begin = source.data() + at + kSize.size(), *end = source.data() + source.size();
+  const auto [behind, error] = std::from_chars(begin, end, size.dim);
+  if (error != std::errc() || behind + 1 != end || *behind != ']') return std::nullopt;
+  size.source = source.substr(0, at);
+  return size;
+}
+
 std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain, const GuardMiss& miss) {
   Sources sources(reader);
   GuardProblem p;
@@ -185,6 +200,12 @@ std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain
   p.codeFile = chain.file;
   p.codeLine = static_cast<int>(chain.line);
   p.call = miss.call;
+  if (const auto entry = miss.recompile > 0 ? shapeEntry(reader, miss.recompile) : Result<ShapeEntry>(); entry) {
+    for (const ShapeSymbol& s : entry->symbols) {
+      const auto size = sizeOf(s.source);
+      if (size && !s.before.empty() && !s.after.empty() && s.before != s.after && std::find(p.sizes.begin(), p.sizes.end(), *size) == p.sizes.end()) p.sizes.push_back(*size);
+    }
+  }
   // What resumes after a break starts in the middle of its function.
   if (chain.parent != 0) {
     (void)reader.each("SELECT file, line FROM frames WHERE frame_id = ?", {chain.parent}, [&](const Statement& s) {

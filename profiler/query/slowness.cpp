@@ -6,9 +6,11 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "engine/support/text.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/guard_words.h"
 #include "profiler/query/operators.h"
 #include "profiler/query/slowness_events.h"
@@ -137,6 +139,7 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   bool found = false;
   auto read = reader.each(sql, {part.id}, [&](const Statement& s) {
     part.name = s.string("name");
+    if (part.subject == TimeSubject::Break) part.name = breakReason(part.name);
     if (part.subject == TimeSubject::Failure && !s.isNull("name")) part.name = recompileName(s);
     if (part.subject == TimeSubject::Compile && s.text("kind") == "backward" && !s.isNull("name")) part.name = say(FUSEBOX_TEXT("Slowness", "{} (backward)"), part.name);
     part.file = s.string("file");
@@ -211,7 +214,10 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     if (sums.split.ns[k] <= 0) continue;
     const double turns = kind == TimeKind::Recompiles || kind == TimeKind::Compile ? 1 : steps;  // too few to be averaged
     const bool dark = kind == TimeKind::LaunchGaps && !knowsKernels;
-    TimeRow row{.kind = kind, .title = dark ? say(FUSEBOX_TEXT("Slowness", "Inside compiled calls")) : timeKindTitle(kind), .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
+    // Without calls of compiled functions there is no telling what of it is theirs.
+    const auto ran = [&](TimeKind k) { return sums.split.ns[static_cast<size_t>(k)] > 0; };
+    const bool between = kind == TimeKind::Outside && sums.calls == 0 && (ran(TimeKind::Kernels) || ran(TimeKind::DeviceKernels));
+    TimeRow row{.kind = kind, .title = dark ? say(FUSEBOX_TEXT("Slowness", "Inside compiled calls")) : between ? say(FUSEBOX_TEXT("Slowness", "Between kernels and operators")) : timeKindTitle(kind), .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
     for (const auto& [key, value] : sums.parts) {
       if (key.first != kind || key.second == 0 || value.first <= 0) continue;
       row.parts.push_back({.subject = TimeSubject::None, .id = key.second, .name = {}, .file = {}, .line = 0, .count = std::llround(static_cast<double>(value.second) / turns), .ns = value.first / steps});
@@ -311,20 +317,34 @@ Result<std::vector<TimeRow>> compilingApart(const Reader& reader, std::vector<Ti
   return rowsOf(reader, sums, 1, static_cast<double>(whole.ns()), true);
 }
 
+/// Some names, for a sentence.
+std::string firstOf(const std::set<std::string>& names) {
+  constexpr size_t kMost = 3;
+  std::string out;
+  for (auto name = names.begin(); name != names.end() && std::distance(names.begin(), name) < static_cast<std::ptrdiff_t>(kMost); ++name) out += (out.empty() ? "" : ", ") + *name;
+  return names.size() > kMost ? out + ", …" : out;
+}
+
 /// What runs in Python is outside compiled code, whatever its time: the split cannot say so.
 Result<void> sayUncompiled(const Reader& reader, Slowness& out) {
   auto coverage = coverageOf(reader, {});  // what broke runs in part, which is not asked for here
   if (!coverage) return tl::unexpected(coverage.error());
-  std::string names;
-  int64_t count = 0;
+  std::set<std::string> not_, limited;
   for (const FunctionCoverage& f : coverage->functions) {
-    if (f.verdict != FunctionCoverage::Verdict::Not) continue;
-    if (++count <= 3) names += (names.empty() ? "" : ", ") + f.name;
+    if (f.verdict == FunctionCoverage::Verdict::Not) not_.insert(f.name);
   }
-  if (count > 3) names += ", …";
-  if (count > 0) {
+  for (const Uncompiled& what : coverage->uncompiled) {
+    if (what.kind == "recompile limit") limited.insert(what.function);
+  }
+  if (!not_.empty()) {
     out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function is not compiled and runs in Python, outside compiled code: {}"),
-                                  FUSEBOX_TEXT("Slowness", "{} functions are not compiled and run in Python, outside compiled code: {}"), count, names));
+                                  FUSEBOX_TEXT("Slowness", "{} functions are not compiled and run in Python, outside compiled code: {}"), static_cast<int64_t>(not_.size()), firstOf(not_)));
+  }
+  // Calls of what runs in Python are not recorded: what repeats may be something that such a function calls.
+  if (!limited.empty()) {
+    out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call"),
+                                  FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call"),
+                                  static_cast<int64_t>(limited.size()), firstOf(limited)));
   }
   return {};
 }

@@ -30,6 +30,7 @@ std::vector<size_t> borders(const std::vector<int64_t>& s) {
 
 struct Event {
   int64_t startNs, endNs, label;
+  int64_t compiledFromNs = 0;  ///< when the compilation of what is called began
 };
 
 /// Spans that a program or its profiler counts: "step 0", "step 1", …, one after another on one thread.
@@ -109,7 +110,7 @@ Result<std::vector<Event>> lastEvents(const Reader& reader, int64_t track, const
   const auto from = lastFrom(reader, track);
   if (!from) return tl::unexpected(from.error());
   std::vector<Event> out;
-  auto read = reader.each(sql, {*from, kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what")}); });
+  auto read = reader.each(sql, {*from, kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what"), boundedTime(s.integer("compiled_from_ns"))}); });
   if (!read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Event& a, const Event& b) { return a.startNs < b.startNs; });
   return out;
@@ -141,7 +142,12 @@ Steps repeatedSteps(const std::vector<Event>& events, const Text& how) {
   Steps out{.steps = {}, .how = say(how, repeat.period)};
   for (size_t i = repeat.first; i < repeat.first + repeat.period; ++i) out.frames.push_back(std::abs(events[i].label));
   const size_t begin = repeat.first + placeOfBegin(events, repeat);
-  for (size_t i = begin; i + repeat.period < repeat.first + repeat.count; i += repeat.period) out.steps.push_back({events[i].startNs, events[i + repeat.period].startNs});
+  // What is compiled for a call, since the one before it ended, belongs to its step.
+  const auto beginOf = [&](size_t i) {
+    const Event& e = events[i];
+    return e.compiledFromNs > 0 && e.compiledFromNs < e.startNs && (i == 0 || e.compiledFromNs >= events[i - 1].endNs) ? e.compiledFromNs : e.startNs;
+  };
+  for (size_t i = begin; i + repeat.period < repeat.first + repeat.count; i += repeat.period) out.steps.push_back({beginOf(i), beginOf(i + repeat.period)});
   return out;
 }
 
@@ -175,11 +181,11 @@ Result<Steps> findSteps(const Reader& reader) {
   };
   // A backward pass has a compile of its own; recompiled entries count as their function.
   static constexpr Source kSources[] = {
-      {1, "SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what "
+      {1, "SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what, coalesce(c.start_ns, 0) AS compiled_from_ns "
        "FROM t_block b CROSS JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id "
        "WHERE b.track = 1 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2",
        FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
-      {0, "SELECT l.start_ns, l.dur_ns, l.kernel_id AS what FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+      {0, "SELECT l.start_ns, l.dur_ns, l.kernel_id AS what, 0 AS compiled_from_ns FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
        "WHERE b.track = 0 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
   };
   for (const Source& source : kSources) {

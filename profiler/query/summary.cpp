@@ -22,7 +22,10 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   // Not of the view `kernels`, which would join a million of them to count those that ran; and of their table only the index, and the few
   // that are launched to choose shapes (kOfProgram): the rest is scattered over a file that no disk has read yet.
   return reader.each(
-      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile WHERE status IS NOT 'saved') AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, (SELECT count(*) FROM t_graph WHERE stage = 'captured') AS graphs, "
+      "SELECT (SELECT count(*) FROM t_frame) AS frames, (SELECT count(*) FROM t_compile WHERE status IS NOT 'saved') AS compiles, (SELECT count(*) FROM t_compile WHERE kind = 'backward') AS backward, "
+      // A folder of the compiler's own notes has later stages only: one graph each compile.
+      "(SELECT CASE WHEN captured > 0 THEN captured ELSE later END FROM (SELECT coalesce(sum(stage = 'captured'), 0) AS captured, "
+      "count(DISTINCT CASE WHEN direction IS NOT 'backward' THEN compile_id END) AS later FROM t_graph)) AS graphs, "
       "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
       "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
       "WHERE r.kernel_id NOT IN (SELECT id FROM t_kernel WHERE kind = 'eager' AND op = 'autotune')) AS launches, "
@@ -89,6 +92,14 @@ Result<void> readCompileTimes(const Reader& reader, Summary& out) {
   // What is compiled when a backward pass first runs is beside its forward compile, not within it. An importer has each compile's length
   // from its log, to which its stages need not add up.
   const bool isImported = !reader.info("imported_from").empty();
+  // A stage around a compile (PyTorch's "dynamo") is longer than it: what is outside is not the compile's.
+  if (isImported) {
+    auto read = reader.each("SELECT s.phase, total(max(0, c.start_ns - s.start_ns) + max(0, s.end_ns - c.end_ns)) AS outside_ns FROM t_stage s JOIN t_compile c ON c.id = s.compile_id "
+                            "WHERE s.parent_id IS NULL AND s.start_ns < c.end_ns AND s.end_ns > c.start_ns GROUP BY s.phase", {}, [&](const Statement& s) {
+      if (double* ms = slot(s.text("phase"))) *ms = std::max(0.0, *ms - s.real("outside_ns") / 1e6);
+    });
+    if (!read) return read;
+  }
   constexpr const char* kCompiles =
       "SELECT sum(c.dur_ns) AS dur_ns FROM compiles c LEFT JOIN compiles p ON p.compile_id = c.parent_compile_id "
       "WHERE p.compile_id IS NULL OR c.start_ns >= p.start_ns + p.dur_ns";

@@ -46,7 +46,8 @@ std::string runSentence(const Summary& s) {
   if (!s.hasLaunches) return out + ", launches are not recorded";
   out += fmt::format(", {} of {} and {}", plural(s.launches, "launch", "launches"), plural(s.kernelsRun, "kernel", "kernels"),
                      plural(s.externCallsRun, "extern call", "extern calls"));
-  if (s.eagerRun > 0) out += fmt::format(" and {} outside", plural(s.eagerRun, "operator", "operators"));
+  // Where another engine compiles, operators are recorded wherever they are called.
+  if (s.eagerRun > 0) out += fmt::format(" and {}{}", plural(s.eagerRun, "operator", "operators"), s.engine == "stock" ? "" : " outside");
   if (s.kernelsRun < s.kernels || s.externCallsRun < s.externCalls) out += fmt::format("; {} were made", made);
   return out;
 }

@@ -4,6 +4,22 @@
 <context>
     <name>Advice</name>
     <message>
+        <source>dimension {} of {}</source>
+        <translation>Dimension {} von {}</translation>
+    </message>
+    <message>
+        <source>Mark also what changed with it, or that makes the function compile again: {}.</source>
+        <translation>Auch zu markieren, weil es sich mit ihr änderte und sonst neu kompiliert wird: {}.</translation>
+    </message>
+    <message>
+        <source>Leave it, or call what needs it outside</source>
+        <translation>Belassen, oder den Aufruf nach außen ziehen</translation>
+    </message>
+    <message>
+        <source>A library asks for the break, with torch._dynamo.graph_break() in what this line calls: there is nothing to remove in the program. What the library calls next is compiled by itself.</source>
+        <translation>Eine Bibliothek verlangt den Bruch, mit torch._dynamo.graph_break() in dem, was diese Zeile aufruft: Im Programm ist nichts zu entfernen. Was die Bibliothek danach aufruft, wird für sich kompiliert.</translation>
+    </message>
+    <message>
         <source>What to do</source>
         <translation>Was hilft</translation>
     </message>
@@ -696,6 +712,10 @@
 </context>
 <context>
     <name>Compare</name>
+    <message>
+        <source>graphs of backward passes</source>
+        <translation>Graphen von Rückwärtsläufen</translation>
+    </message>
     <message>
         <source>only in B</source>
         <translation>nur in B</translation>
@@ -1995,6 +2015,18 @@
 </context>
 <context>
     <name>Slowness</name>
+    <message>
+        <source>Between kernels and operators</source>
+        <translation>Zwischen Kernels und Operatoren</translation>
+    </message>
+    <message>
+        <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call</source>
+        <translation>{} Funktion erreichte das Limit an Neukompilierungen und läuft in Python, wo kein Eintrag passt: {}; ein hier gefundener Schritt kann ein Teil eines solchen Aufrufs sein</translation>
+    </message>
+    <message>
+        <source>{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call</source>
+        <translation>{} Funktionen erreichten das Limit an Neukompilierungen und laufen in Python, wo kein Eintrag passt: {}; ein hier gefundener Schritt kann ein Teil eines solchen Aufrufs sein</translation>
+    </message>
     <message>
         <source>{} (estimated)</source>
         <translation>{} (geschätzt)</translation>
@@ -5141,6 +5173,18 @@
     <message>
         <source>Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.</source>
         <translation>Fusebox startete diese Form des eigenen Kernels, während es Startformen wählte; der Code steht bei dem Kernel, der gewählt wurde.</translation>
+    </message>
+    <message>
+        <source>median</source>
+        <translation>Median</translation>
+    </message>
+    <message>
+        <source>%1, standard deviation %2</source>
+        <translation>%1, Standardabweichung %2</translation>
+    </message>
+    <message>
+        <source>This is an operator of PyTorch: the recorder saw it run, not what it is made of.</source>
+        <translation>Dies ist ein Operator von PyTorch: Der Rekorder sah ihn laufen, nicht, woraus er besteht.</translation>
     </message>
     <message>
         <source>Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.</source>

@@ -23,6 +23,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kPatienceMs = 50'000;  // a machine that is busy with others is no host that waits
+
 /// What a host says and what a window says, a message a line.
 constexpr const char* kFromHost = R"({"type":"stopped","stop":1,"kind":"compile","when":"at","reason":"breakpoint","breakpoint":1,"title":"compile of f","file":"/a/program.py","line":10,"names":["f"],"questions":["locals","stack","frames","code","guards","graph"],"time_ns":123456789}
 {"type":"reply","id":1,"ok":true,"result":{"locals":[{"name":"x","value":"Float[4, 8]","source":"L['x']"},{"name":"k","value":"1","source":"L['k']"}],"function":"f"}}
@@ -130,7 +132,7 @@ std::string hearHost(const std::string& bytes) {
   });
   while (client.isConnected()) {
     pollfd fd{client.server().fd(), POLLIN, 0};
-    if (::poll(&fd, 1, 10'000) <= 0) break;
+    if (::poll(&fd, 1, kPatienceMs) <= 0) break;
     client.receive();
   }
   const bool ended = !client.isConnected();
@@ -179,7 +181,7 @@ std::string hearWindow(const std::string& bytes, const fs::path& scratch) {
   }
   writer.join();
   program.join();  // whoever hangs here is stopped for ever
-  for (int i = 0; i < 5000 && debugger.isAttached(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < kPatienceMs && debugger.isAttached(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return debugger.isAttached() ? "the host still waits for a window that is gone" : "";
 }
 

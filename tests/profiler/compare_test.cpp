@@ -7,6 +7,7 @@
 #include "profiler/compare/align.h"
 #include "profiler/compare/report.h"
 #include "profiler/importers/open.h"
+#include "profiler/query/python_line.h"
 #include "profiler/session/schema.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
@@ -294,6 +295,28 @@ class CompareTest : public QObject {
   }
 
   /// Files of libraries do not hide that both sessions are of one script, which has another name.
+  void theChangeAtTheEffectIsTold() {
+    // The words about the code changed as well, and a line that has nothing to do with the break, in front of it.
+    const Comparison c = compare({.script = "\"\"\"Before.\"\"\"\ndef f(x):\n  # a note\n  x = x + 1\n  y = x * 2\n  if x.sum() > 0: pass\n  return x\n", .function = {.line = 2}, .breakLine = 6},
+                                 {.script = "\"\"\"After,\nlonger.\"\"\"\ndef f(x):\n  x = x + 2  # more\n  y = x * 2\n  return x\n", .function = {.line = 3}});
+    QVERIFY2(c.cause.headline.find("m.py: 6: if x.sum() > 0: pass → –") != std::string::npos, c.cause.headline.c_str());
+  }
+
+  void whatChangesNoCodeIsNoEdit() {
+    const Comparison c = compare({.script = "\"\"\"Before.\"\"\"\ndef f(x):\n  'of f'\n  return x\n"}, {.script = "\"\"\"After,\nin two # lines.\"\"\"\ndef f(x):\n\n  # a note\n  return x  # more\n"});
+    for (const auto& e : c.entries) QVERIFY2(e.subject != Subject::Program, e.b.text.c_str());
+    using Lines = std::vector<std::string_view>;
+    QCOMPARE(query::codeLines({"x = '# no comment'  # one", "y = \"\"\"a", "# text\"\"\" ", "f(", "  'text',  # argument", ")"}),
+             (Lines{"x = '# no comment'", "y = \"\"\"a", "# text\"\"\"", "f(", "  'text',", ")"}));
+    QCOMPARE(query::codeLines({"def f():", "  r'''doc", "  # of f'''", "  'and' \\", "  'more'", "  return 'it''s'", "  # end"}), (Lines{"def f():", "", "", "", "", "  return 'it''s'", ""}));
+  }
+
+  void aBreakInARewrittenLineIsTheSame() {
+    const Comparison c = compare({.script = "def f(x):\n  while x.item() > 1: pass\n  return x\n", .breakLine = 2},
+                                 {.script = "# newton\ndef f(x):\n  while x.item() > 2: pass\n  return x\n", .function = {.line = 2}, .breakLine = 3});
+    for (const auto& e : c.entries) QVERIFY2(e.subject != Subject::Break || (e.a.present && e.b.present), e.a.text.c_str());
+  }
+
   void aRenamedScriptIsTheSameProgram() {
     const Comparison c = compare({.script = "def f(x):\n  return x\n"}, {.script = "def f(x):\n  return x\n", .name = "renamed.py"});
     const Entry* f = find(c, Subject::CodeObject, Kind::Same, "f");

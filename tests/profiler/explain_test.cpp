@@ -335,6 +335,25 @@ class ExplainTest : public QObject {
     QTest::newRow("expression as argument") << 13 << "    g((x + 1).contiguous())\n";
     QTest::newRow("decorator") << 14 << "@torch.compile(dynamic=True)\ndef g(x):\n";
   }
+  void aLibrarysBreakIsNotTheProgramsToRemove() {
+    Sources sources(*reader_);
+    const auto advice = adviseBreak({"stock", "Call to `torch._dynamo.graph_break()`", "User-inserted graph break.", "", "CALL", "/v/lib/python3.11/site-packages/torch/optim/optimizer.py", 80}, sources);
+    QCOMPARE(advice.at(0).title, std::string("Leave it, or call what needs it outside"));
+    QVERIFY(advice.at(0).diff.empty());
+  }
+
+  void everySizeThatChangedIsMarked() {
+    Sources sources(*reader_);
+    auto sizes = problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 16] strides [16, 1] cpu", "Float[8, 16] strides [16, 1] cpu");
+    sizes.sizes = {{"L['x']", 0}, {"L['n']", 0}};  // the second is passed as `3`, which cannot be marked
+    const auto advice = adviseGuard(sizes, sources);
+    QVERIFY(advice.at(0).diff.find("dynamic=True") != std::string::npos);
+    QVERIFY(advice.at(1).diff.empty());
+    QVERIFY2(advice.at(1).text.ends_with("dimension 0 of L['n']."), advice.at(1).text.c_str());
+    sizes.sizes = {{"L['x']", 0}, {"L['x']", 1}};  // what the guard itself says
+    QVERIFY(adviseGuard(sizes, sources).at(0).diff.find("mark_dynamic(x, 0)") != std::string::npos);
+  }
+
   void adviceChangesTheScript() {
     QFETCH(int, subject);
     QFETCH(QString, expected);

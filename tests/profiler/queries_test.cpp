@@ -91,7 +91,7 @@ class QueriesTest : public QObject {
     const auto text = [](const char* s) { return std::string(s); };
     w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});
     w.post(rows::Frame{.id = int64_t{1}, .name = text("f"), .qualname = text("f"), .file = text("/m.py"), .line = int64_t{1},
-        .status = text("compiled"), .first_seen_ns = start});
+        .status = text("limit"), .first_seen_ns = start});
     const auto compile = [&](int64_t id, Cell parent, const char* kind, int64_t from, int64_t to, Cell failure) {
       w.post(rows::Compile{.id = id, .frame_id = parent.index() ? Cell{null} : Cell{int64_t{1}}, .parent_id = parent, .attempt = int64_t{0},
           .kind = text(kind), .dynamic = int64_t{0}, .start_ns = from, .end_ns = to, .status = text("ok"), .failure_id = failure,
@@ -126,8 +126,11 @@ class QueriesTest : public QObject {
     auto steps = query::findSteps(**reader);
     QVERIFY(steps);
     QCOMPARE(steps->steps.size(), size_t{9});
-    for (const auto& step : steps->steps) QCOMPARE(step.ns(), 1000 * us);
-    QCOMPARE(steps->steps[0].startNs, start);  // after the longest pause: before the forward call
+    for (size_t i = 0; i < steps->steps.size(); ++i) {
+      // From the longest pause on: before the forward call, with what was compiled for it.
+      QCOMPARE(steps->steps[i].startNs, i == 0 ? start - 900 * us : start + static_cast<int64_t>(i) * 1000 * us);
+      QCOMPARE(steps->steps[i].endNs, start + static_cast<int64_t>(i + 1) * 1000 * us);
+    }
     auto why = query::whySlow(**reader);
     QVERIFY(why);
     QVERIFY(!why->wholeRun);
@@ -145,10 +148,12 @@ class QueriesTest : public QObject {
         QCOMPARE(row.parts[0].ns, 190e3);
       }
     }
-    // The step in which something was compiled is no typical one; what compiling took stands apart, backward with its forward.
+    // A step in which something was compiled is no typical one; what compiling took stands apart, backward with its forward.
     QCOMPARE(why->steps, int64_t{9});
-    QCOMPARE(why->compiling, int64_t{1});
-    QCOMPARE(why->looked, int64_t{8});
+    QCOMPARE(why->compiling, int64_t{2});
+    QCOMPARE(why->looked, int64_t{7});
+    QCOMPARE(why->limits.size(), size_t{1});
+    QVERIFY2(why->limits[0].starts_with("1 function reached the recompile limit, and runs in Python where no entry fits: f;"), why->limits[0].c_str());
     QCOMPARE(why->apart.size(), size_t{2});
     QCOMPARE(why->apart[0].kind, query::TimeKind::Compile);
     QCOMPARE(why->apart[0].ns, 200e3);

@@ -379,6 +379,23 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QPlainTextEdit*>("breaks.after")->toPlainText().contains("Python executes"));
   }
 
+  /// Median and deviation of the kernels of an export are those of its launches (which are the export's own, as the importer's test says).
+  void kernelsOfAnExportHaveMedianAndDeviation() {
+    auto reader = importing::openAny(std::string(IMPORTER_DATA) + "/nsight_node.sqlite.gz");
+    QVERIFY(reader);
+    int kernels = 0;
+    QVERIFY((*reader)->each("WITH t AS (SELECT kernel_id, dur_ns, row_number() OVER (PARTITION BY kernel_id ORDER BY dur_ns) AS n, count(*) OVER (PARTITION BY kernel_id) AS c "
+                            "FROM gpu_events WHERE kind = 'kernel') SELECT kernel_id, avg(CASE WHEN n IN ((c + 1) / 2, c / 2 + 1) THEN dur_ns END) AS median, "
+                            "(sum(1.0 * dur_ns * dur_ns) - 1.0 * sum(dur_ns) * sum(dur_ns) / count(*)) / (count(*) - 1) AS variance FROM t GROUP BY 1 HAVING count(*) > 1", {}, [&](const session::Statement& s) {
+      const auto detail = loadKernel(**reader, s.integer("kernel_id"));
+      QVERIFY(detail);
+      QCOMPARE(detail->medianNs, s.real("median"));
+      QVERIFY2(std::abs(detail->deviationNs * detail->deviationNs - s.real("variance")) < 1e-3 * (1 + s.real("variance")), detail->name.c_str());
+      ++kernels;
+    }));
+    QVERIFY(kernels > 3);
+  }
+
   /// Calls of one library function with results of one shape, which no line tells apart in a log: each row says what its call is given.
   void equalCallsSayWhatTheyAreGiven() {
     auto reader = importing::openAny(std::string(IMPORTER_DATA) + "/ddp_parts.log.gz");
@@ -538,6 +555,12 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_COMPARE(compiled->findChild<QLabel*>("overview.number.graphs")->text(), QStringLiteral("1"));
     QTRY_COMPARE(run->text(), QStringLiteral("–"));
     QVERIFY(says(compiled.get(), "overview.kernels.empty").contains("does not hold the kernels that ran"));
+    // The compiler's own notes have no graph as it was captured, and no times.
+    const QString notes = QStringLiteral(IMPORTER_DATA "/compile_debug");
+    auto noted = show<OverviewView>(notes);
+    QTRY_VERIFY(noted->findChild<QLabel*>("overview.number.graphs")->text().toInt() > 0);
+    auto timeless = show<TimelineView>(notes);
+    QTRY_VERIFY2(says(timeless.get(), "timeline.empty").contains("does not hold"), qPrintable(says(timeless.get(), "timeline.empty")));
     // A profile of a program on the processor does not see the kernels that were compiled for it.
     const QString processor = QStringLiteral(IMPORTER_DATA "/cpu_compiled.json.gz");
     auto unseen = show<OverviewView>(processor);
@@ -552,6 +575,14 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto work = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/nsight_node.sqlite.gz"));
     lists = work->findChild<QTabWidget*>("overview.tabs");
     QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Hottest kernels"));
+    // A list that the next file lacks makes way for what that file has, not for its neighbour.
+    auto other = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_sums.json.gz"));
+    lists = other->findChild<QTabWidget*>("overview.tabs");
+    QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Operators"));
+    SessionLink next(QStringLiteral(IMPORTER_DATA "/nsight_node.sqlite.gz"));
+    other->setSession(&next);
+    QTRY_COMPARE(lists->tabText(lists->currentIndex()), QStringLiteral("Hottest kernels"));
+    other.reset();
     auto graph = show<GraphView>(processor);
     QTRY_VERIFY2(says(graph.get(), "graph.empty").contains("does not hold graphs"), qPrintable(says(graph.get(), "graph.empty")));
   }

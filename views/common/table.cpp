@@ -1,5 +1,7 @@
 #include "views/common/table.h"
 
+#include <cmath>
+
 #include "views/common/units.h"
 
 namespace fusebox::views {
@@ -8,7 +10,7 @@ Cell countCell(int64_t count) { return {formatCount(count), static_cast<double>(
 
 Cell durationCell(double nanoseconds) { return {formatDuration(nanoseconds), nanoseconds}; }
 
-Cell bytesCell(double bytes) { return {bytes > 0 ? formatBytes(bytes) : std::string(), bytes}; }
+Cell bytesCell(double bytes) { return {bytes == 0 || std::isnan(bytes) ? std::string() : formatBytes(bytes), bytes}; }
 
 Cell bandwidthCell(double bytes, double nanoseconds) {
   return {formatBandwidth(bytes, nanoseconds), nanoseconds > 0 ? bytes / nanoseconds : 0};

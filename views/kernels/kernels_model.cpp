@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "engine/support/text.h"
@@ -31,7 +32,8 @@ constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(
 constexpr const char* kCount = "SELECT count(*) AS count FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, compile_id, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
-  grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
+  grid, block, occupancy_limit, occupancy,
+  (SELECT count(*) FROM t_frame f WHERE f.file = kernels.file AND f.line = kernels.line) AS is_function FROM kernels WHERE kernel_id = ?)";
 // What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
 constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM t_fusion_group g
   CROSS JOIN t_fusion_member m ON m.group_id = g.id CROSS JOIN t_node n ON n.id = m.node_id
@@ -69,6 +71,12 @@ double typicalNs(double launches, double total, double slowest) {
   return launches > 2 && slowest > 0 ? (total - slowest) / (launches - 1) : launches > 0 ? total / launches : 0;
 }
 
+/// An operator stands for what runs in it. Whether compiled code called it, or the program did, the recorder of another engine cannot tell.
+std::string kindWord(std::string_view kind, std::string_view op, std::string_view name) {
+  if (kind != "eager") return std::string(kind);
+  return op == kTuning ? kTuning : op == name ? "operator" : std::string(kind);
+}
+
 TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results, const KernelInputs& inputs, bool knowsLaunches) {
   const bool timed = s.integer("timed_launches") > 0;
   const query::KernelRuns runs = query::kernelRuns(s.integer("launches"), s.integer("timed_launches"));
@@ -79,7 +87,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.location = {ObjectKind::Kernel, s.integer("kernel_id"), {}, s.string("file"), static_cast<int>(s.integer("line"))};
   row.cells.resize(kKernelColumns);
   row.cells[kKernelName] = textCell(s.string("name"));
-  row.cells[kKernelKind] = textCell(isTuning ? kTuning : s.string("kind"));
+  row.cells[kKernelKind] = textCell(kindWord(s.text("kind"), s.text("op"), s.text("name")));
   row.cells[kKernelLaunches] = knowsLaunches ? countCell(runs.count) : Cell{"", 0};
   row.cells[kKernelTotal] = durationCell(total);
   row.cells[kKernelShare] = isTuning ? Cell{"", 0} : shareCell(total, all);
@@ -274,6 +282,19 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   return list;
 }
 
+/// As `nsys stats` prints them: the median of an even number is the mean of both in the middle, the deviation that of a sample.
+static void spreadOf(KernelDetail& detail) {
+  std::vector<double> times = detail.times;
+  const size_t n = times.size();
+  if (n < 2) return;
+  std::sort(times.begin(), times.end());
+  detail.medianNs = (times[(n - 1) / 2] + times[n / 2]) / 2;
+  double mean = 0, squares = 0;
+  for (const double t : times) mean += t / static_cast<double>(n);
+  for (const double t : times) squares += (t - mean) * (t - mean);
+  detail.deviationNs = std::sqrt(squares / static_cast<double>(n - 1));
+}
+
 Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, int64_t most) {
   KernelDetail detail;
   auto outcome = reader.each(kKernel, {kernel}, [&](const Statement& s) {
@@ -295,14 +316,18 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     detail.runsNote = runs.note;
     detail.knowsLaunches = query::holdingsOf(reader).has(query::Holding::Launches);
     detail.isForeign = !reader.info("imported_format").empty() || reader.info("engine").starts_with("stock");
-    detail.placeIsFunction = s.isNull("compile_id") && detail.line > 0 && !reader.info("imported_format").empty();
+    // A line where a function begins runs nothing: what is compiled has no other.
+    detail.placeIsFunction = s.isNull("compile_id") && detail.line > 0 && (!reader.info("imported_format").empty() || s.integer("is_function") > 0);
     detail.isTuning = detail.kind == "eager" && detail.op == kTuning;
+    detail.isOperator = detail.kind == "eager" && detail.op == detail.name;
+    detail.kind = kindWord(s.text("kind"), detail.op, detail.name);
   });
   if (outcome && detail.id == 0) {
     return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
   }
-  if (outcome && detail.timedLaunches > 0) {
+  if (outcome && (detail.timedLaunches > 0 || detail.device.starts_with("cuda"))) {
     outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real("ns")); });
+    if (static_cast<int64_t>(detail.times.size()) == detail.runs) spreadOf(detail);
   }
   if (auto binary = query::kernelBinary(reader, kernel)) detail.cubin = std::move(*binary);
   if (outcome) {

@@ -42,9 +42,11 @@ struct KernelDetail {
   int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
   double occupancy = 0;
   std::string function, grid, block, occupancyLimit;
+  bool isOperator = false;         ///< of PyTorch, called by the program or by compiled code
   bool placeIsFunction = false;    ///< a profiler's stack named the place: where the function begins that launched it first
   bool isForeign = false;          ///< another compiler generated it: `loopIr` is its C++ or Triton source
   std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded
+  double medianNs = 0, deviationNs = 0;  ///< of all launches on the device; 0 where some of their times are not known
   std::vector<double> times;       ///< ns of launches on the device, in order of time, thinned to some thousands
   std::vector<KernelTier> tiers;   ///< first tier first
   std::vector<query::ShapeSymbol> symbols;  ///< that its loops or its nodes' sizes name

@@ -388,6 +388,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("total"), timeBeside(detail.totalNs, base.totalNs));
     page.pair(tr("typical"), timed > 2 && detail.maxNs > 0 ? tr("%1 without the slowest").arg(time((detail.totalNs - detail.maxNs) / (timed - 1))) + than(typicalNs(detail), typicalNs(base)) : QString());
     page.pair(tr("mean"), timed > 0 ? time(detail.totalNs / timed) : QString());
+    page.pair(tr("median"), detail.medianNs > 0 ? tr("%1, standard deviation %2").arg(time(detail.medianNs), time(detail.deviationNs)) : QString());
     page.pair(tr("fastest"), timeBeside(detail.minNs, base.minNs));
     page.pair(tr("slowest"), timeBeside(detail.maxNs, base.maxNs));
     page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) + than(detail.bytes, base.bytes) : QString());
@@ -395,8 +396,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
       page.pair(tr("measured"), detail.timedLaunches >= detail.launches ? tr("by the device, all launches")
                                                                         : tr("by the device, %1 of the launches").arg(str(formatCount(detail.timedLaunches))));
       page.pair(tr("the calls took"), time(detail.hostNs));
-      page.pair(tr("distribution"), distribution(detail.times));
     }
+    page.pair(tr("distribution"), distribution(detail.times));
     page.pair(tr("device function"), str(detail.function));
     if (!detail.grid.empty()) page.pair(tr("launch"), tr("grid %1, block %2").arg(str(detail.grid), str(detail.block)));
     if (detail.registers > 0) page.pair(tr("registers"), tr("%1 a thread").arg(detail.registers) + than(detail.registers, base.registers));
@@ -426,6 +427,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
                              ? tr("This is a call of a library: %1").arg(str(detail.reason.empty() ? detail.op : detail.reason))
                          : detail.isTuning
                              ? tr("Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.")
+                         : detail.isOperator ? tr("This is an operator of PyTorch: the recorder saw it run, not what it is made of.")
                          : detail.kind == "eager"
                              ? tr("Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.")
                              : tr("The recording holds none for this kernel.");

@@ -215,8 +215,7 @@ Result<TableRows> loadOperators(const session::Reader& reader) {
     const auto time = [](int64_t ns) { return durationCell(static_cast<double>(ns)); };
     const std::string shapes = o.shapes == 0 ? "" : o.shapes == 1 ? o.shape : say(FUSEBOX_TEXT("Overview", "{} kinds of sizes"), o.shapes);
     const auto ifAny = [](int64_t ns) { return ns > 0 ? durationCell(static_cast<double>(ns)) : Cell{"", 0}; };
-    // An operator may give more memory back than it takes.
-    const auto bytes = [](int64_t amount) { return Cell{amount != 0 ? formatBytes(static_cast<double>(amount)) : std::string(), static_cast<double>(amount)}; };
+    const auto bytes = [](int64_t amount) { return bytesCell(static_cast<double>(amount)); };  // an operator may give more back than it takes
     row.cells = {textCell(o.name), countCell(o.calls), time(o.selfNs), shareCell(static_cast<double>(o.selfNs), all), time(o.totalNs), time(o.totalNs / o.calls),
                  time(o.leastNs), time(o.mostNs), ifAny(o.deviceNs), ifAny(o.deviceTotalNs), bytes(o.cpu.ownBytes), bytes(o.cpu.bytes),
                  bytes(o.device.ownBytes), bytes(o.device.bytes), textCell(placesOf(o)), textCell(shapes)};

@@ -270,6 +270,7 @@ void OverviewView::fill(OverviewModel& model) {
   failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
   facts_->setEmptyText(tr("Nothing recorded about the run"), {});
   losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
+  if (!model.hasOperators && tabs_->currentWidget() == operators_) tabs_->setCurrentWidget(functions_);  // not the tab that happens to be beside it
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
   // A profile tells of operators or kernels alone: the list of functions would only say that.
@@ -305,7 +306,8 @@ void OverviewView::fill(OverviewModel& model) {
       table->setCut(0);
     }
     if (table == failures_ || table == breaks_ || table == recompiles_ || table == losses_) {
-      setTabCount(table, table->property("tabTitle").toString(), count);
+      // The list of recompilations has the guards that reached the limit, too, after which nothing was compiled.
+      setTabCount(table, table->property("tabTitle").toString(), table == recompiles_ ? static_cast<int>(s.compiledAgain) : count);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "profiler/session/reader.h"
 #include "views/common/table.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/filter_box.h"
 #include "views/widgets/text.h"
 
@@ -93,7 +94,10 @@ void TimelineView::load() {
         if (!outline) return empty_->showReason(tr("The timeline cannot be read"), str(outline.error().text()));
         if (outline->lanes.empty()) {
           return askHoldings([this](const query::Holdings& holdings) {
-            if (holdings.isOver) empty_->showReason(tr("Nothing happened"), tr("The recording holds no stage of the compiler, no call of compiled code and no kernel launch."));
+            const bool tellsTimes = holdings.has(query::Holding::CompileTimes) || holdings.has(query::Holding::Launches);
+            const Absence none = tellsTimes ? Absence{tr("Nothing happened"), tr("The recording holds no stage of the compiler, no call of compiled code and no kernel launch.")}
+                                            : absenceOf(holdings, query::Holding::Launches);
+            if (holdings.isOver) empty_->showReason(none.headline, none.hint);
           });
         }
         empty_->showContent();

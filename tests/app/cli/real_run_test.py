@@ -539,6 +539,14 @@ with torch.no_grad(): net(torch.ones(3, 4))
                        timeout=120, cwd=self.dir.name)
         self.assertEqual((done.returncode, done.stdout), (0, "0.0\n"), done.stderr)
 
+    def test_kernels_of_one_name_in_two_graphs_of_stock(self):
+        done = fusebox("run", "--engine", "stock", "--session", self.path("two.fusebox"), "-c",
+                       "import torch\ndef f(x): return torch.sin(x) * 2\ndef g(x): return torch.sin(x) * 2\nf, g = torch.compile(f), torch.compile(g)\n"
+                       "for _ in range(3): f(torch.zeros(300)), f(torch.zeros(300)), g(torch.zeros(300))", timeout=240, cwd=self.dir.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        asked = fusebox("query", self.path("two.fusebox"), "SELECT kind, launches FROM kernels WHERE name LIKE '%fused%' ORDER BY launches", "--format", "json")
+        self.assertEqual([(k["kind"], k["launches"]) for k in json.loads(asked.stdout)], [("generated", 3), ("generated", 6)])
+
 
 COMPARED = """
 import torch
