@@ -319,11 +319,33 @@ void Frame::storeResults(const ExternCall& call) {
   TORCH_CHECK(next == call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too few values");
 }
 
+namespace {
+
+/// What a sparse tensor consists of; of another layout nothing.
+std::vector<at::Tensor> partsOf(const at::Tensor& value) {
+  switch (value.layout()) {
+    case c10::kSparse: return {value._indices(), value._values()};
+    case c10::kSparseCsr:
+    case c10::kSparseBsr: return {value.crow_indices(), value.col_indices(), value.values()};
+    case c10::kSparseCsc:
+    case c10::kSparseBsc: return {value.ccol_indices(), value.row_indices(), value.values()};
+    default: return {};
+  }
+}
+
+}  // namespace
+
 void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
   if (buffer.isOpaque) {
     tensors_[at(id)] = std::move(value);
     return;
+  }
+  if (value.defined() && value.layout() != c10::kStrided) {
+    // Made of buffers, whose memory is another's as soon as nobody reads them any more.
+    const std::vector<at::Tensor> parts = partsOf(value);
+    const auto isShared = [&](const at::Tensor& part) { return isInPool(part) || (part.has_storage() && part.storage().use_count() > 1); };
+    if (std::any_of(parts.begin(), parts.end(), isShared)) value = value.clone();
   }
   const c10::IntArrayRef sizes = buffer.sizes, strides = buffer.strides;
   if (!value.defined() || value.sizes() != sizes || value.scalar_type() != buffer.dtype)

@@ -311,6 +311,32 @@ class WritesUnderGraphs(Writes):
             torch.testing.assert_close(g(ours, position, value), f(theirs, position, value))
             torch.testing.assert_close(ours, theirs)
 
+    def test_sparse_tensors_keep_what_they_are_made_of(self):
+        """Their parts are buffers of the graph, whose memory later steps would take."""
+        def made(x, places):
+            sparse = torch.sparse_coo_tensor(places.flip(0) * 1, (x * 2 + 1)[0], (40, 40))
+            y = x
+            for _ in range(6):
+                y = torch.softmax(y @ y.T, -1) @ x
+            return sparse, y
+
+        def branching(x, places):
+            n = x.size(0)
+            sparse = torch.sparse_coo_tensor(torch.stack(list(places.flip(0))), (x * x)[0], (n, n))
+            return torch.relu(torch.sparse.mm(sparse, x @ x.T) if n % 2 else x @ x.T) @ x
+
+        for f in (made, branching):
+            fusebox.reset()
+            g = fusebox.compile(f)
+            for n in (64, 72, 65, 71):
+                x = R(n, 300, requires_grad=f is branching)
+                places = torch.stack([torch.randint(0, 40, (300,)), torch.randint(0, 40, (300,))])
+                ours, theirs = g(x, places), f(x, places)
+                for got, want in zip(tensors(ours), tensors(theirs)):
+                    torch.testing.assert_close(*(t.to_dense() if t.is_sparse else t for t in (got, want)), rtol=1e-4, atol=1e-3)
+                if f is branching:
+                    torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (ours, theirs)), rtol=1e-3, atol=1e-2)
+
 
 if __name__ == "__main__":
     unittest.main()
