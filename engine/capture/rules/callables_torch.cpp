@@ -586,12 +586,17 @@ PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) 
   return isNamed ? rulePure(e, callable, a) : ruleCurrentDeviceFact(e, callable, a);
 }
 
+/// Follows a function of Fusebox's own package in the place of what was called.
+PyRef followInstead(Evaluation& e, const char* module, const char* name, const CallArguments& a) {
+  PyRef owner = PyRef::steal(PyImport_ImportModule(module));
+  PyRef plain = owner && name ? PyRef::steal(PyObject_GetAttrString(owner.get(), name)) : PyRef();
+  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+}
+
 /// Higher-order operators, and functions on them that need a transform, are followed in the form that _higher_order.py gives them.
 template <const char* kName>
 PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._higher_order"));
-  PyRef plain = module ? PyRef::steal(PyObject_GetAttrString(module.get(), kName)) : PyRef();
-  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+  return followInstead(e, "fusebox._higher_order", kName, a);
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
@@ -600,10 +605,8 @@ constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered
 
 /// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
 PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._collectives"));
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  PyRef plain = module && name ? PyRef::steal(PyObject_GetAttr(module.get(), name.get())) : PyRef();
-  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+  return name ? followInstead(e, "fusebox._collectives", PyUnicode_AsUTF8(name.get()), a) : PyRef();
 }
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.
