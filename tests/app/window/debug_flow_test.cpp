@@ -80,11 +80,17 @@ class DebugFlowTest : public QObject {
     QTest::keyClick(script, Qt::Key_Return);
     QTRY_VERIFY(debugger()->state() == State::Stopped);
   }
+  /// What there is to know where a stop does not come.
+  QString situation() const {
+    return QStringLiteral("state %1, stop %2 (%3), focus on %4, output: %5")
+        .arg(int(debugger()->state())).arg(stops()).arg(QString::fromStdString(kind()), QApplication::focusWidget() ? QApplication::focusWidget()->objectName() : QString(), output().right(400));
+  }
   /// A key, and the stop that it leads to.
   void stepBy(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
     const int64_t before = stops();
+    QTRY_VERIFY(window_->isActiveWindow());  // else its shortcuts are nobody's
     QTest::keyClick(window_.get(), key, modifiers);
-    QTRY_VERIFY(debugger()->state() == State::Stopped && stops() > before);
+    QTRY_VERIFY2(debugger()->state() == State::Stopped && stops() > before, qPrintable(situation()));
   }
   QString cell(const char* table, int row, int column) const {
     auto* found = find<QTableView>(table);
