@@ -266,7 +266,7 @@ void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& fa
     if (!(alias && alias->isWrite()) && !(hidden && schema[i].name().starts_with("running_"))) continue;
     forEachTensor(args[i], [&](const at::Tensor& given) {
       auto* traced = asTraceThroughWrapper(given);
-      const at::Tensor& t = traced && traced->symbolic() ? traced->meta() : given;
+      const at::Tensor& t = traced ? traced->meta() : given;  // a wrapper of functionalisation does not know its offset
       if (!t.defined() || !given.has_storage() || t.numel() == 0) return;
       int64_t reach = 0;
       for (int64_t d = 0; d < t.dim(); ++d) reach += (t.size(d) - 1) * t.stride(d);

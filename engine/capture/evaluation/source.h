@@ -48,6 +48,7 @@ struct Source {
   const Source* base = nullptr;
   HeldRef key;         ///< attribute name or dict key; Pinned: the object
   int64_t index = -1;
+  int others = 0;      ///< DictItem: how many keys of this dict that only identity tells apart had a source before; the text numbers them
   Why why = Why::Guarded;  ///< Pinned: the reason that was given first
   uint32_t id = 0;     ///< position in the capture's SourceTable
 

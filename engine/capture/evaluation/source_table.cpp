@@ -28,15 +28,18 @@ std::string utf8(PyObject* o) {
   return s ? s : "?";
 }
 
-/// repr() of keys that cannot run Python code; the type's name of all others.
-std::string keyText(PyObject* key) {
+bool hasPlainText(PyObject* key) { return comparesByValue(key) || PyFloat_CheckExact(key); }
+
+/// repr() of keys that cannot run Python code; the type's name of all others, with their number among those that were met (what is
+/// remembered of a place from call to call goes by its text: the states of two parameters are two places).
+std::string keyText(PyObject* key, int number = 0) {
   if (!key) return "<gone>";
-  if (comparesByValue(key) || PyFloat_CheckExact(key)) {
+  if (hasPlainText(key)) {
     PyRef text = PyRef::steal(PyObject_Repr(key));
     if (text) return utf8(text.get());
     clearError();
   }
-  return std::string("<") + Py_TYPE(key)->tp_name + ">";
+  return std::string("<") + Py_TYPE(key)->tp_name + (number ? " " + std::to_string(number + 1) : "") + ">";
 }
 
 std::string pinnedText(PyObject* object) {
@@ -68,7 +71,7 @@ std::string Source::str() const {
     case Kind::Pinned: return index == 0 ? "G" : pinnedText(key.get());
     case Kind::CellContents: return of + ".cell_contents";
     case Kind::InstanceDict: return of + ".__dict__";
-    case Kind::DictItem: return of + "[" + keyText(key.get()) + "]";
+    case Kind::DictItem: return of + "[" + keyText(key.get(), others) + "]";
     case Kind::DictKey: return "list(" + of + ")[" + std::to_string(index) + "]";
     case Kind::SequenceItem: return of + "[" + std::to_string(index) + "]";
     case Kind::SlotAttr:
@@ -101,7 +104,7 @@ std::string Source::label() const {
     case Kind::Local: return key ? utf8(key.get()) : str();
     case Kind::CellContents: return base->label();
     case Kind::DictItem:
-      if (!PyUnicode_CheckExact(key.get())) return base->label() + "[" + keyText(key.get()) + "]";
+      if (!PyUnicode_CheckExact(key.get())) return base->label() + "[" + keyText(key.get(), others) + "]";
       if (isModuleTable(base)) return base->base->base->label() + "." + utf8(key.get());
       if (base->kind == Kind::InstanceDict) return base->base->label() + "." + utf8(key.get());
       if (base->kind == Kind::Pinned) return utf8(key.get());  // a global
@@ -122,6 +125,7 @@ SourceTable::SourceTable(PyCodeObject* code, PyObject* globals)
 void SourceTable::release() {
   code_ = globals_ = PyRef();
   byHash_.clear();
+  keysByIdentity_.clear();
 }
 
 const Source* SourceTable::local(int index) {
@@ -176,6 +180,7 @@ const Source* SourceTable::intern(Source source, PyObject* key) {
   }
   source.key = PyRef::borrow(key);
   source.id = static_cast<uint32_t>(sources_.size());
+  if (source.kind == Source::Kind::DictItem && !hasPlainText(key)) source.others = keysByIdentity_[source.base]++;
   sources_.push_back(std::move(source));
   byHash_.emplace(hash, &sources_.back());
   return &sources_.back();

@@ -47,6 +47,7 @@ class SourceTable {
   PyRef code_, globals_;
   std::deque<Source> sources_;
   std::unordered_multimap<size_t, const Source*> byHash_;
+  std::unordered_map<const Source*, int> keysByIdentity_;  // how many there are of a dict
 };
 
 }  // namespace fusebox::capture

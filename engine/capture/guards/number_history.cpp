@@ -29,6 +29,7 @@ NumberHistory::Number& NumberHistory::note(const std::string& key, int64_t value
   if (!n.seen.empty() && n.seen.back().first == capture_) {
     n.seen.back().second = value;
   } else {
+    if (isUseless(n) && !n.seen.empty() && n.seen.back().second != value) n.pinned = 1;
     if (n.seen.size() == kKept) n.seen.erase(n.seen.begin());
     n.seen.emplace_back(capture_, value);
   }

@@ -30,7 +30,8 @@ class NumberHistory {
   Number* find(const NumberSource& at, const std::string& source, size_t rank);
   /// Whether two numbers were different in some capture.
   static bool everDiffered(const Number& a, const Number& b);
-  /// As a symbol it has been of no use: several captures left one value for it.
+  /// As a symbol it has been of no use: several captures left one value for it. It is tried again when it has another value, since what
+  /// left one may have been that of another number that has changed as well, or a branch that is not taken any more.
   static bool isUseless(const Number& n) { return n.pinned >= 2; }
 
   /// What the newest capture has seen, alone.

@@ -4,7 +4,10 @@ Every call is compared with eager, forward and gradients.
 """
 
 import math
+import os
 import random
+import sqlite3
+import tempfile
 
 import torch
 import torch.nn as nn
@@ -530,47 +533,97 @@ def test_what_is_said():
     expect("L['x'].size()[0] = 20" in relation["hint"] and relation["line"] == line, f"{relation}")
 
 
-def test_session_lists_symbols():
-    import os
-    import sqlite3
-    import tempfile
+def recorded(calls, *queries):
+    """The rows of each query over the session in which `calls` ran, from nothing compiled."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "s.fusebox")
         fusebox.reset()
         with fusebox.record(path):
-            compiled = fusebox.compile(branches, backend=BACKEND)
-            for n in (4, 6, 20, 1):
-                compiled(torch.randn(n, 2))
+            calls()
         db = sqlite3.connect(path)
-        symbols = db.execute("SELECT name, source, kind, hint, lower, policy, before, after FROM symbols").fetchall()
-        expect(any(s[1:4] == ("L['x'].size()[0]", "size", 6) and s[4] == 2 and s[5:] == ("automatic", "4", "6") for s in symbols), f"{symbols}")
-        relations = db.execute("SELECT op, reason, file, line, guard_id FROM relations WHERE kind = 'guard'").fetchall()
-        expect(relations and all(r[2].endswith("symbolic_test.py") and r[3] and r[4] for r in relations), f"{relations}")
-        kept = db.execute("SELECT kind, source, value FROM specialisations").fetchall()
-        expect(("zero_one", "L['x'].size()[0]", 1) in kept, f"{kept}")
+        return [db.execute(query).fetchall() for query in queries]
+
+
+def test_session_lists_symbols():
+    def calls():
+        compiled = fusebox.compile(branches, backend=BACKEND)
+        for n in (4, 6, 20, 1):
+            compiled(torch.randn(n, 2))
+
+    symbols, relations, kept = recorded(calls, "SELECT name, source, kind, hint, lower, policy, before, after FROM symbols",
+                                        "SELECT op, reason, file, line, guard_id FROM relations WHERE kind = 'guard'",
+                                        "SELECT kind, source, value FROM specialisations")
+    expect(any(s[1:4] == ("L['x'].size()[0]", "size", 6) and s[4] == 2 and s[5:] == ("automatic", "4", "6") for s in symbols), f"{symbols}")
+    expect(relations and all(r[2].endswith("symbolic_test.py") and r[3] and r[4] for r in relations), f"{relations}")
+    expect(("zero_one", "L['x'].size()[0]", 1) in kept, f"{kept}")
 
 
 def test_halves_of_halves_are_told_as_quarters():
-    import os
-    import sqlite3
-    import tempfile
-
     def f(x):
         for _ in range(4):
             x = x.view(x.shape[0], x.shape[1] // 2, 2).mean(2)
         return x
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "s.fusebox")
-        fusebox.reset()
-        with fusebox.record(path):
-            compiled = fusebox.compile(f, backend=BACKEND)
-            for n in (64, 96, 128):
-                compiled(torch.randn(2, n))
-        rows = sqlite3.connect(path).execute("SELECT left, op, right FROM relations WHERE kind = 'guard'").fetchall()
-        told = [" ".join(map(str, row)) for row in rows]
-        expect(any("// 16" in text for text in told) and not any("// 2) //" in text for text in told), f"{told}")
-        expect(len(told) == len(set(told)), f"{told}")
+    def calls():
+        compiled = fusebox.compile(f, backend=BACKEND)
+        for n in (64, 96, 128):
+            compiled(torch.randn(2, n))
+
+    (rows,) = recorded(calls, "SELECT left, op, right FROM relations WHERE kind = 'guard'")
+    told = [" ".join(map(str, row)) for row in rows]
+    expect(any("// 16" in text for text in told) and not any("// 2) //" in text for text in told), f"{told}")
+    expect(len(told) == len(set(told)), f"{told}")
+
+
+def test_a_size_that_one_branch_fixes_is_a_symbol_again_elsewhere():
+    def added(x, parts, word):
+        for part in parts:
+            x = x + part
+        return x if word == "plus" else -x
+
+    f = Compiled(added)
+    for rows, count, word in ((64, 1, "plus"), (22, 1, "plus"), (64, 2, "plus"), (64, 2, "minus")):  # twice what is new has fixed it
+        f(torch.randn(rows, 4), [torch.randn(rows, 4) for _ in range(count)], word)
+    before = f.entries()
+    for rows in (22, 30, 9, 64):
+        f(torch.randn(rows, 4), [torch.randn(rows, 4) for _ in range(2)], "plus")
+    expect(f.entries() == before + 1, f"{f.entries() - before} entries for four sizes")
+
+
+def test_a_symbol_that_becomes_known_between_two_writes():
+    """The second write meets a tensor whose size was a symbol when it was made and is a number now."""
+    def written(moment, param, n):
+        moment = moment * 1
+        moment.mul_(2).add_(param)
+        moment.mul_(3)
+        return moment * n
+
+    f = Compiled(written)
+    params = {size: nn.Parameter(torch.randn(size)) for size in (4, 6, 8)}
+    with torch.no_grad():
+        for n, size in enumerate((4, 6, 8, 4, 6, 8, 8, 8, 8)):
+            f(torch.randn(size), params[size], n)
+    expect(f.entries() <= 4, f"{f.entries()} entries: the symbols were given up")
+
+
+def test_states_of_two_parameters_are_two_places():
+    params = [nn.Parameter(torch.randn(3 + i, 5)) for i in range(3)]
+    state = {p: {"moment": torch.zeros_like(p), "step": 0} for p in params}
+
+    def step(scale):
+        out = []
+        for p in params:
+            state[p]["step"] += 1
+            out.append(state[p]["moment"] * scale + state[p]["step"])
+        return out
+
+    def calls():
+        compiled = fusebox.compile(step, backend=BACKEND)
+        for _ in range(4):
+            compiled(2.0)
+
+    (sources,) = recorded(calls, "SELECT source FROM symbols")
+    expect(sources and all(source.endswith("['step']") for source, in sources), f"{sources}")
 
 
 if __name__ == "__main__":
