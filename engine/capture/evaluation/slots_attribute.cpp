@@ -684,6 +684,14 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     PyObject* args[] = {object, name, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
   }
+  // What a class of the program has put there (dict.__setitem__, say) is called; a class in C has its slot under its own name.
+  PyObject* const slot = value ? kSetAttr : kDelAttr;
+  const bool isSlot = method && Py_IS_TYPE(method, &PyWrapperDescr_Type) && PyUnicode_Compare(reinterpret_cast<PyDescrObject*>(method)->d_name, slot) == 0;
+  if (method && !isSlot && isChangeable(type)) {
+    PyRef bound = getSpecial(object, slot);
+    PyObject* args[] = {name, value};
+    return bound && call(bound.get(), args, value ? 2 : 1, nullptr);
+  }
   return genericSetAttr(object, name, value);
 }
 

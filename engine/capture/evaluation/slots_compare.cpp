@@ -154,7 +154,19 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
       PyRef result = tryBinary(swapped, b, a, &declined);
       if (!declined) return result;
     }
-    if (tried && (op == Py_EQ || op == Py_NE)) return boolean(same(a, b) == (op == Py_EQ));
+    if (tried && (op == Py_EQ || op == Py_NE)) {
+      // A container that is compared by C takes a subclass for what it is, whatever that has declined.
+      const auto takes = [&](PyTypeObject* type) {
+        return PyType_IsSubtype(Py_TYPE(a), type) && PyType_IsSubtype(Py_TYPE(b), type) && (comparesAs(a, type) || comparesAs(b, type));
+      };
+      if (takes(&PyDict_Type)) return boolean(compareDicts(op, a, b));
+      if (takes(&PyList_Type) || takes(&PyTuple_Type)) return compareSequences(op, a, b);
+      const bool isOfC = !pythonMethod(a, kComparisons[Py_EQ]) || !pythonMethod(b, kComparisons[Py_EQ]);
+      for (PyTypeObject* type : {&PySet_Type, &PyFrozenSet_Type, &PyUnicode_Type, &PyBytes_Type, &PyLong_Type, &PyFloat_Type, &PyComplex_Type})
+        if (isOfC && PyType_IsSubtype(Py_TYPE(a), type) && PyType_IsSubtype(Py_TYPE(b), type))
+          breakHere("callback from C", std::string("C code compares a ") + Py_TYPE(a)->tp_name + " that has declined in Python");
+      return boolean(same(a, b) == (op == Py_EQ));
+    }
   }
   if (op == Py_EQ || op == Py_NE) {
     // Identity decides between objects without a comparison of their own.

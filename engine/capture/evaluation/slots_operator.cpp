@@ -54,6 +54,30 @@ bool isUnionPart(PyObject* o) {
 
 bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o); }
 
+/// Operators that change builtin containers, by CPython's NB_ numbers.
+enum { kInPlaceAdd = kFirstInPlace, kInPlaceAnd = 14, kInPlaceMultiply = 18, kInPlaceOr = 20, kInPlaceSubtract = 23, kInPlaceXor = 25 };
+
+/// Whether the operator's own slot in C of `a`, whose class does not write it in Python, takes `b`: CPython asks it before what a class that
+/// is no subclass of a's writes for the reflected operator.
+bool takesNatively(int op, PyObject* a, PyObject* b) {
+  if (isTensorObject(a)) return PyLong_Check(b) || PyFloat_Check(b) || PyComplex_Check(b);
+  if (PyLong_Check(a)) return PyLong_Check(b);
+  if (PyFloat_Check(a)) return PyLong_Check(b) || PyFloat_Check(b);
+  if (PyComplex_Check(a)) return PyLong_Check(b) || PyFloat_Check(b) || PyComplex_Check(b);
+  if (PyAnySet_Check(a)) return PyAnySet_Check(b);
+  if (PyODict_Check(a)) return PyDict_Check(b);
+  const PyNumberMethods* slots = Py_TYPE(a)->tp_as_number;
+  return PyTuple_Check(a) && op == 0 && PyTuple_Check(b) && slots && slots->nb_add;  // torch.Size
+}
+
+/// Whether `a op= b` changes `a` by its slot in C, which comes before what its class writes for the operator without "=".
+bool changesNatively(int op, PyObject* a, PyObject* b) {
+  if (PySet_Check(a)) return (op == kInPlaceAnd || op == kInPlaceOr || op == kInPlaceSubtract || op == kInPlaceXor) && PyAnySet_Check(b);
+  if (PyDict_Check(a)) return op == kInPlaceOr && PyDict_Check(b);
+  // A list's slots are those of a sequence, which come last, but in subclasses.
+  return PyList_Check(a) && !PyList_CheckExact(a) && (op == kInPlaceAdd || (op == kInPlaceMultiply && PyLong_Check(b)));
+}
+
 /// A tuple or torch.Size with zeros for its symbolic ints, which says of what type a result is; other objects as they are.
 PyRef withZeros(PyObject* o) {
   if (!PyTuple_Check(o)) return PyRef::borrow(o);
@@ -102,31 +126,34 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
     return numberBinary(op, a, b);
   }
   const bool inPlace = op >= kFirstInPlace;
-  if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
+  if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b) && !(PyUnicode_Check(b) && pythonMethod(b, "__rmod__")))
+    return percent(a, b);
   // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
   const bool ownInPlace = inPlace && (isTensor(a) || isTensorObject(a)) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
   if (!ownInPlace && (mayBePython(a) || mayBePython(b))) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;
-    if (inPlace)
-      if (PyObject* method = pythonMethod(a, names.inPlace)) {
-        PyRef result = tryBinary(method, a, b, &declined);
-        if (!declined) return result;
-      }
+    PyObject* writing = inPlace ? pythonMethod(a, names.inPlace) : nullptr;
+    if (writing) {
+      PyRef result = tryBinary(writing, a, b, &declined);
+      if (!declined) return result;
+    }
+    const bool inC = inPlace && !writing && changesNatively(op, a, b);
     // A subclass goes first where it has a reflected method of its own.
     const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)) &&
                                typeLookup(Py_TYPE(a), internedName(names.reflected)) != typeLookup(Py_TYPE(b), internedName(names.reflected));
-    PyObject* reflected = Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(b, names.reflected) : nullptr;
+    PyObject* reflected = !inC && Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(b, names.reflected) : nullptr;
     if (reflected && subclassFirst) {
       PyRef result = tryBinary(reflected, b, a, &declined);
       if (!declined) return result;
       reflected = nullptr;
     }
-    if (PyObject* method = pythonMethod(a, names.forward)) {
-      PyRef result = tryBinary(method, a, b, &declined);
+    PyObject* forward = inC ? nullptr : pythonMethod(a, names.forward);
+    if (forward) {
+      PyRef result = tryBinary(forward, a, b, &declined);
       if (!declined) return result;
     }
-    if (reflected) {
+    if (reflected && (forward || !takesNatively(inPlace ? op - kFirstInPlace : op, a, b))) {
       PyRef result = tryBinary(reflected, b, a, &declined);
       if (!declined) return result;
     }
@@ -176,16 +203,15 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
 
 /// a |= b and the like of a set, dict or list from outside.
 PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
-  enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
-  if (PyList_Check(a) && op == kMultiply) {
+  if (PyList_Check(a) && op == kInPlaceMultiply) {
     know(a);
     PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = ownElements(a);
     PyRef times = plainNumber(b, "how often a list is repeated"), product = PyRef::steal(PyNumber_Multiply(contents.get(), times.get()));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
   }
-  if (PyDict_Check(a) && op == kOr) return updateDict(a, b) ? PyRef::borrow(a) : PyRef();
-  const char* method = op == kAnd ? "intersection_update" : op == kOr ? "update" : op == kSubtract ? "difference_update" : "symmetric_difference_update";
-  if (!PyAnySet_Check(a) || !PyAnySet_Check(b) || (op != kAnd && op != kOr && op != kSubtract && op != kXor))
+  if (PyDict_Check(a) && op == kInPlaceOr) return updateDict(a, b) ? PyRef::borrow(a) : PyRef();
+  const char* method = op == kInPlaceAnd ? "intersection_update" : op == kInPlaceOr ? "update" : op == kInPlaceSubtract ? "difference_update" : "symmetric_difference_update";
+  if (!PyAnySet_Check(a) || !PyAnySet_Check(b) || (op != kInPlaceAnd && op != kInPlaceOr && op != kInPlaceSubtract && op != kInPlaceXor))
     breakHere("unsupported side effect", std::string("an operator that changes a ") + Py_TYPE(a)->tp_name + " in place");
   PyRef items = collect(b, true);
   PyObject* args[] = {a, items.get()};

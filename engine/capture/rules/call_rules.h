@@ -27,6 +27,7 @@ PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a);    //
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of numbers
 PyRef ruleReordered(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of Python that is called after the graph
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
+PyRef ruleDictUpdate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< dict.update and dict.__init__
 
 /// No filter of a list as warnings.filters turns a warning into an exception; the second argument is of no account.
 bool noErrorFilter(PyObject* filters, PyObject*);

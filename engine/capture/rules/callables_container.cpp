@@ -178,12 +178,19 @@ PyRef ruleMoveToEnd(Evaluation& e, PyObject*, const CallArguments& a) {
   return last >= 0 && e.moveToEnd(a.args[0], a.args[1], last != 0) ? none() : PyRef();
 }
 
+/// What dict's own methods do for a key, whatever __setitem__ a subclass has; OrderedDict's ask that.
+bool setOwnItem(Evaluation& e, PyObject* dict, PyObject* key, PyObject* value) {
+  return PyODict_Check(dict) ? e.setItem(dict, key, value) : e.storeKey(dict, key, value);
+}
+
 PyRef ruleDictSetdefault(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef value = e.readDict(a.args[0], a.args[1]);
   if (value || PyErr_Occurred()) return value;
   PyObject* fallback = a.positional > 2 ? a.args[2] : Py_None;
-  return e.setItem(a.args[0], a.args[1], fallback) ? PyRef::borrow(fallback) : PyRef();
+  return setOwnItem(e, a.args[0], a.args[1], fallback) ? PyRef::borrow(fallback) : PyRef();
 }
+
+}  // namespace
 
 PyRef ruleDictUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef incoming = PyRef::steal(PyDict_New());
@@ -191,9 +198,11 @@ PyRef ruleDictUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);)
-    if (!e.setItem(a.args[0], key, value)) return {};
+    if (!setOwnItem(e, a.args[0], key, value)) return {};
   return none();
 }
+
+namespace {
 
 PyRef ruleDictContains(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef value = e.readDict(a.args[0], a.args[1]);

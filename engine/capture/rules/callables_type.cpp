@@ -266,15 +266,7 @@ PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyTypeObject* owner = PyDescr_TYPE(callable);
   PyObject* self = a.args[0];
   if (owner == &PyBaseObject_Type) return a.total() > 1 ? e.callRaw(callable, a) : none();
-  if (PyType_IsSubtype(owner, &PyDict_Type)) {
-    PyRef incoming = PyRef::steal(PyDict_New());
-    if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
-    for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);)
-      if (!e.setItem(self, key, value)) return {};
-    return none();
-  }
+  if (PyType_IsSubtype(owner, &PyDict_Type)) return ruleDictUpdate(e, callable, a);
   if (PyType_IsSubtype(owner, &PyList_Type) || PyType_IsSubtype(owner, &PySet_Type)) {
     if (a.keywords() > 0) e.breakHere("unsupported call", std::string(owner->tp_name) + ".__init__ with keywords");
     PyRef items = a.positional > 1 ? e.collect(a.args[1], true) : PyRef::steal(PyTuple_New(0));
