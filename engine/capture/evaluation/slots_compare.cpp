@@ -31,6 +31,17 @@ bool comparesAs(PyObject* o, PyTypeObject* builtin) {
   return PyType_IsSubtype(Py_TYPE(o), builtin) && Py_TYPE(o)->tp_richcompare == builtin->tp_richcompare;
 }
 
+/// Whether the comparison in C of `o`'s class knows what the other one derives from.
+bool takesInC(PyObject* o, PyObject* other) {
+  const bool isInt = PyLong_Check(other), isReal = isInt || PyFloat_Check(other);
+  if (isTensorObject(o)) return true;
+  if (PyLong_Check(o)) return isInt;
+  if (PyFloat_Check(o)) return isReal;
+  if (PyComplex_Check(o)) return isReal || PyComplex_Check(other);
+  if (PyAnySet_Check(o)) return PyAnySet_Check(other);
+  return (PyUnicode_Check(o) && PyUnicode_Check(other)) || (PyBytes_Check(o) && PyBytes_Check(other));
+}
+
 /// C code that may look at any operand, before the other one's own method is asked: decimal.Decimal's.
 bool isOpaqueComparison(PyObject* o) {
   return !isConstantValue(o) && !isPythonClass(Py_TYPE(o)) && isValueObject(o) && !PyRange_Check(o) && !PySlice_Check(o) && !PyAnySet_Check(o);
@@ -161,10 +172,9 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
       };
       if (takes(&PyDict_Type)) return boolean(compareDicts(op, a, b));
       if (takes(&PyList_Type) || takes(&PyTuple_Type)) return compareSequences(op, a, b);
-      const bool isOfC = !pythonMethod(a, kComparisons[Py_EQ]) || !pythonMethod(b, kComparisons[Py_EQ]);
-      for (PyTypeObject* type : {&PySet_Type, &PyFrozenSet_Type, &PyUnicode_Type, &PyBytes_Type, &PyLong_Type, &PyFloat_Type, &PyComplex_Type})
-        if (isOfC && PyType_IsSubtype(Py_TYPE(a), type) && PyType_IsSubtype(Py_TYPE(b), type))
-          breakHere("callback from C", std::string("C code compares a ") + Py_TYPE(a)->tp_name + " that has declined in Python");
+      const auto isAskedInC = [&](PyObject* o, PyObject* other) { return !pythonMethod(o, kComparisons[Py_EQ]) && takesInC(o, other); };
+      if (isAskedInC(a, b) || isAskedInC(b, a))
+        breakHere("callback from C", std::string("C code compares what ") + Py_TYPE(a)->tp_name + " or " + Py_TYPE(b)->tp_name + " has declined in Python");
       return boolean(same(a, b) == (op == Py_EQ));
     }
   }

@@ -129,7 +129,8 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b) && !(PyUnicode_Check(b) && pythonMethod(b, "__rmod__")))
     return percent(a, b);
   // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
-  const bool ownInPlace = inPlace && (isTensor(a) || isTensorObject(a)) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && (isTensor(b) || !mayBePython(b));
+  const bool ownInPlace = inPlace && (isTensor(a) || isTensorObject(a)) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) &&
+                           (isTensor(b) || !mayBePython(b) || takesNatively(op - kFirstInPlace, a, b));
   if (!ownInPlace && (mayBePython(a) || mayBePython(b))) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;

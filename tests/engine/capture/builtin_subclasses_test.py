@@ -37,6 +37,13 @@ class DeclinesAsSet(set):
     __hash__ = None
 
 
+class DeclinesAsFloat(float):
+    def __eq__(self, other):
+        return float(self) == float(other) if isinstance(other, DeclinesAsFloat) else NotImplemented
+
+    __hash__ = float.__hash__
+
+
 class Difference(set):
     def __sub__(self, other):
         return set.__sub__(self, other)
@@ -59,6 +66,9 @@ class Reflected:
 
     def __rmul__(self, other):
         return "rmul"
+
+    def __rand__(self, other):
+        return "rand"
 
     def __rmod__(self, other):
         return "rmod"
@@ -139,7 +149,12 @@ def test_a_comparison_that_declines_leaves_it_to_the_other_side():
         d, s = Declines(a=1), DeclinesAsSet([1])
         return d == {"a": 1}, {"a": 1} == d, d != {"a": 1}, d == {"a": 2}, d == Declines(), s == {1}, s == 3, x + 1
 
+    def numbers(x):
+        n = DeclinesAsFloat(1.0)
+        return n == 1.0, 1.0 == n, n != 1.0, n == x, n in [1.0], n == 1, n is None, n == "1"
+
     alike(f)
+    alike(numbers)
 
 
 def test_operators_with_an_equals_sign_change_the_object():
@@ -155,8 +170,16 @@ def test_operators_with_an_equals_sign_change_the_object():
         s -= {1}
         return x + len(s)
 
+    def of_tensors(x):
+        t = torch.arange(4)
+        same = t
+        t &= ReflectedInt(1)
+        t += ReflectedInt(3)
+        return t, same is t, x
+
     alike(made)
     alike(given, lambda: Difference([1, 2]))
+    alike(of_tensors)
 
 
 def test_who_is_asked_first():
