@@ -414,6 +414,7 @@ class Evaluation final : public Operations {
 
   // --- breaks -------------------------------------------------------------------------------------------------------
   [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
+  [[noreturn]] void breakHere(const trace::BreakError& error);  ///< which tracing raised, and nobody else will ask for
   /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.
   void throwIfBreak();
   Place place() const;

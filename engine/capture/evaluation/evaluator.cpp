@@ -300,6 +300,11 @@ void Evaluation::breakHere(std::string kind, std::string reason, std::string hin
   throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
 }
 
+void Evaluation::breakHere(const trace::BreakError& error) {
+  trace::takeLastBreak();
+  breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
+}
+
 PyRef Evaluation::tracebackOf(PyObject* exception) {
   if (PyRef own = PyRef::steal(PyException_GetTraceback(exception))) return own;
   // Something that is a traceback and not None; getAttr() breaks where it is looked into.

@@ -1113,6 +1113,44 @@ def test_hooks_on_inputs():
             pass
 
 
+def test_hooks_on_gradients_of_modules():
+    def model(heard):
+        made = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        for layer in made:
+            layer.register_full_backward_hook(lambda m, given, got: heard.append((type(m).__name__, given, got)))
+        made[1].register_full_backward_hook(lambda m, given, got: (given[0] * 3,))
+        made[2].register_full_backward_pre_hook(lambda m, got: (got[0] + 1,))
+        return made
+
+    runs = []
+    for compile in (lambda m: m, lambda m: fusebox.compile(m, fullgraph=True)):
+        torch.manual_seed(0)
+        heard = []
+        made = model(heard)
+        x = torch.randn(5, 3, requires_grad=True)
+        y = compile(made)(x).sin()
+        y.sum().backward()
+        runs.append((y, x.grad, [p.grad for p in made.parameters()], [h[1:] for h in heard], [h[0] for h in heard]))
+    torch.testing.assert_close(runs[0][:-1], runs[1][:-1])
+    expect(runs[0][-1] == runs[1][-1] == ["Linear", "Tanh", "Linear"], f"in the order of eager's: {runs[1][-1]}")
+
+
+def test_a_break_deep_in_calls_counts_once():
+    def chosen(x, table):
+        return x * table[x.argmax().item()]
+
+    def inner(x, table):
+        return chosen(x.sin(), table) + 1
+
+    def outer(x, table):
+        return inner(x.cos(), table) * 2
+
+    x, table = torch.ones(3), [2, 3, 4]
+    got, counts = counted(outer, x, table)
+    torch.testing.assert_close(got, outer(x, table))
+    expect(counts["graph_breaks"] == 1, f"a number that an index needs: {counts}")
+
+
 def test_what_is_not_compiled_is_told():
     @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
     def longer(x: torch.Tensor) -> torch.Tensor:
