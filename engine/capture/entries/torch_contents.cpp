@@ -54,6 +54,11 @@ class Search {
 }  // namespace
 
 bool mayComputeWithTorch(const FrameState& state) {
+  bool untraceable = false, traceable = false;
+  for (const auto* values : {&state.locals, &state.stack})
+    for (const PyRef& value : *values)
+      if (value && isTensorObject(value.get())) (isUntraceable(value.get()) ? untraceable : traceable) = true;
+  if (untraceable && !traceable) return false;
   Search search;
   for (const auto* values : {&state.locals, &state.stack})
     for (const PyRef& value : *values)

@@ -123,6 +123,8 @@ class Evaluation final : public Operations {
   void storeCell(PyObject* cell, PyObject* value) override;
   void readLocal(Frame& frame, int index) override;
   bool pushUnread(Frame& frame, int index) override;
+  /// A number, or a tensor that cannot be traced, at `index` of the root frame's stack: only an instruction that looks at it reads it. False: another value.
+  bool leaveUnread(Frame& frame, size_t index, PyObject* value, const Source* source);
   PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
   PyRef importFrom(PyObject* module, PyObject* name) override;
   bool importFirst(PyObject* name);

@@ -514,8 +514,11 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   if (!root->stack.empty() && root->stack.back() &&
       assignUnread(*root, root->stack.back().get(), sources().stack(static_cast<int>(root->stack.size()) - 1)))
     root->stack.pop_back();
-  for (size_t i = 0; i < root->stack.size(); ++i)
-    if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
+  for (size_t i = 0; i < root->stack.size(); ++i) {
+    PyRef& value = root->stack[i];
+    const Source* source = value ? sources().stack(static_cast<int>(i)) : nullptr;
+    if (value && !(isTensorObject(value.get()) && leaveUnread(*root, i, value.get(), source))) value = wrap(value.get(), source);
+  }
   if (!holders_.empty()) refuseDrops(*root);
   int sinceBreak = 0;
   for (;;) {

@@ -495,12 +495,20 @@ void Evaluation::assignParts(Frame& root, PyObject* value, const Source* source)
   for (int k = 0; k < i.arg; ++k) assignParts(root, PySequence_Fast_GET_ITEM(value, k), sources().sequenceItem(source, k));
 }
 
+bool Evaluation::leaveUnread(Frame& f, size_t index, PyObject* value, const Source* source) {
+  const bool isNumber = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  if (!isNumber && !isUntraceable(value)) return false;
+  // What reads it is a break, which another tensor is not.
+  if (!isNumber) guardCustom(source, [](PyObject* now, PyObject*) { return isUntraceable(now); }, nullptr, "a sparse or quantised tensor");
+  f.unreadStack.push_back({index, value, source});
+  return true;
+}
+
 bool Evaluation::pushUnread(Frame& f, int index) {
   const auto i = static_cast<size_t>(index);
   PyObject* value = f.locals[i].get();
-  if (!value || !(PyFloat_CheckExact(value) || PyLong_CheckExact(value))) return false;
+  if (!value || !leaveUnread(f, f.stack.size(), value, unreadSource(f, i))) return false;
   f.push(PyRef::borrow(value));
-  f.unreadStack.push_back({f.stack.size() - 1, value, unreadSource(f, i)});
   return true;
 }
 

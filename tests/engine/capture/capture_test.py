@@ -1151,6 +1151,31 @@ def test_a_break_deep_in_calls_counts_once():
     expect(counts["graph_breaks"] == 1, f"a number that an index needs: {counts}")
 
 
+def test_what_cannot_be_traced_is_read_where_it_is_used():
+    def mixed(a, x):
+        y = x.sin()
+        z = a @ y
+        return z.cos() + y
+
+    for a in (torch.eye(4).to_sparse_csr(), torch.eye(4).to_sparse()):
+        got, counts = counted(mixed, a, torch.ones(4, 2))
+        torch.testing.assert_close(got, mixed(a, torch.ones(4, 2)))
+        expect((counts["graphs"], counts["graph_breaks"]) == (2, 1), f"one product is a break: {counts}")
+    before, x = fusebox.counters(), torch.ones(4, 2)
+    torch.testing.assert_close(fusebox.compile(mixed)(torch.eye(4), x), mixed(torch.eye(4), x))
+    after = fusebox.counters()
+    expect([after[k] - before[k] for k in ("graphs", "graph_breaks")] == [1, 0], f"a dense one in its place is captured: {after}")
+
+    def inner(q):
+        return torch.relu(q).dequantize()
+
+    def outer(x):
+        return inner(torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)) + 1
+
+    got, counts = counted(outer, torch.randn(5))
+    expect(counts["graph_breaks"] <= 2, f"a function of nothing else is left to Python: {counts}")
+
+
 def test_what_is_not_compiled_is_told():
     @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
     def longer(x: torch.Tensor) -> torch.Tensor:
