@@ -46,6 +46,16 @@ def counted(f, *args, calls=1):
     return got, {k: after[k] - before[k] for k in ("graphs", "graph_breaks", "recompiles", "recompile_limits")}
 
 
+class SizedByList(nn.modules.lazy.LazyModuleMixin, nn.Module):
+    """Gets its sizes from the first of a list that its caller makes."""
+
+    def initialize_parameters(self, given):
+        self.weight = nn.Parameter(torch.full(given[0].shape, 0.5))
+
+    def forward(self, given):
+        return sum(given) * self.weight
+
+
 class Point:
     __match_args__ = ("x", "y")
 
@@ -1149,6 +1159,24 @@ def test_a_break_deep_in_calls_counts_once():
     got, counts = counted(outer, x, table)
     torch.testing.assert_close(got, outer(x, table))
     expect(counts["graph_breaks"] == 1, f"a number that an index needs: {counts}")
+
+
+def test_lazy_modules_that_are_given_a_list():
+    fusebox.reset()
+    layer, x = SizedByList(), torch.randn(2, 3)
+    got = fusebox.compile(lambda parts: layer(parts[:-1]) + 1, fullgraph=True)([x, x, None])
+    torch.testing.assert_close(got, x + 1)
+
+
+def test_named_tuples_that_a_function_defines():
+    def f(x):
+        pair = collections.namedtuple("pair", ["left", "right"], defaults=(2,))
+        made = pair(x.sin())
+        return made, made.left * made.right, made._replace(right=x)._asdict()["right"]
+
+    whole("a named tuple", f, torch.ones(3))
+    made = fusebox.compile(f)(torch.ones(3))[0]
+    expect(type(made).__name__ == "pair" and type(made).__module__ == __name__ and made._fields == ("left", "right") and made.right == 2, f"{made}")
 
 
 def test_what_cannot_be_traced_is_read_where_it_is_used():
