@@ -53,6 +53,12 @@ class Search {
 
 }  // namespace
 
+bool holdsTorch(PyObject* object) {
+  const bool found = Search().finds(object);
+  clearError();
+  return found;
+}
+
 bool mayComputeWithTorch(const FrameState& state) {
   bool untraceable = false, traceable = false;
   for (const auto* values : {&state.locals, &state.stack})

@@ -347,7 +347,7 @@ class Evaluation final : public Operations {
   /// Mode(value); null without error where Python code has to decide.
   PyRef memberOfValue(PyTypeObject* type, const CallArguments& a);
   PyRef callCached(PyObject* wrapper, const CallArguments& a);
-  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a);
+  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a, bool* changesNothing);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments; a break if it would
