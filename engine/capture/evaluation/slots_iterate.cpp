@@ -423,10 +423,13 @@ void Evaluation::requireUnwritten(const Ahead& a) {
     written = written || (o && o->written);
   });
   // Iterators over dicts and sets do not tell which one.
-  const std::string_view kind = Py_TYPE(a.iterator.get())->tp_name;
-  if (kind != "list_iterator" && kind != "tuple_iterator" && kind != "range_iterator")
-    for (const Journal::Entry& e : journal_.entries())
-      written = written || (!e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get()) || PyList_Check(e.container.get())));
+  bool tells = true;
+  forEachIteratorPart(a.iterator.get(), [&](PyObject* part, bool isIterator) {
+    const std::string_view kind = isIterator ? Py_TYPE(part)->tp_name : "";
+    tells = tells && !kind.starts_with("dict_") && !kind.starts_with("odict_") && !kind.starts_with("set_");
+  });
+  for (const Journal::Entry& e : journal_.entries())
+    written = written || (!tells && !e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get())));
   if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
 }
 

@@ -1161,6 +1161,21 @@ def test_a_break_deep_in_calls_counts_once():
     expect(counts["graph_breaks"] == 1, f"a number that an index needs: {counts}")
 
 
+def test_lists_that_are_written_to_beside_the_one_that_a_loop_goes_through():
+    def f(x, rows):
+        seen = []
+        for i, row in enumerate(reversed(rows)):
+            if row.sum() > 3:
+                x = x + 1
+            seen.append(i)
+        return x, seen
+
+    rows = [torch.full((2,), float(i)) for i in range(6)]
+    got, counts = counted(f, torch.ones(2), rows)
+    torch.testing.assert_close(got, f(torch.ones(2), rows))
+    expect(counts["graph_breaks"] <= 4, f"conditions alone are breaks: {counts}")
+
+
 def test_lazy_modules_that_are_given_a_list():
     fusebox.reset()
     layer, x = SizedByList(), torch.randn(2, 3)
