@@ -38,7 +38,7 @@ def on_tensors(_, set_hook, args):
     if not torch.is_grad_enabled() or not any(args[i].requires_grad for i in places):
         return args, None
     if len(places) > 1:
-        torch._dynamo.graph_break("hooks on the gradients of a module with several tensors are set")
+        torch._dynamo.graph_break(msg="hooks on the gradients of a module with several tensors are set")
     passed = args[places[0]].clone()
     set_hook(_Node(passed))
     given = list(args)

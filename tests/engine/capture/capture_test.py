@@ -1176,6 +1176,42 @@ def test_lists_that_are_written_to_beside_the_one_that_a_loop_goes_through():
     expect(counts["graph_breaks"] <= 4, f"conditions alone are breaks: {counts}")
 
 
+class Stopping(torch.autograd.Function):
+    """Its forward is called by libtorch, since it stops in the middle."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        torch._dynamo.graph_break()
+        y = x.sin() * k
+        place = y.argmax(0)
+        ctx.mark_non_differentiable(place)
+        ctx.save_for_backward(x, y)
+        ctx.k = k
+        return y, place
+
+    @staticmethod
+    def backward(ctx, g, _):
+        x, y = ctx.saved_tensors
+        return g * (x.cos() * ctx.k + y), None
+
+
+def test_what_a_forward_leaves_for_autograd():
+    def f(x):
+        y, place = Stopping.apply(x * 2, 3)
+        return y + place
+
+    runs = []
+    for g in (f, fusebox.compile(f)):
+        before = fusebox.counters()["graph_breaks"]
+        for _ in range(2):
+            x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+            y = g(x)
+            y.sum().backward()
+        runs.append((y, x.grad))
+    torch.testing.assert_close(*runs)
+    expect(fusebox.counters()["graph_breaks"] - before <= 2, "graph_break() and what reads its result are the only breaks")
+
+
 def test_lazy_modules_that_are_given_a_list():
     fusebox.reset()
     layer, x = SizedByList(), torch.randn(2, 3)
