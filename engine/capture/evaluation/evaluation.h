@@ -517,6 +517,8 @@ class Evaluation final : public Operations {
   };
   PyRef asNumber(PyRef value);
   PyRef numberBinary(int op, PyObject* a, PyObject* b);
+  /// A number that is read from a tensor on the CPU, as one that changes from call to call; null: it stays what it is.
+  PyRef asReadNumber(PyObject* number);
   PyRef numberUnary(Op op, PyObject* a);
   /// Whether such floats are among the arguments; a break unless the callable computes with them.
   bool requireTakesNumbers(PyObject* callable, const CallArguments& a);

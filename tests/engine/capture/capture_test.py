@@ -1347,6 +1347,7 @@ def test_numbers_that_change_are_values_of_the_graph():
     expect(recompiles(lambda x, r: x * int(r * 10) + x * round(r * 100), *((x, r) for r in rates)) == 1, "a number that is rounded")
     expect(recompiles(lambda x, r: x * math.sqrt(r) + r**2 / (1 + math.tanh(r)), *((x, r) for r in rates)) == 1, "functions of a number")
     expect(recompiles(lambda x, r: x[: int(r * 10)] * r, *((x, r) for r in rates)) <= 2, "a number that is a size")
+    expect(recompiles(lambda x, r: (r + x.sum().item(), (r - (x > r).sum().item()) / 2), *((x, r) for r in rates)) == 1, "a number beside one that is read")
     for r in 0.0, -1.0, math.inf, math.nan, 1e200, -0.0:  # after entries for others
         compiled = fusebox.compile(lambda x, r: (x * r, r > 0, x + math.atan(r), 1 / (x + 2 + r)))
         for value in (*rates, r):
@@ -1375,6 +1376,25 @@ def test_numbers_that_change_are_values_of_the_graph():
         after = fusebox.counters()
         expect(after["recompiles"] - before["recompiles"] <= 2, f"{type(optimiser).__name__}: once for its state, once for the rate")
         expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
+
+
+def test_sums_of_numbers_that_a_loop_reads():
+    def batches():
+        for i in range(7):
+            yield torch.full((3,), i + 0.5)
+
+    def mean(source):
+        total = 0.0
+        for x in source:
+            total += (x * 2).sum().item()
+        return total / 7
+
+    fusebox.reset()
+    before, compiled = fusebox.counters(), fusebox.compile(mean)
+    for _ in range(2):
+        expect(compiled(batches()) == mean(batches()), "the mean")
+    after = fusebox.counters()
+    expect(after["recompiles"] - before["recompiles"] <= 2, f"a turn of the loop is compiled for every sum: {after}")
 
 
 def test_a_break_is_told_once():
