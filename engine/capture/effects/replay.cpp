@@ -63,10 +63,20 @@ bool callMethod(PyTypeObject* type, const char* name, PyObject* self, PyObject* 
   return static_cast<bool>(result);
 }
 
+/// OrderedDict.update would call the __setitem__ of a class of the program.
+bool fillOrdered(PyObject* target, PyObject* contents) {
+  PyRef items = PyRef::steal(PyMapping_Items(contents));
+  for (Py_ssize_t i = 0; items && i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(items.get(), i);
+    if (PyODict_SetItem(target, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)) < 0) return false;
+  }
+  return static_cast<bool>(items);
+}
+
 /// Gives a mutable builtin container (or an instance of a subclass) new contents, through the builtin's own methods.
 bool setContents(PyObject* target, PyObject* contents) {
   if (PyList_Check(target)) return PyList_SetSlice(target, 0, PyList_GET_SIZE(target), contents) == 0;
-  if (PyODict_Check(target)) return callMethod(&PyODict_Type, "clear", target, nullptr) && callMethod(&PyODict_Type, "update", target, contents);
+  if (PyODict_Check(target)) return callMethod(&PyODict_Type, "clear", target, nullptr) && fillOrdered(target, contents);
   if (PyDict_Check(target)) {
     PyDict_Clear(target);
     return PyDict_Update(target, contents) == 0;

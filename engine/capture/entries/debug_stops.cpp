@@ -272,22 +272,26 @@ json failureRow(const GuardFailure& failure) {
 
 }  // namespace
 
+Flow placedStep(Evaluation& e, Frame& frame) {
+  try {
+    return step(e, frame);
+  } catch (const trace::BreakError& b) {
+    e.breakHere(b);
+  }
+}
+
 Flow watchedStep(Evaluation& e, Frame& frame) {
   // Later attempts at the same segment only repeat what was seen.
-  if (e.watch.repeats) return step(e, frame);
+  if (e.watch.repeats) return placedStep(e, frame);
   if (tellsInstructions()) tellInstruction(e, frame);
   if (debug::armed(Kind::Line)) reachLine(e, frame);
   std::optional<GraphBreak> why;
   try {
-    return step(e, frame);
+    return placedStep(e, frame);
   } catch (const CaptureBreak& b) {
     if (e.watch.told || b.first) throw;
     why = b.what;
     reachBreak(e, frame, *why);
-    throw;
-  } catch (const trace::BreakError& b) {
-    if (e.watch.told) throw;
-    reachBreak(e, frame, {std::string(trace::name(b.kind())), b.reason(), b.hint(), e.place(), e.stackPlaces()});
     throw;
   } catch (const c10::Error& error) {
     if (e.watch.told) throw;

@@ -21,12 +21,14 @@ inline bool tellsInstructions() {
   return hears && hears->wantsInstructions.load(std::memory_order_relaxed);
 }
 
-/// step(), with a stop before the instruction and where it cannot be followed, and a line in the logs.
+/// step(), where what tracing cannot follow is a break at the frame's place.
+Flow placedStep(Evaluation& e, Frame& frame);
+/// The same with a stop before the instruction and where it cannot be followed, and a line in the logs.
 Flow watchedStep(Evaluation& e, Frame& frame);
 inline Flow tracedStep(Evaluation& e, Frame& frame) {
   if (debug::armedAny(debug::bit(debug::Kind::Line) | debug::bit(debug::Kind::GraphBreak)) || tellsInstructions()) [[unlikely]]
     return watchedStep(e, frame);
-  return step(e, frame);
+  return placedStep(e, frame);
 }
 
 /// A decision leaves one value for a symbolic number of the capture. With the GIL.

@@ -477,6 +477,10 @@ bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
 
 /// A call that was put off is made from the frame's instruction, and left to CPython.
 bool FrameRun::applyEffect(Replay& replay, const SideEffect& effect) {
+  if (effect.kind == SideEffect::Kind::AskCache) {
+    Counted suspended(captureSuspended());  // numbers and texts, computed once
+    return replay.apply(effect);
+  }
   if (effect.kind != SideEffect::Kind::Call) return replay.apply(effect);
   FrameState here;
   here.offset = static_cast<int>(effect.number);

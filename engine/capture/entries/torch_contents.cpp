@@ -53,7 +53,18 @@ class Search {
 
 }  // namespace
 
+bool holdsTorch(PyObject* object) {
+  const bool found = Search().finds(object);
+  clearError();
+  return found;
+}
+
 bool mayComputeWithTorch(const FrameState& state) {
+  bool untraceable = false, traceable = false;
+  for (const auto* values : {&state.locals, &state.stack})
+    for (const PyRef& value : *values)
+      if (value && isTensorObject(value.get())) (isUntraceable(value.get()) ? untraceable : traceable) = true;
+  if (untraceable && !traceable) return false;
   Search search;
   for (const auto* values : {&state.locals, &state.stack})
     for (const PyRef& value : *values)

@@ -46,20 +46,12 @@ PyRef Evaluation::callAsItIs(PyObject* function, const CallArguments& a) {
 }
 
 PyRef Evaluation::follow(PyObject* function, std::unique_ptr<Frame> frame) {
-  const auto startOver = [&](const GraphBreak& stop) {
-    const PyRef code = PyRef::borrow(PyFunction_GET_CODE(function));
-    if (notFollowed().contains(code.get()) || !isAllowedInGraph(function)) return;
-    throw CaptureBreak{stop, -1, [code] { return notFollowed().emplace(code.get(), code).second; }};
-  };
   try {
     return runFrame(std::move(frame));
   } catch (const CaptureBreak& stop) {
-    if (!stop.first && !stop.isOfGraph) startOver(stop.what);
-    throw;
-  } catch (const trace::BreakError& stop) {
-    trace::takeLastBreak();
-    startOver({std::string(trace::name(stop.kind())), stop.reason(), stop.hint(), place(), stackPlaces()});
-    throw;
+    const PyRef code = PyRef::borrow(PyFunction_GET_CODE(function));
+    if (stop.first || stop.isOfGraph || notFollowed().contains(code.get()) || !isAllowedInGraph(function)) throw;
+    throw CaptureBreak{stop.what, -1, [code] { return notFollowed().emplace(code.get(), code).second; }};
   }
 }
 

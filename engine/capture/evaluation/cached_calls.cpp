@@ -5,6 +5,7 @@
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/torch_contents.h"
 #include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -224,8 +225,9 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
 /// The function behind a cache, evaluated as others are: where the key holds symbols, so that what is remembered is no constant, or the function
 /// may see what the program has written. Only of functions that make nothing but numbers, texts and tuples of Python's values: a tensor, list or
 /// object that a cache remembers is one and the same, whatever was written to it since. The cache is asked after the graph, in the program's order,
-/// so that it remembers and counts what it would. Null without an error: it is not such a function.
-PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
+/// so that it remembers and counts what it would. Null without an error: it is not such a function; `changesNothing` says whether it may be called
+/// for real now, since it does nothing but make objects, which hold no tensors.
+PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool* changesNothing) {
   const bool takesTensors = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) { return isTensor(o); });
   PyRef function = getAttr(wrapper, internedName("__wrapped__"));
   if (!function) clearError();
@@ -233,7 +235,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
   if (takesTensors || !function || !PyFunction_Check(function.get()) || !cache || cache->function != function.get()) return {};
   PyRef code = PyRef::borrow(PyFunction_GET_CODE(function.get()));
   if (makeMore().contains(code.get())) return {};
-  const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), trace_->graph().nodes().size()); };
+  const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), trace_->graph().nodes().size(), effectsSoFar().writes); };
   const auto before = done();
   PyRef result = call(function.get(), a);
   const auto isValue = [](PyObject* o) { return isConstantValue(o) || isSymbolicNumber(o) || PyTuple_CheckExact(o) || isSizeObject(o); };
@@ -244,6 +246,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
   }
   if (!result && !PyErr_Occurred()) return {};
   clearError();
+  if (result && done() == before && changesNothing && !holdsTorch(result.get())) return *changesNothing = true, PyRef();
   throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than numbers, texts and tuples", "", place(), stackPlaces()}, -1, [code] {
                        makeMore().emplace(code.get(), code);
                        return true;
@@ -256,7 +259,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a) {
 /// no hit. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (givesSymbols(a))
-    if (PyRef result = evaluateCached(wrapper, a)) return result;
+    if (PyRef result = evaluateCached(wrapper, a, nullptr)) return result;
   if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   std::vector<PyRef> keys;  // which are hashed, with the tuples inside
   std::vector<PyObject*> keyed;
@@ -267,11 +270,6 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   if (!cache) breakHere("cached function", "functools.lru_cache is laid out in a way that is not known");
   const bool ofTypes = isOfTyping(cache->function), ofTorch = isOfTorch(*cache);
   bool plain = true;
-  const auto evaluated = [&](const std::string& reason) {
-    PyRef value = evaluateCached(wrapper, a);
-    if (!value) breakHere("cached function", reason);
-    return value;
-  };
   const std::function<void(PyObject*)> read = [&](PyObject* o) {
     if (isConstantValue(o) || isIdentityValue(o)) return;
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
@@ -300,8 +298,10 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   }
   // What torch remembers of constants it would compute again, whatever the program did before.
   const bool settled = ofTypes || (ofTorch && plain);
-  if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs()))))
-    return evaluated("functools.lru_cache is asked after effects that its function might see");
+  if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))) {
+    if (PyRef value = evaluateCached(wrapper, a, nullptr)) return value;
+    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
+  }
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
     const bool writes = !ofTypes && (journal_.calls() > 0 || !journal_.entries().empty() || trace_->wroteInputs());
@@ -315,7 +315,9 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
                            return static_cast<bool>(known);
                          }};
     }
-    if (writes) return evaluated("functools.lru_cache calls its function after effects that it might see");
+    bool changesNothing = false;
+    if (PyRef value = writes ? evaluateCached(wrapper, a, &changesNothing) : PyRef()) return value;
+    if (writes && !changesNothing) breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
     if (isFull(*cache)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
     if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
     bool raised = false;

@@ -123,6 +123,8 @@ class Evaluation final : public Operations {
   void storeCell(PyObject* cell, PyObject* value) override;
   void readLocal(Frame& frame, int index) override;
   bool pushUnread(Frame& frame, int index) override;
+  /// A number, or a tensor that cannot be traced, at `index` of the root frame's stack: only an instruction that looks at it reads it. False: another value.
+  bool leaveUnread(Frame& frame, size_t index, PyObject* value, const Source* source);
   PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
   PyRef importFrom(PyObject* module, PyObject* name) override;
   bool importFirst(PyObject* name);
@@ -345,7 +347,7 @@ class Evaluation final : public Operations {
   /// Mode(value); null without error where Python code has to decide.
   PyRef memberOfValue(PyTypeObject* type, const CallArguments& a);
   PyRef callCached(PyObject* wrapper, const CallArguments& a);
-  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a);
+  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a, bool* changesNothing);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments; a break if it would
@@ -414,6 +416,7 @@ class Evaluation final : public Operations {
 
   // --- breaks -------------------------------------------------------------------------------------------------------
   [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
+  [[noreturn]] void breakHere(const trace::BreakError& error);  ///< which tracing raised, and nobody else will ask for
   /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.
   void throwIfBreak();
   Place place() const;
@@ -514,6 +517,8 @@ class Evaluation final : public Operations {
   };
   PyRef asNumber(PyRef value);
   PyRef numberBinary(int op, PyObject* a, PyObject* b);
+  /// A number that is read from a tensor on the CPU, as one that changes from call to call; null: it stays what it is.
+  PyRef asReadNumber(PyObject* number);
   PyRef numberUnary(Op op, PyObject* a);
   /// Whether such floats are among the arguments; a break unless the callable computes with them.
   bool requireTakesNumbers(PyObject* callable, const CallArguments& a);

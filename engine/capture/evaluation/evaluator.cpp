@@ -300,6 +300,11 @@ void Evaluation::breakHere(std::string kind, std::string reason, std::string hin
   throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
 }
 
+void Evaluation::breakHere(const trace::BreakError& error) {
+  trace::takeLastBreak();
+  breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
+}
+
 PyRef Evaluation::tracebackOf(PyObject* exception) {
   if (PyRef own = PyRef::steal(PyException_GetTraceback(exception))) return own;
   // Something that is a traceback and not None; getAttr() breaks where it is looked into.
@@ -509,8 +514,11 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   if (!root->stack.empty() && root->stack.back() &&
       assignUnread(*root, root->stack.back().get(), sources().stack(static_cast<int>(root->stack.size()) - 1)))
     root->stack.pop_back();
-  for (size_t i = 0; i < root->stack.size(); ++i)
-    if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
+  for (size_t i = 0; i < root->stack.size(); ++i) {
+    PyRef& value = root->stack[i];
+    const Source* source = value ? sources().stack(static_cast<int>(i)) : nullptr;
+    if (value && !(isTensorObject(value.get()) && leaveUnread(*root, i, value.get(), source))) value = wrap(value.get(), source);
+  }
   if (!holders_.empty()) refuseDrops(*root);
   int sinceBreak = 0;
   for (;;) {

@@ -32,7 +32,7 @@ struct Frame {
     PyObject* value = nullptr;  ///< borrowed from the stack
     const Source* source = nullptr;
   };
-  std::vector<UnreadEntry> unreadStack;     ///< numbers on the stack that no instruction has looked at
+  std::vector<UnreadEntry> unreadStack;     ///< numbers, and tensors that cannot be traced, on the stack that no instruction has looked at
   const Source* unreadItem = nullptr;       ///< what FOR_ITER pushed has not been read: its source
   std::vector<const Source*> unreadSource;  ///< where such a value comes from; null: the local itself
 

@@ -52,6 +52,24 @@ bool mayGoFirst(Evaluation& e, PyObject* module, PyObject* dict) {
   return e.effectsSoFar() == Evaluation::Effects{} && e.journal().calls() == 0 && !e.trace().wroteInputs();
 }
 
+/// What the program gives for `given`, where nothing that the segment computes is in it; null: something is.
+PyRef fromOutside(Evaluation& e, PyObject* given) {
+  if (isConstantValue(given)) return PyRef::borrow(given);
+  if (e.isTensor(given)) {
+    const Origin* origin = e.origin(given);
+    if (!origin || !origin->source || !origin->twin) return {};
+    return e.isStandIn(given) ? origin->twin : PyRef::borrow(given);
+  }
+  if (!(PyList_CheckExact(given) || PyTuple_CheckExact(given)) || !e.isFresh(given)) return !isSymbolicNumber(given) && e.sourceOf(given) ? PyRef::borrow(given) : PyRef();
+  PyRef made = PyRef::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < e.builtinLength(given); ++i) {
+    const PyRef item = fromOutside(e, e.element(given, i).get());
+    if (!item) return {};
+    PyList_Append(made.get(), item.get());
+  }
+  return PyTuple_CheckExact(given) ? PyRef::steal(PyList_AsTuple(made.get())) : made;
+}
+
 bool setUp(PyObject* module, const std::vector<Argument>& arguments) {
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
   for (size_t i = 0; i < arguments.size(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), arguments[i].object().release());
@@ -77,10 +95,9 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
     const PyRef whole = e.settled(a.args[i]);
     PyObject* given = whole.get();
     Argument& argument = arguments.emplace_back();
-    const Origin* origin = e.origin(given);
-    if (!torchs && e.isTensor(given)) {
-      if (!origin || !origin->source || !origin->twin) return;
-      argument.constant = e.isStandIn(given) ? origin->twin : PyRef::borrow(given);
+    if (!torchs) {
+      argument.constant = fromOutside(e, given);
+      if (!argument.constant) return;
       continue;
     }
     const auto* traced = e.isStandIn(given) ? trace::asTraceThroughWrapper(tensorOf(given)) : nullptr;
@@ -88,7 +105,7 @@ void setUpLazyModule(Evaluation& e, PyObject* module, PyObject* dict, const Call
       argument.sizes = traced->meta().sizes().vec();
       argument.strides = traced->meta().strides().vec();
       argument.type = traced->meta().scalar_type();
-    } else if (isConstantValue(given) || (!torchs && !isSymbolicNumber(given) && !e.isTensor(given) && e.sourceOf(given))) {
+    } else if (isConstantValue(given)) {
       argument.constant = PyRef::borrow(given);
     } else {
       return;

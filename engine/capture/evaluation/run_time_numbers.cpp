@@ -109,6 +109,12 @@ PyRef Evaluation::asNumber(PyRef value) {
   return value;
 }
 
+PyRef Evaluation::asReadNumber(PyObject* number) {
+  const PyRef tensor = isDeferred(number) ? deferredTensor(*this, number) : PyRef();
+  if (!tensor || torchCalls_ || !tensorOf(tensor.get()).is_cpu() || tensorOf(tensor.get()).scalar_type() == at::kBool) return {};
+  return asNumber(checked(newTensorObject(tensorOf(tensor.get()).to(at::kDouble))));
+}
+
 PyRef Evaluation::numberBinary(int op, PyObject* a, PyObject* b) {
   const int kind = op >= kFirstInPlace ? op - kFirstInPlace : op;
   if (kind != kAdd && kind != kMultiply && kind != kSubtract && kind != kTrueDivide) refuseNumber("an operand of an operator that has no kernel for it");

@@ -569,6 +569,17 @@ PyRef Evaluation::getSpecial(PyObject* object, PyObject* name) {
   return Py_TYPE(attribute)->tp_descr_get ? bindDescriptor(attribute, object, type, name) : pin(attribute, Why::Class);
 }
 
+namespace {
+
+/// What a forward of autograd.Function that libtorch has called leaves on its context, which keeps it as it is until forward returns.
+bool isNoteForAutograd(PyObject* attribute, PyObject* name) {
+  static PyObject* const context = torchObject("torch._C._FunctionBase");
+  if (Py_TYPE(attribute) != &PyGetSetDescr_Type || reinterpret_cast<PyObject*>(PyDescr_TYPE(attribute)) != context) return false;
+  return nameIs(name, "to_save") || nameIs(name, "non_differentiable") || nameIs(name, "dirty_tensors");
+}
+
+}  // namespace
+
 bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
@@ -590,7 +601,7 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
     if (isChangeable(Py_TYPE(attribute)))
       breakHere("descriptor", std::string("a ") + Py_TYPE(attribute)->tp_name + " in a class may run Python where it is assigned");
     if (const Source* source = sourceOf(object)) {
-      if (Py_TYPE(attribute) != &PyMemberDescr_Type)
+      if (Py_TYPE(attribute) != &PyMemberDescr_Type && !isNoteForAutograd(attribute, name))
         breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
       if (!value && !bindDescriptor(attribute, object, type, name)) {
         clearError();

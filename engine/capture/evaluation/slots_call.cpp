@@ -361,7 +361,7 @@ void Evaluation::throwIfBreak() {
   }
   if (!error) return;
   clearError();
-  breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
+  breakHere(*error);
 }
 
 void Evaluation::noteLeaf(PyObject* tensor) {

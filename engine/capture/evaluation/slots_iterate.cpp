@@ -423,10 +423,13 @@ void Evaluation::requireUnwritten(const Ahead& a) {
     written = written || (o && o->written);
   });
   // Iterators over dicts and sets do not tell which one.
-  const std::string_view kind = Py_TYPE(a.iterator.get())->tp_name;
-  if (kind != "list_iterator" && kind != "tuple_iterator" && kind != "range_iterator")
-    for (const Journal::Entry& e : journal_.entries())
-      written = written || (!e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get()) || PyList_Check(e.container.get())));
+  bool tells = true;
+  forEachIteratorPart(a.iterator.get(), [&](PyObject* part, bool isIterator) {
+    const std::string_view kind = isIterator ? Py_TYPE(part)->tp_name : "";
+    tells = tells && !kind.starts_with("dict_") && !kind.starts_with("odict_") && !kind.starts_with("set_");
+  });
+  for (const Journal::Entry& e : journal_.entries())
+    written = written || (!tells && !e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get())));
   if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
 }
 
@@ -495,12 +498,20 @@ void Evaluation::assignParts(Frame& root, PyObject* value, const Source* source)
   for (int k = 0; k < i.arg; ++k) assignParts(root, PySequence_Fast_GET_ITEM(value, k), sources().sequenceItem(source, k));
 }
 
+bool Evaluation::leaveUnread(Frame& f, size_t index, PyObject* value, const Source* source) {
+  const bool isNumber = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  if (!isNumber && !isUntraceable(value)) return false;
+  // What reads it is a break, which another tensor is not.
+  if (!isNumber) guardCustom(source, [](PyObject* now, PyObject*) { return isUntraceable(now); }, nullptr, "a sparse or quantised tensor");
+  f.unreadStack.push_back({index, value, source});
+  return true;
+}
+
 bool Evaluation::pushUnread(Frame& f, int index) {
   const auto i = static_cast<size_t>(index);
   PyObject* value = f.locals[i].get();
-  if (!value || !(PyFloat_CheckExact(value) || PyLong_CheckExact(value))) return false;
+  if (!value || !leaveUnread(f, f.stack.size(), value, unreadSource(f, i))) return false;
   f.push(PyRef::borrow(value));
-  f.unreadStack.push_back({f.stack.size() - 1, value, unreadSource(f, i)});
   return true;
 }
 

@@ -155,6 +155,7 @@ std::optional<PyRef> Evaluation::symbolicBinary(int op, PyObject* a, PyObject* b
     return y ? binary(op, x.get(), y.get()) : PyRef();
   };
   if (answersTorchFunctions(other)) return std::nullopt;
+  if (const PyRef read = isNumber(other) ? asReadNumber(symbolic) : PyRef()) return numberBinary(op, symbolic == a ? read.get() : a, symbolic == a ? b : read.get());
   if (isNumber(other) || (isTensor(other) && mayBePython(other))) return onConstants("an operand beside a tensor");
   if (isTensor(other)) {
     if (isDeferred(symbolic)) return deferredBesideTensor(*this, op, a, b);

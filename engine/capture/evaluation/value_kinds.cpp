@@ -251,6 +251,8 @@ bool isNumpyFunction(PyObject* o) {
   return isFunctionOfNumpy(Py_TYPE(o)) || (PyType_Check(o) && isNumpyScalar(reinterpret_cast<PyTypeObject*>(o)));
 }
 
+bool isUntraceable(PyObject* o) { return isTensorObject(o) && (tensorOf(o).layout() != at::kStrided || tensorOf(o).is_quantized()); }
+
 bool isIdentityValue(PyObject* o) {
   if (PyType_Check(o) || PyModule_Check(o) || PyCFunction_Check(o) || PyCode_Check(o)) return true;
   PyTypeObject* t = Py_TYPE(o);

@@ -12,6 +12,8 @@ bool isConstantValue(PyObject* object);
 /// Objects whose identity is what matters and that are not looked into by value: classes, modules, C functions, code, enum
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
+/// A tensor whose elements do not lie in memory by strides, or stand for others: sparse, quantised.
+bool isUntraceable(PyObject* o);
 /// The object that a builtin method belongs to (`items` of items.append, also of a slot: items.__len__); borrowed, null for
 /// anything but a C method that is bound to an instance. A C function may have an object that is none of its arguments (pybind11
 /// keeps its record of the function there): such an object's class has no such method.

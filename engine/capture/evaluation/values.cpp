@@ -262,8 +262,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   try {
     standIn = PyRef::steal(newTensorObject(trace_->input(real, nameOf(frame_, object, source), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
   } catch (const trace::BreakError& error) {
-    trace::takeLastBreak();
-    breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
+    breakHere(error);
   }
   if (Py_TYPE(object) != Py_TYPE(standIn.get())) {
     static PyObject* const kClass = internedName("__class__");

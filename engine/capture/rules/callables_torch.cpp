@@ -477,6 +477,14 @@ PyRef ruleRegisterHook(Evaluation& e, PyObject* callable, const CallArguments& a
   return handle;
 }
 
+/// BackwardHook._apply_on_tensors(self, set, args): hooks on the gradients of a module.
+PyRef ruleModuleHook(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool fits = a.positional == 3 && a.keywords() == 0 && PyTuple_Check(a.args[2]);
+  if (!fits || e.torchCalls() || trace::insideTransform()) e.breakHere("autograd graph access", "hooks on the gradients of a module are set");
+  e.pin(callable, Why::Process);
+  return e.call(ofHooks("on_tensors"), a.args, a.positional, a.kwNames);
+}
+
 PyRef ruleRemoveHook(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* remove = ofHooks("remove");
   if (!remove) return {};
@@ -936,6 +944,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.Tensor.resize_as_", ruleNeedsTensor},
     {"torch.Tensor.register_hook", ruleRegisterHook},
     {"torch.utils.hooks.RemovableHandle.remove", ruleRemoveHook},
+    {"torch.utils.hooks.BackwardHook._apply_on_tensors", ruleModuleHook},
     {"torch.Tensor.register_post_accumulate_grad_hook", ruleRegisterHook},
     {"torch.Tensor.retain_grad", ruleNeedsTensor},
     {"torch.Tensor.detach_", ruleNeedsTensor},

@@ -24,6 +24,31 @@ PyRef ruleSuper(Evaluation& e, PyObject*, const CallArguments& a) {
   return e.makeSuper(*e.frame(), a.args[0], a.positional > 1 ? a.args[1] : nullptr);
 }
 
+/// collections.namedtuple(…) of constants: each place of the program that calls it has one class for each set of arguments, where eager makes one in
+/// every call. Like eager's it is that of the module whose code asks.
+PyRef ruleNamedTuple(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  static PyObject* const classes = PyDict_New();
+  const Place place = e.place();
+  PyRef module = PyRef::borrow(PyDict_GetItemString(e.frame()->globals, "__name__"));
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
+  if (module) PyDict_SetItemString(kwargs.get(), "module", module.get());
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyRef given = PyList_CheckExact(a.args[i]) ? e.collect(a.args[i], true) : e.settled(a.args[i]);
+    if (!given) return {};
+    if (!isConstantValue(given.get())) e.breakHere("unsupported call", "collections.namedtuple is called with what is not constant");
+    if (i < a.positional) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), given.release());
+    else PyDict_SetItem(kwargs.get(), a.keywordName(i - a.positional), given.get());
+  }
+  const PyRef items = PyRef::steal(PyDict_Items(kwargs.get())), named = PyRef::steal(PySequence_Tuple(items.get()));
+  const PyRef key = PyRef::steal(Py_BuildValue("(sisOO)", place.file.c_str(), e.frame()->pc, place.function.c_str(), args.get(), named.get()));
+  PyRef made = key ? PyRef::borrow(PyDict_GetItemWithError(classes, key.get())) : PyRef();
+  if (!made && !PyErr_Occurred()) {
+    made = PyRef::steal(PyObject_Call(callable, args.get(), kwargs.get()));
+    if (made) PyDict_SetItem(classes, key.get(), made.get());
+  }
+  return made ? e.pin(made.get(), Why::Process) : PyRef();
+}
+
 PyRef ruleTuple(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   if (a.positional == 0) return PyRef::steal(PyTuple_New(0));
@@ -223,6 +248,7 @@ PyRef ruleSubclasses(Evaluation& e, PyObject* callable, const CallArguments& a) 
 }
 
 constexpr RuleRow kTypeRows[] = {
+    {"collections.namedtuple", ruleNamedTuple},
     {"builtins.type", ruleType},        {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
     {"builtins.list", ruleList},        {"builtins.set", ruleSet},          {"builtins.frozenset", ruleSet},
     {"builtins.dict", ruleDict},        {"collections.OrderedDict", ruleDict}, {"collections.defaultdict", ruleDefaultdict},

@@ -1,4 +1,6 @@
-"""Hooks on the gradients of tensors from outside, which are set when the graph has run."""
+"""Hooks on the gradients of tensors, which are set when the graph has run."""
+
+import torch
 
 
 def register(handle, method, tensor, hook):
@@ -12,3 +14,33 @@ def remove(handle):
         hooks = ref()
         if hooks is not None and handle.id in hooks:
             del hooks[handle.id]
+
+
+class _Node:
+    """Where one tensor passes: what a hook on the node of its history hears, one on the tensor hears, too."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def register_hook(self, hook):
+        def of_tensor(gradient):
+            made = hook((gradient,), (gradient,))
+            if made is None:
+                return None
+            return torch.zeros_like(gradient) if made[0] is None else made[0]
+
+        return self.tensor.register_hook(of_tensor)
+
+
+def on_tensors(_, set_hook, args):
+    """BackwardHook._apply_on_tensors, for not more than one tensor."""
+    places = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
+    if not torch.is_grad_enabled() or not any(args[i].requires_grad for i in places):
+        return args, None
+    if len(places) > 1:
+        torch._dynamo.graph_break(msg="hooks on the gradients of a module with several tensors are set")
+    passed = args[places[0]].clone()
+    set_hook(_Node(passed))
+    given = list(args)
+    given[places[0]] = passed
+    return tuple(given) if type(args) is tuple else type(args)(*given), places

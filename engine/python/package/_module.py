@@ -8,6 +8,7 @@ import sys
 import torch
 
 from ._compile import _function_of, compile_as, compiled_with
+from ._dynamo_backend import backend_with
 
 
 def _has_hooks(module):
@@ -34,7 +35,7 @@ class OptimizedModule(torch.nn.Module):
     """Calls the wrapped module compiled and answers for all its attributes; setting or deleting one reaches the original.
     Parameters and buffers are the original's, under the name `_orig_mod`, as stock's wrapper has them."""
 
-    _own = {"_orig_mod", "_settings", "forward", "_torchdynamo_orig_callable", "_ready", "__dict__"}
+    _own = {"_orig_mod", "_settings", "forward", "_torchdynamo_orig_callable", "_ready", "__dict__", "_compile_kwargs"}
 
     def __init__(self, module, settings):
         object.__setattr__(self, "_orig_mod", module)
@@ -57,6 +58,10 @@ class OptimizedModule(torch.nn.Module):
             with contextlib.suppress(TypeError, ValueError):  # what asks which arguments the model takes
                 self.forward.__signature__ = inspect.signature(module.forward)
         self._torchdynamo_orig_callable = module.forward
+        if self._settings is not None:
+            # What a library that unwraps the module and knows torch.compile alone (Lightning) compiles it with again.
+            self._compile_kwargs = {"backend": functools.partial(backend_with, self._settings),
+                                    "fullgraph": self._settings["fullgraph"], "dynamic": self._settings["dynamic"]}
 
     def __call__(self, *args, **kwargs):
         if _has_hooks(self):

@@ -96,6 +96,44 @@ def test_after_writes_of_the_program():
     compared(make, sized((2, 4, 6), (2, 4, 6), (3, 4, 6), (5, 4, 6)), graphs=2)
 
 
+def test_objects_that_are_made_after_writes_of_the_program():
+    class Recipe:
+        def __init__(self, text):
+            self.names = text.split()
+            self.places = {name: i for i, name in enumerate(self.names)}
+
+    known = {}
+
+    @functools.lru_cache
+    def recipe(text):
+        return Recipe(text)
+
+    @functools.lru_cache
+    def counting(text):
+        known[text] = known.get(text, 0) + 1
+        return Recipe(text)
+
+    def with_recipe(maker):
+        def f(x, text):
+            known["last"] = text
+            made = maker(text)
+            return x.reshape([x.shape[made.places[name]] for name in made.names]) + len(made.names), made
+
+        return f
+
+    x = torch.ones(2, 3)
+    for maker, breaks in ((recipe, 0), (counting, 1)):
+        fusebox.reset()
+        known.clear()
+        compiled, before = fusebox.compile(with_recipe(maker)), fusebox.counters()
+        results = [compiled(x, "a b") for _ in range(3)]
+        torch.testing.assert_close(results[0][0], x + 2)
+        after = fusebox.counters()
+        expect(all(r[1] is maker("a b") for r in results) and maker.cache_info()[:2] == (5, 1), f"one object: {maker.cache_info()}")
+        expect(known == {"last": "a b", **({"a b": 1} if breaks else {})}, f"what was written: {known}")
+        expect((after["graph_breaks"] > before["graph_breaks"]) == (breaks > 0), f"breaks of {maker.__name__}: {after}")
+
+
 def test_a_list_that_is_remembered_is_the_same_one():
     def make():
         @functools.lru_cache

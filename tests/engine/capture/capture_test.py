@@ -46,6 +46,16 @@ def counted(f, *args, calls=1):
     return got, {k: after[k] - before[k] for k in ("graphs", "graph_breaks", "recompiles", "recompile_limits")}
 
 
+class SizedByList(nn.modules.lazy.LazyModuleMixin, nn.Module):
+    """Gets its sizes from the first of a list that its caller makes."""
+
+    def initialize_parameters(self, given):
+        self.weight = nn.Parameter(torch.full(given[0].shape, 0.5))
+
+    def forward(self, given):
+        return sum(given) * self.weight
+
+
 class Point:
     __match_args__ = ("x", "y")
 
@@ -1113,6 +1123,138 @@ def test_hooks_on_inputs():
             pass
 
 
+def test_hooks_on_gradients_of_modules():
+    def model(heard):
+        made = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        for layer in made:
+            layer.register_full_backward_hook(lambda m, given, got: heard.append((type(m).__name__, given, got)))
+        made[1].register_full_backward_hook(lambda m, given, got: (given[0] * 3,))
+        made[2].register_full_backward_pre_hook(lambda m, got: (got[0] + 1,))
+        return made
+
+    runs = []
+    for compile in (lambda m: m, lambda m: fusebox.compile(m, fullgraph=True)):
+        torch.manual_seed(0)
+        heard = []
+        made = model(heard)
+        x = torch.randn(5, 3, requires_grad=True)
+        y = compile(made)(x).sin()
+        y.sum().backward()
+        runs.append((y, x.grad, [p.grad for p in made.parameters()], [h[1:] for h in heard], [h[0] for h in heard]))
+    torch.testing.assert_close(runs[0][:-1], runs[1][:-1])
+    expect(runs[0][-1] == runs[1][-1] == ["Linear", "Tanh", "Linear"], f"in the order of eager's: {runs[1][-1]}")
+
+
+def test_a_break_deep_in_calls_counts_once():
+    def chosen(x, table):
+        return x * table[x.argmax().item()]
+
+    def inner(x, table):
+        return chosen(x.sin(), table) + 1
+
+    def outer(x, table):
+        return inner(x.cos(), table) * 2
+
+    x, table = torch.ones(3), [2, 3, 4]
+    got, counts = counted(outer, x, table)
+    torch.testing.assert_close(got, outer(x, table))
+    expect(counts["graph_breaks"] == 1, f"a number that an index needs: {counts}")
+
+
+def test_lists_that_are_written_to_beside_the_one_that_a_loop_goes_through():
+    def f(x, rows):
+        seen = []
+        for i, row in enumerate(reversed(rows)):
+            if row.sum() > 3:
+                x = x + 1
+            seen.append(i)
+        return x, seen
+
+    rows = [torch.full((2,), float(i)) for i in range(6)]
+    got, counts = counted(f, torch.ones(2), rows)
+    torch.testing.assert_close(got, f(torch.ones(2), rows))
+    expect(counts["graph_breaks"] <= 4, f"conditions alone are breaks: {counts}")
+
+
+class Stopping(torch.autograd.Function):
+    """Its forward is called by libtorch, since it stops in the middle."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        torch._dynamo.graph_break()
+        y = x.sin() * k
+        place = y.argmax(0)
+        ctx.mark_non_differentiable(place)
+        ctx.save_for_backward(x, y)
+        ctx.k = k
+        return y, place
+
+    @staticmethod
+    def backward(ctx, g, _):
+        x, y = ctx.saved_tensors
+        return g * (x.cos() * ctx.k + y), None
+
+
+def test_what_a_forward_leaves_for_autograd():
+    def f(x):
+        y, place = Stopping.apply(x * 2, 3)
+        return y + place
+
+    runs = []
+    for g in (f, fusebox.compile(f)):
+        before = fusebox.counters()["graph_breaks"]
+        for _ in range(2):
+            x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+            y = g(x)
+            y.sum().backward()
+        runs.append((y, x.grad))
+    torch.testing.assert_close(*runs)
+    expect(fusebox.counters()["graph_breaks"] - before <= 2, "graph_break() and what reads its result are the only breaks")
+
+
+def test_lazy_modules_that_are_given_a_list():
+    fusebox.reset()
+    layer, x = SizedByList(), torch.randn(2, 3)
+    got = fusebox.compile(lambda parts: layer(parts[:-1]) + 1, fullgraph=True)([x, x, None])
+    torch.testing.assert_close(got, x + 1)
+
+
+def test_named_tuples_that_a_function_defines():
+    def f(x):
+        pair = collections.namedtuple("pair", ["left", "right"], defaults=(2,))
+        made = pair(x.sin())
+        return made, made.left * made.right, made._replace(right=x)._asdict()["right"]
+
+    whole("a named tuple", f, torch.ones(3))
+    made = fusebox.compile(f)(torch.ones(3))[0]
+    expect(type(made).__name__ == "pair" and type(made).__module__ == __name__ and made._fields == ("left", "right") and made.right == 2, f"{made}")
+
+
+def test_what_cannot_be_traced_is_read_where_it_is_used():
+    def mixed(a, x):
+        y = x.sin()
+        z = a @ y
+        return z.cos() + y
+
+    for a in (torch.eye(4).to_sparse_csr(), torch.eye(4).to_sparse()):
+        got, counts = counted(mixed, a, torch.ones(4, 2))
+        torch.testing.assert_close(got, mixed(a, torch.ones(4, 2)))
+        expect((counts["graphs"], counts["graph_breaks"]) == (2, 1), f"one product is a break: {counts}")
+    before, x = fusebox.counters(), torch.ones(4, 2)
+    torch.testing.assert_close(fusebox.compile(mixed)(torch.eye(4), x), mixed(torch.eye(4), x))
+    after = fusebox.counters()
+    expect([after[k] - before[k] for k in ("graphs", "graph_breaks")] == [1, 0], f"a dense one in its place is captured: {after}")
+
+    def inner(q):
+        return torch.relu(q).dequantize()
+
+    def outer(x):
+        return inner(torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)) + 1
+
+    got, counts = counted(outer, torch.randn(5))
+    expect(counts["graph_breaks"] <= 2, f"a function of nothing else is left to Python: {counts}")
+
+
 def test_what_is_not_compiled_is_told():
     @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
     def longer(x: torch.Tensor) -> torch.Tensor:
@@ -1205,6 +1347,7 @@ def test_numbers_that_change_are_values_of_the_graph():
     expect(recompiles(lambda x, r: x * int(r * 10) + x * round(r * 100), *((x, r) for r in rates)) == 1, "a number that is rounded")
     expect(recompiles(lambda x, r: x * math.sqrt(r) + r**2 / (1 + math.tanh(r)), *((x, r) for r in rates)) == 1, "functions of a number")
     expect(recompiles(lambda x, r: x[: int(r * 10)] * r, *((x, r) for r in rates)) <= 2, "a number that is a size")
+    expect(recompiles(lambda x, r: (r + x.sum().item(), (r - (x > r).sum().item()) / 2), *((x, r) for r in rates)) == 1, "a number beside one that is read")
     for r in 0.0, -1.0, math.inf, math.nan, 1e200, -0.0:  # after entries for others
         compiled = fusebox.compile(lambda x, r: (x * r, r > 0, x + math.atan(r), 1 / (x + 2 + r)))
         for value in (*rates, r):
@@ -1233,6 +1376,25 @@ def test_numbers_that_change_are_values_of_the_graph():
         after = fusebox.counters()
         expect(after["recompiles"] - before["recompiles"] <= 2, f"{type(optimiser).__name__}: once for its state, once for the rate")
         expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
+
+
+def test_sums_of_numbers_that_a_loop_reads():
+    def batches():
+        for i in range(7):
+            yield torch.full((3,), i + 0.5)
+
+    def mean(source):
+        total = 0.0
+        for x in source:
+            total += (x * 2).sum().item()
+        return total / 7
+
+    fusebox.reset()
+    before, compiled = fusebox.counters(), fusebox.compile(mean)
+    for _ in range(2):
+        expect(compiled(batches()) == mean(batches()), "the mean")
+    after = fusebox.counters()
+    expect(after["recompiles"] - before["recompiles"] <= 2, f"a turn of the loop is compiled for every sum: {after}")
 
 
 def test_a_break_is_told_once():

@@ -135,6 +135,17 @@ def test_backend_of_stock():
     expect(counts[:2] == [1, 0], f"graphs of the first two calls: {counts}")
 
 
+def test_modules_that_a_library_compiles_again():
+    net, x = Net(), torch.randn(3, 8)
+    wrapper = fusebox.compile(net)
+    again = torch.compile(wrapper._orig_mod, **wrapper._compile_kwargs)
+    result, graphs = graphs_of(lambda: again(x))
+    torch.testing.assert_close(result, net(x))
+    expect(graphs == 1, f"the engine compiles what PyTorch captures: {graphs} graphs")
+    wrapper._compile_kwargs = {"backend": "eager"}
+    expect("_compile_kwargs" not in vars(net) and wrapper._compile_kwargs == {"backend": "eager"}, "the wrapper keeps what a library notes of it")
+
+
 def test_disable_and_stance():
     x = torch.randn(4)
 

@@ -404,3 +404,25 @@ def slots_of_sets(compile):
         x, listed, left, *rest, frozen = f(rows(), shared)
         results.append((x, listed, list(left), list(left | {0, 32}), rest, list(frozen), list(shared), list(shared | {32, 40, 56})))
     return results
+
+
+@script
+def ordered_dicts_that_hear_of_what_is_set(compile):
+    heard = []
+
+    class Heard(collections.OrderedDict):
+        def __setitem__(self, key, value):
+            heard.append(key)
+            super().__setitem__(key, value)
+
+    def f(x, old):
+        made = Heard()
+        made["a"], made["b"] = x.sin(), x + 1
+        made.move_to_end("a")
+        old["c"] = x * 2
+        old.move_to_end("c", last=False)
+        return made
+
+    g, kept = compile(f), Heard(z=1)
+    results = [g(rows(2), kept) for _ in range(3)]
+    return [list(r) for r in results], list(kept), heard
