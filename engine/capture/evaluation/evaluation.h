@@ -297,6 +297,9 @@ class Evaluation final : public Operations {
   // --- comparison, hash and text (slots_compare.cpp, slots_text.cpp) -------------------------------------------------
   /// A special method of the object's class that Python code defines; borrowed, or null. Of tensors: that the program defines.
   PyObject* pythonMethod(PyObject* object, const char* name);
+  /// What the object's class of the program has under the name of a slot where that is neither a function nor the slot of a class in C
+  /// (dict.setdefault as __setitem__, a staticmethod), bound to the object; null without error where there is no such thing.
+  PyRef placedMethod(PyObject* object, const char* name);
   /// False: pythonMethod() finds none.
   bool mayBePython(PyObject* object);
   /// Whether the special methods of a class of tensors are torch's, guarded; those of others are evaluated.

@@ -562,6 +562,17 @@ PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
   return getAttr(object, name);
 }
 
+PyRef Evaluation::placedMethod(PyObject* object, const char* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!isChangeable(type) || isTensorObject(object)) return {};
+  PyObject* const slot = internedName(name);
+  PyObject* placed = typeLookup(type, slot);
+  if (!placed || placed == Py_None || PyFunction_Check(placed)) return {};
+  const bool isOfC = Py_IS_TYPE(placed, &PyWrapperDescr_Type) || Py_IS_TYPE(placed, &PyMethodDescr_Type);
+  if (isOfC && PyUnicode_Compare(reinterpret_cast<PyDescrObject*>(placed)->d_name, slot) == 0) return {};
+  return getSpecial(object, slot);
+}
+
 PyRef Evaluation::getSpecial(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
@@ -695,13 +706,9 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     PyObject* args[] = {object, name, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
   }
-  // What a class of the program has put there (dict.__setitem__, say) is called; a class in C has its slot under its own name.
-  PyObject* const slot = value ? kSetAttr : kDelAttr;
-  const bool isSlot = method && Py_IS_TYPE(method, &PyWrapperDescr_Type) && PyUnicode_Compare(reinterpret_cast<PyDescrObject*>(method)->d_name, slot) == 0;
-  if (method && !isSlot && isChangeable(type)) {
-    PyRef bound = getSpecial(object, slot);
+  if (PyRef placed = placedMethod(object, value ? "__setattr__" : "__delattr__")) {
     PyObject* args[] = {name, value};
-    return bound && call(bound.get(), args, value ? 2 : 1, nullptr);
+    return static_cast<bool>(call(placed.get(), args, value ? 2 : 1, nullptr));
   }
   return genericSetAttr(object, name, value);
 }

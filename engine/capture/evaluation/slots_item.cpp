@@ -243,6 +243,10 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     PyObject* args[] = {object, key, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
   }
+  if (PyRef placed = placedMethod(object, value ? "__setitem__" : "__delitem__")) {
+    PyObject* args[] = {key, value};
+    return static_cast<bool>(call(placed.get(), args, value ? 2 : 1, nullptr));
+  }
   if (answersTorchFunctions(object)) {
     if (!value) refuseSubclassOperands(*this, object);
     return static_cast<bool>(methodOfSubclass(*this, "__setitem__", {object, key, value}));
@@ -307,6 +311,10 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   if (!PyDict_Check(container)) refuseAddress(item);
   if (PyObject* method = pythonMethod(container, "__contains__")) {
     PyRef answer = callMethod(*this, method, {container, item});
+    return answer ? truth(answer.get()) : -1;
+  }
+  if (PyRef placed = placedMethod(container, "__contains__")) {
+    PyRef answer = callMethod(*this, placed.get(), {item});
     return answer ? truth(answer.get()) : -1;
   }
   if (isSymbolicNumber(item) && !isTensor(container) && !PyTuple_Check(container) && !PyList_Check(container) && !isDeque(container)) {

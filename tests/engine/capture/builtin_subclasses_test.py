@@ -15,6 +15,21 @@ class Dotted(dict):
     __getattr__, __setattr__, __delattr__ = dict.get, dict.__setitem__, dict.__delitem__
 
 
+class Placed(dict):
+    __setitem__, __contains__, __delitem__ = dict.setdefault, dict.get, dict.pop
+
+
+class PlacedList(list):
+    __setitem__, __delitem__ = list.insert, list.remove
+
+
+class Asked:
+    __contains__ = staticmethod(lambda v: v == "z")
+
+    def __iter__(self):
+        return iter([1])
+
+
 class Lower(dict):
     def __setitem__(self, key, value):
         super().__setitem__(key.lower(), value)
@@ -117,6 +132,25 @@ def test_attributes_that_are_keys():
 
     alike(f)
     alike(count, Dotted)
+
+
+def test_methods_of_c_under_names_of_slots():
+    def f(x, d, items):
+        d["a"] = 5
+        d["b"] = 6
+        del d["c"]
+        items[0] = 7
+        del items[3]
+        return "a" in d, "z" in d, "z" in Asked(), 1 in Asked(), x
+
+    def made(x):
+        d, items = Placed(a=1), PlacedList([1, 3])
+        d["a"] = 5
+        items[1] = 4
+        return dict(d), list(items), x + 1
+
+    alike(f, lambda: Placed(a=1, c=2), lambda: PlacedList([1, 3]))
+    alike(made)
 
 
 def test_methods_of_dict_do_not_ask_setitem():
