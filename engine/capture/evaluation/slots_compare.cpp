@@ -34,7 +34,7 @@ bool comparesAs(PyObject* o, PyTypeObject* builtin) {
 /// Whether the comparison in C of `o`'s class knows what the other one derives from.
 bool takesInC(PyObject* o, PyObject* other) {
   const bool isInt = PyLong_Check(other), isReal = isInt || PyFloat_Check(other);
-  if (isTensorObject(o)) return true;
+  if (isTensorObject(o)) return isReal || PyComplex_Check(other);
   if (PyLong_Check(o)) return isInt;
   if (PyFloat_Check(o)) return isReal;
   if (PyComplex_Check(o)) return isReal || PyComplex_Check(other);
@@ -160,7 +160,7 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
         }
       }
     }
-    if (swapped) {
+    if (swapped && (tried || !takesInC(a, b))) {
       tried = true;
       PyRef result = tryBinary(swapped, b, a, &declined);
       if (!declined) return result;

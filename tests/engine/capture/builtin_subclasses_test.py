@@ -85,6 +85,14 @@ class Reflected:
     def __rand__(self, other):
         return "rand"
 
+    def __eq__(self, other):
+        return "eq"
+
+    def __gt__(self, other):
+        return "gt"
+
+    __hash__ = None
+
     def __rmod__(self, other):
         return "rmod"
 
@@ -224,6 +232,10 @@ def test_who_is_asked_first():
         return (1 - ReflectedInt(2), 1.5 + ReflectedInt(2), True + ReflectedInt(2), 2.0 * ReflectedFloat(2), 2 * ReflectedFloat(2), (1,) + ReflectedTuple((2,)),
                 [1] + ReflectedList([2]), 2 * ReflectedList([1]), "a" + ReflectedText("b"), "%s" % ReflectedText("q"), 1 + Reflected(), x)
 
+    def comparisons(x):
+        return x == ReflectedInt(1), x < ReflectedFloat(2), 1.5 == ReflectedInt(1), 1 == ReflectedFloat(1), 1 == ReflectedInt(2), 1 < Reflected(), x
+
+    alike(comparisons)
     alike(with_tensors, lambda: ReflectedFloat(3))
     alike(without)
 
