@@ -132,6 +132,9 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
       sql = "SELECT c.frame AS name, coalesce(x.file, c.file) AS file, coalesce(x.line, c.line) AS line, coalesce(x.id, 0) AS id, x.guard, x.expected, x.found, c.kind "
             "FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
       break;
+    case TimeKind::Outside:
+      sql = "SELECT name, file, line, 0 AS id FROM t_cpu_event WHERE id = -?";
+      break;
     default:
       part.subject = TimeSubject::Compile;
       sql = "SELECT frame AS name, file, line, compile_id AS id, kind FROM compiles WHERE compile_id = ?";
@@ -201,6 +204,10 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);
     default:
       // Operators outside of compiled functions are in such a file, with the kernels and operators of the processor.
+      if (n > 0) {
+        return sayCount(FUSEBOX_TEXT("Slowness", "{} call of functions that Python runs since they are not compiled; what else happens here is not recorded"),
+                        FUSEBOX_TEXT("Slowness", "{} calls of functions that Python runs since they are not compiled; what else happens here is not recorded"), n);
+      }
       if (knowsOperators) return say(FUSEBOX_TEXT("Slowness", "Python and what else runs between the operators that were recorded"));
       return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)"));
   }

@@ -2311,6 +2311,22 @@
         <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)</source>
         <translation>Was hier geschieht, ist nicht aufgezeichnet: Python, das Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen (diese zeichnet fusebox run --operators auf)</translation>
     </message>
+    <message>
+        <source>{} call of functions that Python runs since they are not compiled; what else happens here is not recorded</source>
+        <translation>{} Aufruf von Funktionen, die Python ausführt, weil sie nicht kompiliert sind; was hier sonst geschieht, ist nicht aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>{} calls of functions that Python runs since they are not compiled; what else happens here is not recorded</source>
+        <translation>{} Aufrufe von Funktionen, die Python ausführt, weil sie nicht kompiliert sind; was hier sonst geschieht, ist nicht aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>found by {} call of a compiled function that repeats</source>
+        <translation>gefunden durch {} Aufruf einer kompilierten Funktion, der sich wiederholt</translation>
+    </message>
+    <message>
+        <source>found by {} launch that repeats</source>
+        <translation>gefunden durch {} Start, der sich wiederholt</translation>
+    </message>
 </context>
 <context>
     <name>Timeline</name>
@@ -2412,6 +2428,10 @@
     <message>
         <source>This recording does not hold the calls of compiled code</source>
         <translation>Diese Aufzeichnung enthält die Aufrufe kompilierten Codes nicht</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold generated kernels</source>
+        <translation>Diese Art von Datei enthält keine erzeugten Kernel</translation>
     </message>
 </context>
 <context>
