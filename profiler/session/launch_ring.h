@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,7 @@ class LaunchRing {
     if (head - cachedTail_ >= kCapacity) [[unlikely]] {
       cachedTail_ = tail_.load(std::memory_order_acquire);
       if (head - cachedTail_ >= kCapacity) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
+        dropped_[record.group == kCallTag ? 1 : record.group == kGuardCheckTag ? 2 : 0].fetch_add(1, std::memory_order_relaxed);
         return;
       }
     }
@@ -55,8 +56,12 @@ class LaunchRing {
   /// Recorded thread id. Changed by the writer only while no thread owns the ring.
   int32_t thread() const { return thread_.load(std::memory_order_relaxed); }
   void setThread(int32_t thread) { thread_.store(thread, std::memory_order_relaxed); }
-  /// Records dropped since the last call.
-  int64_t takeDropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
+  /// Records dropped since the last call: launches, calls, guard checks.
+  std::array<int64_t, 3> takeDropped() {
+    std::array<int64_t, 3> taken;
+    for (size_t i = 0; i < taken.size(); ++i) taken[i] = dropped_[i].exchange(0, std::memory_order_relaxed);
+    return taken;
+  }
   /// Set when the owning thread has ended and will push no more.
   std::atomic<bool> closed{false};
 
@@ -65,7 +70,7 @@ class LaunchRing {
   std::unique_ptr<LaunchRecord[]> slots_;  ///< pages are touched as they are used
   alignas(64) std::atomic<uint64_t> head_{0};
   uint64_t cachedTail_ = 0;
-  std::atomic<int64_t> dropped_{0};
+  std::array<std::atomic<int64_t>, 3> dropped_{};
   alignas(64) std::atomic<uint64_t> tail_{0};
 };
 

@@ -319,7 +319,10 @@ void Writer::drainRings() {
   for (LaunchRing* ring : rings) {
     const bool closed = ring->closed.load(std::memory_order_acquire);
     launches_.drain(*ring);
-    if (const int64_t dropped = ring->takeDropped()) loss("launches", dropped, "more launches than the recorder could take");
+    constexpr const char* kKinds[] = {"launches", "calls of compiled functions", "guard checks"};
+    const auto dropped = ring->takeDropped();
+    for (size_t i = 0; i < dropped.size(); ++i)
+      if (dropped[i] > 0) loss(kKinds[i], dropped[i], "more than the recorder could take");
     if (!closed) continue;
     ring->closed.store(false, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);

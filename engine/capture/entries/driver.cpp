@@ -133,8 +133,8 @@ PyObject* FrameRun::leave() {
   record::Recorder* recorder = record::Recorder::session();
   const EntryPoint& point = pointHere();
   if (!recorder || !(point.limitExplained || (point.eager && isRegionRoot(code_.code)))) return handBack();
-  record::SpanRecord span{.kind = "python_call", .place = toRecord(placeOf(codeOf(frame_), 0))};
-  span.place.line = codeOf(frame_)->co_firstlineno;
+  record::SpanRecord span{.kind = "python_call", .place = toRecord(placeOf(codeOf(frame_), point.offset))};
+  if (point.offset == 0) span.place.line = codeOf(frame_)->co_firstlineno;  // as its frame's row has it
   span.name = PyUnicode_AsUTF8(codeOf(frame_)->co_qualname);
   span.startNs = nowNs();
   PyObject* result = handBack();
