@@ -6190,6 +6190,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <source>Device memory, all</source>
         <translation>Gerätespeicher, alles</translation>
     </message>
+    <message>
+        <source>%1 lost</source>
+        <translation>%1 verloren</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::QueryView</name>

@@ -175,6 +175,19 @@ class RecorderTest : public QObject {
     QVERIFY((*silent)->notice().find("another-machine") != std::string::npos);
   }
 
+  /// The file of a session that is being recorded lacks what is in its log yet.
+  void aCopyWithoutItsLogIsSaidToLackIt() {
+    auto writer = Writer::create(file("whole"));
+    QVERIFY(writer && (*writer)->flush());
+    std::filesystem::copy_file(file("whole"), file("half"));
+    QVERIFY((*Reader::open(file("half")))->notice().empty());  // as new as one that is only being made
+    for (const char* name : {"half-wal", "half-shm"}) std::filesystem::remove(file(name));
+    for (const char* name : {"whole", "half"}) std::filesystem::last_write_time(file(name), std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+    QVERIFY((*Reader::open(file("whole")))->notice().empty());
+    QVERIFY((*Reader::open(file("half")))->notice().find("half-wal is not there") != std::string::npos);
+    (*writer)->finish();
+  }
+
   void otherFilesAreNotOverwritten() {
     std::ofstream(file("train.py")) << "import torch\n";
     auto started = Recorder::start({.path = file("train.py")});

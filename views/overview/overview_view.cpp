@@ -365,7 +365,13 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
   if (s.backwardCompiles > 0) frames_.note->setToolTip(tr("%1 of functions, %2 of backward passes").arg(count(s.compiles - s.backwardCompiles), count(s.backwardCompiles)));
   const bool calls = model.calls > 0 || model.holdings.has(Holding::Calls);
-  setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
+  const auto lost = [&](const char* what) {
+    const auto at = std::find_if(s.losses.begin(), s.losses.end(), [what](const auto& loss) { return loss.what == what; });
+    return at == s.losses.end() ? QString() : tr("%1 lost").arg(count(at->count));
+  };
+  QStringList called{calls ? number(model.calls, tr("call"), tr("calls")) : QString(), lost("calls of compiled functions")};
+  called.removeAll(QString());
+  setCount(graphs_, Holding::Graphs, s.graphs, called.join(QStringLiteral(", ")));
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
   // Where nothing was compiled at all no break stands in the way: the card says what does.
@@ -379,7 +385,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Kernels, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
   if (s.hasLaunches && s.kernelsRun < s.kernels) kernels_.value->setToolTip(tr("%1, of which %2 ran").arg(count(s.kernels), count(s.kernelsRun)));
-  setCount(launches_, Holding::Launches, s.launches, {});
+  setCount(launches_, Holding::Launches, s.launches, lost("launches"));
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
   if (s.runMs <= 0 && !s.importedFormat.empty()) runTime_.value->setText(QStringLiteral("–"));  // nothing compiled is in it
