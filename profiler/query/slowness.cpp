@@ -347,11 +347,14 @@ Result<void> sayUncompiled(const Reader& reader, Slowness& out) {
     out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function is not compiled and runs in Python, outside compiled code: {}"),
                                   FUSEBOX_TEXT("Slowness", "{} functions are not compiled and run in Python, outside compiled code: {}"), static_cast<int64_t>(not_.size()), firstOf(not_)));
   }
-  // Calls of what runs in Python are not recorded: what repeats may be something that such a function calls.
   if (!limited.empty()) {
-    out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call"),
-                                  FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call"),
-                                  static_cast<int64_t>(limited.size()), firstOf(limited)));
+    // Another engine's recording lacks calls of what runs in Python: what repeats may be something that such a function calls.
+    const bool areThere = std::any_of(out.rows.begin(), out.rows.end(), [](const TimeRow& row) { return row.kind == TimeKind::Outside && !row.parts.empty(); });
+    const auto told = [&](const Text& one, const Text& many) { return sayCount(one, many, static_cast<int64_t>(limited.size()), firstOf(limited)); };
+    out.limits.push_back(areThere ? told(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}"),
+                                         FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}"))
+                                  : told(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call"),
+                                         FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call")));
   }
   return {};
 }

@@ -45,7 +45,7 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
       {}, [&](const Statement& row) {
         SourceFile file{row.string("path"), row.integer("all_breaks"), row.integer("all_nodes"), row.integer("all_ns")};
         // What starts the program is on every stack, and nobody's code.
-        if (file.breaks + file.nodes + file.timeNs > 0 || !isFuseboxFile(file.path)) out.push_back(std::move(file));
+        if (file.breaks + file.nodes + file.timeNs > 0 || (!isFuseboxFile(file.path) && !file.path.starts_with("<frozen "))) out.push_back(std::move(file));
       });
   if (!read) return tl::unexpected(read.error());
   return out;

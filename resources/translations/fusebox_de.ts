@@ -2020,6 +2020,14 @@
         <translation>Zwischen Kernels und Operatoren</translation>
     </message>
     <message>
+        <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}</source>
+        <translation>{} Funktion erreichte das Limit an Neukompilierungen und läuft in Python, wo kein Eintrag passt: {}</translation>
+    </message>
+    <message>
+        <source>{} functions reached the recompile limit, and run in Python where no entry fits: {}</source>
+        <translation>{} Funktionen erreichten das Limit an Neukompilierungen und laufen in Python, wo kein Eintrag passt: {}</translation>
+    </message>
+    <message>
         <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call</source>
         <translation>{} Funktion erreichte das Limit an Neukompilierungen und läuft in Python, wo kein Eintrag passt: {}; ein hier gefundener Schritt kann ein Teil eines solchen Aufrufs sein</translation>
     </message>

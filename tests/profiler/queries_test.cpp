@@ -85,7 +85,7 @@ class QueriesTest : public QObject {
     auto made = Writer::create(path);
     QVERIFY(made);
     int64_t id = 0;
-    for (const char* file : {"/home/me/fusebox/train.py", "/opt/python/fusebox/host.py", "/opt/python/fusebox/_compile.py"})
+    for (const char* file : {"/home/me/fusebox/train.py", "/opt/python/fusebox/host.py", "/opt/python/fusebox/_compile.py", "<frozen runpy>"})
       (*made)->post(rows::SourceFile{.id = ++id, .path = std::string(file), .text = std::string("pass\n")});
     (*made)->post(rows::GraphBreak{.id = int64_t{1}, .frame_id = int64_t{1}, .kind = std::string("call"), .reason = std::string("why"), .file = std::string("/opt/python/fusebox/_compile.py"), .line = int64_t{1}});
     (*made)->finish();

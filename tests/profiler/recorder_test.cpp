@@ -343,6 +343,7 @@ class RecorderTest : public QObject {
       setrlimit(RLIMIT_FSIZE, &small);
       LaunchRing* ring = (*writer)->openRing(1);
       for (int i = 0; i < 50'000; ++i) ring->push({i * 1000, 10, 0, 1, 1});
+      for (int i = 0; i < 7; ++i) ring->push({i * 1000, 10, 0, 1, i < 2 ? kCallTag : kGuardCheckTag});
       for (int i = 1; i <= 100; ++i) {
         (*writer)->post(rows::Frame{.id = int64_t{i}, .name = std::string(5000, 'x'), .first_seen_ns = int64_t{0}});
       }
@@ -356,6 +357,8 @@ class RecorderTest : public QObject {
     QCOMPARE(WEXITSTATUS(status), 0);
     QCOMPARE(one(path, "SELECT count(*) FROM frames"), int64_t{100});
     QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'launches'"), int64_t{50'000});
+    QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'calls of compiled functions'"), int64_t{2});
+    QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'guard checks'"), int64_t{5});
   }
 
   // A loss that is noticed while a batch is being committed belongs to the next one.

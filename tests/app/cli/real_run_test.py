@@ -365,6 +365,7 @@ class Behaviour(unittest.TestCase):
         self.assertGreaterEqual(why["steps"], 20)
         outside = next(row for row in why["rows"] if row["kind"] == "outside")
         self.assertEqual([part["name"] for part in outside["parts"]], ["Net.forward"])
+        self.assertTrue(any(limit.endswith("where no entry fits: Net.forward") for limit in why["limits"]), why["limits"])
 
     def test_out_of_memory(self):
         done = self.go("import resource\nresource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\nx = bytearray(1 << 40)\n")
