@@ -110,6 +110,7 @@ using Exporter = std::function<Result<int64_t>(const session::Reader&, std::ostr
 
 struct ExportFormat {
   std::string extension;
+  const char* counted;  ///< what `write` gives the number of
   Exporter write;
 };
 
@@ -128,13 +129,13 @@ Result<std::string> svgOf(const query::GraphData& graph) {
 }
 
 const ExportFormat kFormats[] = {
-    {".json", exporting::writeChromeTrace},
-    {".csv",
+    {".json", "events", exporting::writeChromeTrace},
+    {".csv", "launches",
      [](const session::Reader& reader, std::ostream& out) {
        return exporting::writeCsv(reader, "SELECT * FROM launches ORDER BY launch_id", out);
      }},
-    {".pftrace", exporting::writePerfettoTrace},
-    {".html",
+    {".pftrace", "events", exporting::writePerfettoTrace},
+    {".html", "rows of tables",
      [](const session::Reader& reader, std::ostream& out) {
        return exporting::writeHtmlReport(reader, out, graphDrawing() ? exporting::GraphPicture(svgOf) : exporting::GraphPicture());
      }},
@@ -193,9 +194,9 @@ int exportSession(const ExportOptions& options) {
   auto written = isCompressed ? writeCompressed(*format, **reader, options.output) : writePlain(*format, **reader, options.output);
   if (!written) return written.error().code == ErrorCode::Io ? complainUsage(written.error().text()) : complain(written.error());
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"events", *written}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"count", *written}, {"of", format->counted}}.dump());
   } else {
-    fmt::print("{}: {} events\n", options.output, *written);
+    fmt::print("{}: {} {}\n", options.output, *written, format->counted);
   }
   return kOk;
 }

@@ -5,6 +5,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QMenuBar>
+#include <QScreen>
 
 #include "app/window/end_program_box.h"
 #include "app/window/main_window.h"
@@ -15,7 +16,7 @@ CompareWindow::CompareWindow(MainWindow* first, QString program, QWidget* parent
   setObjectName(QStringLiteral("compareWindow"));
   setAttribute(Qt::WA_DeleteOnClose);
   setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
-  resize(1280, 800);
+  resize(QSize(1280, 800).boundedTo(screen()->availableSize() - QSize(2, 32)));
   setCentralWidget(view_);
   windows_[0] = first;
   buildActions();

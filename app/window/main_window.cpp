@@ -13,6 +13,7 @@
 #include <QProcess>
 #include <QProgressBar>
 #include <QScopedValueRollback>
+#include <QScreen>
 #include <QStatusBar>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -80,7 +81,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   setWindowTitle(tr("Fusebox"));
   setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
   setAcceptDrops(true);
-  resize(1280, 800);
+  resize(QSize(1280, 800).boundedTo(screen()->availableSize() - QSize(2, 32)));  // with a frame around it
   buildViews();
   buildActions();
   buildMenus();

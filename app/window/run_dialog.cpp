@@ -109,6 +109,7 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   form->setRowVisible(more, purpose == Purpose::Run);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
   buttons->button(QDialogButtonBox::Cancel)->setObjectName(QStringLiteral("runDialog.cancel"));
+  buttons->button(QDialogButtonBox::Cancel)->setIcon({});  // the others have none
   run_ = buttons->addButton(purpose == Purpose::Debug ? tr("Debug") : tr("Run"), QDialogButtonBox::AcceptRole);
   run_->setObjectName(QStringLiteral("runDialog.run"));
   run_->setProperty("primary", true);

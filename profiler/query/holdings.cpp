@@ -19,14 +19,14 @@ using enum Holding;
 
 constexpr uint32_t kProfile = all({RunTimes, Launches});
 /// PyTorch's own log of compiling.
-constexpr uint32_t kCompileLog = all({Breaks, Recompiles, Guards, Graphs, CompileTimes});
+constexpr uint32_t kCompileLog = all({Breaks, Recompiles, Guards, Graphs, Kernels, CompileTimes});
 
 struct Source {
   std::string_view name;  ///< a part of imported_format
   uint32_t held;
 };
 constexpr Source kFormats[] = {{"TORCH_TRACE", kCompileLog},
-                               {"TORCH_COMPILE_DEBUG", all({Graphs})},
+                               {"TORCH_COMPILE_DEBUG", all({Graphs, Kernels})},
                                {".pt2", all({Graphs})},
                                {"TorchScript", all({Graphs})},
                                {"Kineto", kProfile},

@@ -15,6 +15,7 @@ enum class Holding : uint8_t {
   Recompiles,       ///< what was compiled again, and why
   Guards,           ///< assumptions of compiled code
   Graphs,           ///< of any stage
+  Kernels,          ///< that a compiler made of them
   FusionDecisions,  ///< pairs that became one kernel or did not, with the reason
   MemoryPlans,      ///< buffers of compiled graphs over their steps
   CompileTimes,     ///< stages of the compiler

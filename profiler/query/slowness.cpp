@@ -132,6 +132,9 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
       sql = "SELECT c.frame AS name, coalesce(x.file, c.file) AS file, coalesce(x.line, c.line) AS line, coalesce(x.id, 0) AS id, x.guard, x.expected, x.found, c.kind "
             "FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
       break;
+    case TimeKind::Outside:
+      sql = "SELECT name, file, line, 0 AS id FROM t_cpu_event WHERE id = -?";
+      break;
     default:
       part.subject = TimeSubject::Compile;
       sql = "SELECT frame AS name, file, line, compile_id AS id, kind FROM compiles WHERE compile_id = ?";
@@ -201,6 +204,10 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool kno
                       FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);
     default:
       // Operators outside of compiled functions are in such a file, with the kernels and operators of the processor.
+      if (n > 0) {
+        return sayCount(FUSEBOX_TEXT("Slowness", "{} call of functions that Python runs since they are not compiled; what else happens here is not recorded"),
+                        FUSEBOX_TEXT("Slowness", "{} calls of functions that Python runs since they are not compiled; what else happens here is not recorded"), n);
+      }
       if (knowsOperators) return say(FUSEBOX_TEXT("Slowness", "Python and what else runs between the operators that were recorded"));
       return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)"));
   }
@@ -340,11 +347,14 @@ Result<void> sayUncompiled(const Reader& reader, Slowness& out) {
     out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function is not compiled and runs in Python, outside compiled code: {}"),
                                   FUSEBOX_TEXT("Slowness", "{} functions are not compiled and run in Python, outside compiled code: {}"), static_cast<int64_t>(not_.size()), firstOf(not_)));
   }
-  // Calls of what runs in Python are not recorded: what repeats may be something that such a function calls.
   if (!limited.empty()) {
-    out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call"),
-                                  FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call"),
-                                  static_cast<int64_t>(limited.size()), firstOf(limited)));
+    // Another engine's recording lacks calls of what runs in Python: what repeats may be something that such a function calls.
+    const bool areThere = std::any_of(out.rows.begin(), out.rows.end(), [](const TimeRow& row) { return row.kind == TimeKind::Outside && !row.parts.empty(); });
+    const auto told = [&](const Text& one, const Text& many) { return sayCount(one, many, static_cast<int64_t>(limited.size()), firstOf(limited)); };
+    out.limits.push_back(areThere ? told(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}"),
+                                         FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}"))
+                                  : told(FUSEBOX_TEXT("Slowness", "{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call"),
+                                         FUSEBOX_TEXT("Slowness", "{} functions reached the recompile limit, and run in Python where no entry fits: {}; a step found here may be a part of such a call")));
   }
   return {};
 }

@@ -136,10 +136,11 @@ Result<void> SpanReader::load(std::vector<Step> windows) {
   }
   if (!done) return done;
   return readEvents(
-      "SELECT start_ns, dur_ns, id, name, kind = 'cpu_op' AS is_operator FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "
-      "AND (kind = 'cpu_op' OR name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')",
+      "SELECT start_ns, dur_ns, id, name, kind, CASE kind WHEN 'python_call' THEN file || ':' || line END AS place FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "
+      "AND (kind IN ('cpu_op', 'python_call') OR name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')",
       [&](const Statement& s, const Step& step, WindowFacts& out) {
-        if (s.integer("is_operator") != 0) add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text("name"), s.integer("id")));
+        if (s.text("kind") == "cpu_op") add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text("name"), s.integer("id")));
+        else if (s.text("kind") == "python_call") add(out.spans, step, s, TimeKind::Outside, eventPart(pythonCalls_, s.text("place"), s.integer("id")));
         else add(out.spans, step, s, TimeKind::Waiting, 0);
       });
 }

@@ -54,7 +54,7 @@ class SpanReader {
   std::vector<TimeSpan> compiles_;
   std::vector<Step> windows_;        ///< in order of time
   std::vector<WindowFacts> events_;  ///< of each
-  std::map<std::string, int64_t, std::less<>> operators_, deviceEvents_;  ///< ids below 0 by name
+  std::map<std::string, int64_t, std::less<>> operators_, deviceEvents_, pythonCalls_;  ///< ids below 0 by name or place
 };
 
 /// Adds up spans so that every instant of the window counts once, for the kind that comes first; `parts` receives time by kind and id.

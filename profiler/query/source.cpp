@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/support/file_owner.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -41,7 +43,9 @@ Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
                   "LEFT JOIN broken ON broken.file = s.path ORDER BY all_ns DESC, all_breaks DESC, all_nodes DESC, s.text IS NULL, s.id",
                   fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id"), hasPlacedKernels(reader) ? kPlacedTimes : ""),
       {}, [&](const Statement& row) {
-        out.push_back({row.string("path"), row.integer("all_breaks"), row.integer("all_nodes"), row.integer("all_ns")});
+        SourceFile file{row.string("path"), row.integer("all_breaks"), row.integer("all_nodes"), row.integer("all_ns")};
+        // What starts the program is on every stack, and nobody's code.
+        if (file.breaks + file.nodes + file.timeNs > 0 || (!isFuseboxFile(file.path) && !file.path.starts_with("<frozen "))) out.push_back(std::move(file));
       });
   if (!read) return tl::unexpected(read.error());
   return out;

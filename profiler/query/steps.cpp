@@ -15,6 +15,7 @@ using session::Reader;
 using session::Statement;
 
 constexpr int64_t kMostEvents = 100'000;  // the last ones; earlier steps add nothing
+constexpr int64_t kLaunches = 0, kCalls = 1;  // tracks of t_block
 constexpr size_t kMostTail = 64;          // what may come after the loop: an evaluation, a last batch
 
 /// For every prefix of `s` the length of its longest proper prefix that is also its suffix (Knuth, Morris and Pratt).
@@ -106,11 +107,34 @@ Result<int64_t> lastFrom(const Reader& reader, int64_t track) {
   return from;
 }
 
+/// Adds calls of functions that Python runs because the compiler gave up on them, the last ones. They stand for what they call and for its
+/// backward passes: which of these are compiled may be another matter in each call.
+Result<void> addPythonCalls(const Reader& reader, std::vector<Event>& events) {
+  if (auto left = reader.query("SELECT 1 FROM frames WHERE status <> 'compiled' LIMIT 1"); !left || left->rows.empty()) return {};  // no scan for nothing
+  std::vector<Event> outer;
+  auto read = reader.each("SELECT e.start_ns, e.dur_ns, (SELECT min(f.id) FROM t_frame f WHERE f.file = e.file AND f.line = e.line) AS what FROM t_cpu_event e WHERE e.kind = 'python_call' "
+                     "ORDER BY e.id DESC LIMIT ?1", {kMostEvents}, [&](const Statement& s) {
+    const Event call{boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what")};
+    const bool isInner = !outer.empty() && outer.back().startNs <= call.startNs && call.endNs <= outer.back().endNs;  // recorded when it ended
+    if (!isInner) outer.push_back(call);
+  });
+  if (!read || outer.empty()) return read;
+  std::reverse(outer.begin(), outer.end());
+  std::erase_if(events, [&](const Event& e) {
+    if (e.label < 0) return true;
+    const auto after = std::upper_bound(outer.begin(), outer.end(), e.startNs, [](int64_t ns, const Event& o) { return ns < o.startNs; });
+    return after != outer.begin() && e.endNs <= std::prev(after)->endNs;
+  });
+  events.insert(events.end(), outer.begin(), outer.end());
+  return {};
+}
+
 Result<std::vector<Event>> lastEvents(const Reader& reader, int64_t track, const char* sql) {
   const auto from = lastFrom(reader, track);
   if (!from) return tl::unexpected(from.error());
   std::vector<Event> out;
   auto read = reader.each(sql, {*from, kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer("start_ns")), boundedEnd(s.integer("start_ns"), s.integer("dur_ns")), s.integer("what"), boundedTime(s.integer("compiled_from_ns"))}); });
+  if (read && track == kCalls) read = addPythonCalls(reader, out);
   if (!read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Event& a, const Event& b) { return a.startNs < b.startNs; });
   return out;
@@ -133,13 +157,13 @@ size_t placeOfBegin(const std::vector<Event>& events, const Repeat& repeat) {
   return best;
 }
 
-Steps repeatedSteps(const std::vector<Event>& events, const Text& how) {
+Steps repeatedSteps(const std::vector<Event>& events, const Text& one, const Text& many) {
   std::vector<int64_t> labels;
   for (const Event& e : events) labels.push_back(e.label);
   const Repeat repeat = findRepeat(labels);
   // Steps are what most of a program is: some operators in a row that were called in a row again are none.
   if (repeat.period == 0 || 3 * repeat.count < events.size()) return {};
-  Steps out{.steps = {}, .how = say(how, repeat.period)};
+  Steps out{.steps = {}, .how = sayCount(one, many, static_cast<int64_t>(repeat.period))};
   for (size_t i = repeat.first; i < repeat.first + repeat.period; ++i) out.frames.push_back(std::abs(events[i].label));
   const size_t begin = repeat.first + placeOfBegin(events, repeat);
   // What is compiled for a call, since the one before it ended, belongs to its step.
@@ -177,23 +201,23 @@ Result<Steps> findSteps(const Reader& reader) {
   struct Source {
     int64_t track;
     const char* sql;
-    Text how;
+    Text one, many;
   };
   // A backward pass has a compile of its own; recompiled entries count as their function.
   static constexpr Source kSources[] = {
-      {1, "SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what, coalesce(c.start_ns, 0) AS compiled_from_ns "
+      {kCalls, "SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END AS what, coalesce(c.start_ns, 0) AS compiled_from_ns "
        "FROM t_block b CROSS JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id "
        "WHERE b.track = 1 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2",
-       FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
-      {0, "SELECT l.start_ns, l.dur_ns, l.kernel_id AS what, 0 AS compiled_from_ns FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
-       "WHERE b.track = 0 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
+       FUSEBOX_TEXT("Slowness", "found by {} call of a compiled function that repeats"), FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
+      {kLaunches, "SELECT l.start_ns, l.dur_ns, l.kernel_id AS what, 0 AS compiled_from_ns FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+       "WHERE b.track = 0 AND b.end_ns >= ?1 AND l.start_ns >= ?1 ORDER BY l.start_ns DESC LIMIT ?2", FUSEBOX_TEXT("Slowness", "found by {} launch that repeats"), FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
   };
   for (const Source& source : kSources) {
     auto events = lastEvents(reader, source.track, source.sql);
     if (!events) return tl::unexpected(events.error());
-    Steps steps = repeatedSteps(*events, source.how);
+    Steps steps = repeatedSteps(*events, source.one, source.many);
     if (steps.steps.empty()) continue;
-    if (source.track != 1) steps.frames.clear();  // of launches
+    if (source.track != kCalls) steps.frames.clear();  // of launches
     if (static_cast<int64_t>(events->size()) == kMostEvents) steps.how += say(FUSEBOX_TEXT("Slowness", ", among the last {}"), kMostEvents);
     return steps;
   }

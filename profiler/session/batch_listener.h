@@ -8,10 +8,6 @@ namespace fusebox::session {
 
 class RowSink;
 
-/// A group tag of LaunchRecord: an operator of torch outside compiled graphs; `id` is the recorder's number for its name and place.
-/// Only a BatchListener takes these.
-inline constexpr int32_t kOperatorTag = kGuardCheckTag + 1;
-
 /// Sees the launches of every batch on the writer's thread and may add rows that refer to them. The order of a batch is:
 /// launched() and operatorRan() for what the rings held, write(), then committed() or rolledBack().
 class BatchListener {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,15 @@ struct LaunchRecord {
 };
 inline constexpr int32_t kCallTag = std::numeric_limits<int32_t>::min();
 inline constexpr int32_t kGuardCheckTag = kCallTag + 1;
+/// An operator of torch outside compiled graphs, for a BatchListener; `id` is the recorder's number for its name and place.
+inline constexpr int32_t kOperatorTag = kGuardCheckTag + 1;
+
+/// What records are of, as losses name it.
+inline constexpr std::array<const char*, 4> kRecordKinds = {"launches", "calls of compiled functions", "guard checks", "operators"};
+using RecordCounts = std::array<int64_t, kRecordKinds.size()>;
+constexpr size_t recordKind(const LaunchRecord& record) {
+  return record.group > kOperatorTag ? 0 : static_cast<size_t>(int64_t{record.group} - kCallTag) + 1;
+}
 
 /// A ring from one recording thread to the writer thread. push() takes no lock and allocates nothing; when the ring is full
 /// the record is dropped and counted.
@@ -33,7 +43,7 @@ class LaunchRing {
     if (head - cachedTail_ >= kCapacity) [[unlikely]] {
       cachedTail_ = tail_.load(std::memory_order_acquire);
       if (head - cachedTail_ >= kCapacity) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
+        dropped_[recordKind(record)].fetch_add(1, std::memory_order_relaxed);
         return;
       }
     }
@@ -56,7 +66,11 @@ class LaunchRing {
   int32_t thread() const { return thread_.load(std::memory_order_relaxed); }
   void setThread(int32_t thread) { thread_.store(thread, std::memory_order_relaxed); }
   /// Records dropped since the last call.
-  int64_t takeDropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
+  RecordCounts takeDropped() {
+    RecordCounts taken;
+    for (size_t i = 0; i < taken.size(); ++i) taken[i] = dropped_[i].exchange(0, std::memory_order_relaxed);
+    return taken;
+  }
   /// Set when the owning thread has ended and will push no more.
   std::atomic<bool> closed{false};
 
@@ -65,7 +79,7 @@ class LaunchRing {
   std::unique_ptr<LaunchRecord[]> slots_;  ///< pages are touched as they are used
   alignas(64) std::atomic<uint64_t> head_{0};
   uint64_t cachedTail_ = 0;
-  std::atomic<int64_t> dropped_{0};
+  std::array<std::atomic<int64_t>, kRecordKinds.size()> dropped_{};
   alignas(64) std::atomic<uint64_t> tail_{0};
 };
 

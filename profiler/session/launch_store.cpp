@@ -28,6 +28,7 @@ size_t LaunchStore::drain(LaunchRing& ring) {
   OpenBlock blocks[2];
   PyramidBuilder* pyramids[2] = {&pyramid(kLaunches, thread), &pyramid(kCalls, thread)};
   const size_t count = ring.drain(LaunchRing::kCapacity, [&](const LaunchRecord& r) {
+    ++inBatch_[recordKind(r)];
     if (r.group == kGuardCheckTag) {
       calls_[{1, r.id}].add(r);
       return;
@@ -56,7 +57,6 @@ size_t LaunchStore::drain(LaunchRing& ring) {
   });
   closeBlock(blocks[kLaunches], kLaunches, thread);
   closeBlock(blocks[kCalls], kCalls, thread);
-  inBatch_ += static_cast<int64_t>(count);
   return count;
 }
 
@@ -99,12 +99,12 @@ void LaunchStore::flush() {
 void LaunchStore::committed() {
   launches_.clear();
   calls_.clear();
-  inBatch_ = 0;
+  inBatch_ = {};
   std::copy(std::begin(nextId_), std::end(nextId_), std::begin(batchStart_));
 }
 
-int64_t LaunchStore::rolledBack() {
-  const int64_t lost = inBatch_;
+RecordCounts LaunchStore::rolledBack() {
+  const RecordCounts lost = inBatch_;
   std::copy(std::begin(batchStart_), std::end(batchStart_), std::begin(nextId_));
   for (auto& [key, pyramid] : pyramids_) pyramid.discard();
   for (auto& rows : rows_) rows.clear();

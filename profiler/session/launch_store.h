@@ -24,8 +24,8 @@ class LaunchStore {
   size_t drain(LaunchRing& ring);
   void flush();
   void committed();
-  /// Forgets the batch; returns the number of records that are lost with it.
-  int64_t rolledBack();
+  /// Forgets the batch; returns the numbers of records that are lost with it.
+  RecordCounts rolledBack();
   int64_t notKept() const { return notKept_; }
   /// Shown every launch and operator from now on; null: nobody. It must stay alive until replaced.
   void setListener(BatchListener* listener) { listener_ = listener; }
@@ -52,7 +52,8 @@ class LaunchStore {
   int64_t nextId_[2] = {1, 1};
   int64_t batchStart_[2] = {1, 1};
   std::vector<RowBatch::Row> rows_[2];
-  int64_t inBatch_ = 0, notKept_ = 0;
+  RecordCounts inBatch_{};
+  int64_t notKept_ = 0;
   std::unordered_map<uint64_t, Sums> launches_;   ///< by kernel (upper half) and group
   std::map<std::pair<int, int32_t>, Sums> calls_;  ///< by kind (0 call, 1 guard check) and compile
   std::map<std::pair<int, int32_t>, PyramidBuilder> pyramids_;

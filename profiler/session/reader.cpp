@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMostAttempts = 10;
 constexpr std::chrono::milliseconds kBetweenAttempts{10};
+constexpr std::chrono::seconds kLately{5};
 
 // What a SELECT over the session needs; everything else (ATTACH, writing, settings) is refused.
 int allowReading(void*, int action, const char* first, const char* second, const char*, const char*) {
@@ -39,6 +40,13 @@ uint64_t bigEndian(const char* bytes, int count) {
   uint64_t value = 0;
   for (int i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
   return value;
+}
+
+/// A recorder has its log beside the file, but for the moment in which it begins.
+bool lacksItsLog(const std::string& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  return !error && std::filesystem::file_time_type::clock::now() - written > kLately && !std::filesystem::exists(path + "-wal", error);
 }
 
 bool hasLog(const std::string& path) {
@@ -95,6 +103,7 @@ Result<void> harden(Database& database) {
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   if (auto usable = checkFile(path); !usable) return tl::unexpected(usable.error());
   std::unique_ptr<Reader> reader(new Reader);
+  const bool lacksLog = lacksItsLog(path);  // reading makes one
   const auto attempt = [&](bool immutable) -> Result<void> {
     auto opened = Database::openForReading(path, immutable);
     if (!opened) return tl::unexpected(opened.error());
@@ -136,6 +145,9 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   if (reader->notice_.empty() && reader->state() == State::Elsewhere) {
     reader->notice_ = fmt::format("it was being recorded on {} when it was written last; whether it still is cannot be told here",
                                   reader->info("hostname"));
+  }
+  if (reader->notice_.empty() && lacksLog && reader->info("state") == "recording") {
+    reader->notice_ = fmt::format("{}-wal is not there: if this is a copy, what was recorded last is in that file, which has to be copied too", path);
   }
   return reader;
 }

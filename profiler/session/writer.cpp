@@ -294,8 +294,7 @@ void Writer::failed(const Error& error) {
     std::lock_guard lock(mutex_);
     for (auto& [what, row] : losses_) row.dirty = true;
   }
-  const int64_t lost = launches_.rolledBack();
-  if (lost > 0) loss("launches", lost, error.message);
+  lossOf(launches_.rolledBack(), error.message);
   if (const int64_t events = listener_ ? listener_->rolledBack() : 0; events > 0) loss("gpu_events", events, error.message);
   // An error of a row itself (not of the disk) would come again with every try: such a batch is given up.
   if (error.code != ErrorCode::Io && !pending_.empty()) {
@@ -310,6 +309,11 @@ void Writer::failed(const Error& error) {
              error.text());
 }
 
+void Writer::lossOf(const RecordCounts& lost, const std::string& why) {
+  for (size_t i = 0; i < lost.size(); ++i)
+    if (lost[i] > 0) loss(kRecordKinds[i], lost[i], why);
+}
+
 void Writer::drainRings() {
   std::vector<LaunchRing*> rings;
   {
@@ -319,7 +323,7 @@ void Writer::drainRings() {
   for (LaunchRing* ring : rings) {
     const bool closed = ring->closed.load(std::memory_order_acquire);
     launches_.drain(*ring);
-    if (const int64_t dropped = ring->takeDropped()) loss("launches", dropped, "more launches than the recorder could take");
+    lossOf(ring->takeDropped(), "more than the recorder could take");
     if (!closed) continue;
     ring->closed.store(false, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);

@@ -89,6 +89,7 @@ class Writer {
   void putPending();
   /// Now and then, a sign of life; true if it was written.
   bool beat();
+  void lossOf(const RecordCounts& lost, const std::string& why);
   void drainRings();
   void putLosses();
   void failed(const Error& error);

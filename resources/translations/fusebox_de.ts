@@ -2020,6 +2020,14 @@
         <translation>Zwischen Kernels und Operatoren</translation>
     </message>
     <message>
+        <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}</source>
+        <translation>{} Funktion erreichte das Limit an Neukompilierungen und läuft in Python, wo kein Eintrag passt: {}</translation>
+    </message>
+    <message>
+        <source>{} functions reached the recompile limit, and run in Python where no entry fits: {}</source>
+        <translation>{} Funktionen erreichten das Limit an Neukompilierungen und laufen in Python, wo kein Eintrag passt: {}</translation>
+    </message>
+    <message>
         <source>{} function reached the recompile limit, and runs in Python where no entry fits: {}; a step found here may be a part of such a call</source>
         <translation>{} Funktion erreichte das Limit an Neukompilierungen und läuft in Python, wo kein Eintrag passt: {}; ein hier gefundener Schritt kann ein Teil eines solchen Aufrufs sein</translation>
     </message>
@@ -2311,6 +2319,22 @@
         <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions (fusebox run --operators records these)</source>
         <translation>Was hier geschieht, ist nicht aufgezeichnet: Python, das Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen (diese zeichnet fusebox run --operators auf)</translation>
     </message>
+    <message>
+        <source>{} call of functions that Python runs since they are not compiled; what else happens here is not recorded</source>
+        <translation>{} Aufruf von Funktionen, die Python ausführt, weil sie nicht kompiliert sind; was hier sonst geschieht, ist nicht aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>{} calls of functions that Python runs since they are not compiled; what else happens here is not recorded</source>
+        <translation>{} Aufrufe von Funktionen, die Python ausführt, weil sie nicht kompiliert sind; was hier sonst geschieht, ist nicht aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>found by {} call of a compiled function that repeats</source>
+        <translation>gefunden durch {} Aufruf einer kompilierten Funktion, der sich wiederholt</translation>
+    </message>
+    <message>
+        <source>found by {} launch that repeats</source>
+        <translation>gefunden durch {} Start, der sich wiederholt</translation>
+    </message>
 </context>
 <context>
     <name>Timeline</name>
@@ -2412,6 +2436,10 @@
     <message>
         <source>This recording does not hold the calls of compiled code</source>
         <translation>Diese Aufzeichnung enthält die Aufrufe kompilierten Codes nicht</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold generated kernels</source>
+        <translation>Diese Art von Datei enthält keine erzeugten Kernel</translation>
     </message>
 </context>
 <context>
@@ -6169,6 +6197,10 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     <message>
         <source>Device memory, all</source>
         <translation>Gerätespeicher, alles</translation>
+    </message>
+    <message>
+        <source>%1 lost</source>
+        <translation>%1 verloren</translation>
     </message>
 </context>
 <context>

@@ -39,9 +39,9 @@ class Display:
         read, write = os.pipe()
         self.server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24"], pass_fds=[write], stderr=subprocess.DEVNULL)
         os.close(write)
-        self.environment = dict(os.environ, DISPLAY=":" + os.read(read, 16).decode().strip(), HOME=home, XDG_RUNTIME_DIR=home, QT_QPA_PLATFORM="xcb", LC_ALL="C.UTF-8")
+        with os.fdopen(read) as said: number = said.readline().strip()  # written in two pieces, and the server ends where it cannot write the second
+        self.environment = dict(os.environ, DISPLAY=":" + number, HOME=home, XDG_RUNTIME_DIR=home, QT_QPA_PLATFORM="xcb", LC_ALL="C.UTF-8")
         for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"): self.environment[name] = f"{home}/{name}"
-        os.close(read)
         self.manager = subprocess.Popen(["openbox"], env=self.environment, stderr=subprocess.DEVNULL)
         time.sleep(1)
         return self

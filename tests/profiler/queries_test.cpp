@@ -79,6 +79,65 @@ class QueriesTest : public QObject {
     QCOMPARE(repeat.first + repeat.count, loop.size() - 2);
   }
 
+  /// What starts the program is in the list of its files where something happened there alone.
+  void filesOfFuseboxAreNoSource() {
+    const std::string path = dir_.filePath("files.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    int64_t id = 0;
+    for (const char* file : {"/home/me/fusebox/train.py", "/opt/python/fusebox/host.py", "/opt/python/fusebox/_compile.py", "<frozen runpy>"})
+      (*made)->post(rows::SourceFile{.id = ++id, .path = std::string(file), .text = std::string("pass\n")});
+    (*made)->post(rows::GraphBreak{.id = int64_t{1}, .frame_id = int64_t{1}, .kind = std::string("call"), .reason = std::string("why"), .file = std::string("/opt/python/fusebox/_compile.py"), .line = int64_t{1}});
+    (*made)->finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto files = query::sourceFiles(**reader);
+    QVERIFY(files);
+    QCOMPARE(files->size(), size_t{2});
+    QCOMPARE(files->front().path, std::string("/opt/python/fusebox/_compile.py"));
+    QCOMPARE(files->back().path, std::string("/home/me/fusebox/train.py"));
+  }
+
+  /// Python runs a function at its limit, and which of those that it calls are compiled is another matter in each call: its own calls are the steps.
+  void callsThatPythonRunsAreSteps() {
+    const std::string path = dir_.filePath("limit.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    Writer& w = **made;
+    constexpr int64_t us = 1000, start = 1'000'000'000;
+    const auto text = [](const char* s) { return std::string(s); };
+    for (int64_t i = 1; i <= 2; ++i) {
+      w.post(rows::Frame{.id = i, .name = text(i == 1 ? "step" : "layer"), .file = text("/m.py"), .line = 10 * i, .status = text(i == 1 ? "limit" : "compiled"), .first_seen_ns = start});
+      w.post(rows::Compile{.id = i, .frame_id = int64_t{2}, .kind = text("frame"), .status = text("ok"), .thread = int64_t{1}, .file = text("/m.py"), .line = int64_t{20}});
+    }
+    LaunchRing* ring = w.openRing(1);
+    constexpr int64_t kCalls = 20;
+    for (int64_t i = 0; i < kCalls; ++i) {
+      const int64_t t = start + i * 1000 * us;
+      for (int64_t inner = 0; inner < i * i % 7; ++inner) ring->push({t + (10 + 20 * inner) * us, 10 * us, 0, static_cast<int32_t>(1 + inner % 2), kCallTag});
+      w.post(rows::CpuEvent{.id = 2 * i + 1, .kind = text("python_call"), .name = text("layer"), .start_ns = t + 300 * us, .dur_ns = 10 * us, .thread = int64_t{1}, .file = text("/m.py"), .line = int64_t{20}});
+      w.post(rows::CpuEvent{.id = 2 * i + 2, .kind = text("python_call"), .name = text("step"), .start_ns = t, .dur_ns = 400 * us, .thread = int64_t{1}, .file = text("/m.py"), .line = int64_t{10}});
+    }
+    Writer::closeRing(ring);
+    w.finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto steps = query::findSteps(**reader);
+    QVERIFY(steps);
+    QCOMPARE(steps->steps.size(), static_cast<size_t>(kCalls - 1));
+    QCOMPARE(steps->frames, std::vector<int64_t>{1});
+    for (const query::Step& step : steps->steps) QCOMPARE(step.ns(), 1000 * us);
+    const auto why = query::whySlow(**reader);
+    QVERIFY(why);
+    const auto outside = std::find_if(why->rows.begin(), why->rows.end(), [](const query::TimeRow& r) { return r.kind == query::TimeKind::Outside; });
+    QVERIFY(outside != why->rows.end() && outside->parts.size() == 2);
+    QCOMPARE(outside->count, int64_t{2});
+    QCOMPARE(outside->parts[0].name, std::string("step"));
+    QVERIFY(outside->parts[0].ns < 390e3 && outside->parts[0].ns > 300e3);
+    QCOMPARE(outside->parts[1].name, std::string("layer"));
+    QCOMPARE(outside->parts[1].ns, 10e3);
+  }
+
   /// A program whose every nanosecond is known: 10 steps of 1000 µs, in each a forward call with two kernels and, after a pause, a backward
   /// call with one, a copy, and one recompilation in one of them.
   void stepTimeIsSplitExactly() {

@@ -175,6 +175,19 @@ class RecorderTest : public QObject {
     QVERIFY((*silent)->notice().find("another-machine") != std::string::npos);
   }
 
+  /// The file of a session that is being recorded lacks what is in its log yet.
+  void aCopyWithoutItsLogIsSaidToLackIt() {
+    auto writer = Writer::create(file("whole"));
+    QVERIFY(writer && (*writer)->flush());
+    std::filesystem::copy_file(file("whole"), file("half"));
+    QVERIFY((*Reader::open(file("half")))->notice().empty());  // as new as one that is only being made
+    for (const char* name : {"half-wal", "half-shm"}) std::filesystem::remove(file(name));
+    for (const char* name : {"whole", "half"}) std::filesystem::last_write_time(file(name), std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+    QVERIFY((*Reader::open(file("whole")))->notice().empty());
+    QVERIFY((*Reader::open(file("half")))->notice().find("half-wal is not there") != std::string::npos);
+    (*writer)->finish();
+  }
+
   void otherFilesAreNotOverwritten() {
     std::ofstream(file("train.py")) << "import torch\n";
     auto started = Recorder::start({.path = file("train.py")});
@@ -330,6 +343,7 @@ class RecorderTest : public QObject {
       setrlimit(RLIMIT_FSIZE, &small);
       LaunchRing* ring = (*writer)->openRing(1);
       for (int i = 0; i < 50'000; ++i) ring->push({i * 1000, 10, 0, 1, 1});
+      for (int i = 0; i < 7; ++i) ring->push({i * 1000, 10, 0, 1, i < 2 ? kCallTag : kGuardCheckTag});
       for (int i = 1; i <= 100; ++i) {
         (*writer)->post(rows::Frame{.id = int64_t{i}, .name = std::string(5000, 'x'), .first_seen_ns = int64_t{0}});
       }
@@ -343,6 +357,8 @@ class RecorderTest : public QObject {
     QCOMPARE(WEXITSTATUS(status), 0);
     QCOMPARE(one(path, "SELECT count(*) FROM frames"), int64_t{100});
     QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'launches'"), int64_t{50'000});
+    QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'calls of compiled functions'"), int64_t{2});
+    QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'guard checks'"), int64_t{5});
   }
 
   // A loss that is noticed while a batch is being committed belongs to the next one.

@@ -160,6 +160,11 @@ class SessionViewsTest : public QObject, private test::ShownView {
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
     auto failing = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/failing.log.gz"));
     QTRY_COMPARE(failing->findChild<QLabel*>("overview.note.breaks")->text(), QStringLiteral("4 compiles failed"));
+    // A program that was saved is graphs, from which nothing was generated here.
+    auto saved = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/%1").arg(QDir(QStringLiteral(IMPORTER_DATA)).entryList({"*.pt2"}).value(0)));
+    QTRY_VERIFY(saved->findChild<QLabel*>("overview.number.graphs")->text().toInt() > 0);
+    QCOMPARE(saved->findChild<QLabel*>("overview.number.kernels")->text(), QStringLiteral("–"));
+    saved.reset();
     failing.reset();
     auto profile = show<OverviewView>(QStringLiteral(IMPORTER_DATA "/cpu_compiled.json.gz"));
     auto* functions = profile->findChild<QTableView*>("overview.functions");
@@ -925,6 +930,25 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCoreApplication::sendEvent(canvas, &drag);
     QTest::mouseRelease(canvas, Qt::LeftButton, {}, edge + QPoint(120, 0));
     QVERIFY2(std::abs(columns - canvas->columns() - 120) <= 2, qPrintable(QString::number(columns - canvas->columns())));
+  }
+
+  /// A lane's name is read whole, where a quarter of the width is enough for it.
+  void namesOfLanesHaveRoom() {
+    TimelineCanvas canvas;
+    canvas.resize(1600, 300);
+    const auto labels = [&](const std::string& name) {
+      TimelineOutline outline;
+      outline.range = {0, 1000};
+      outline.lanes.push_back({.kind = TimelineLane::Kind::Stages, .thread = 1, .title = "spans", .name = name, .depth = 2});
+      canvas.setOutline(std::move(outline), false);
+      return canvas.width() - canvas.columns();
+    };
+    const int usual = labels("thread 1");
+    const std::string longer = "thread 1398 (a worker of the loader)";
+    const int wide = labels(longer);
+    QVERIFY2(wide > usual && wide >= 8 + canvas.fontMetrics().horizontalAdvance(QString::fromStdString("▾ spans" + longer)) + 6, qPrintable(QString::number(wide)));
+    QVERIFY(labels(std::string(500, 'm')) <= 400);
+    QCOMPARE(labels("thread 1"), usual);
   }
 
   /// W and S keep what is under the pointer where it is.

@@ -48,6 +48,35 @@ class TableTest : public QObject {
     QCOMPARE(filter.rowCount(), 0);
   }
 
+  /// Few rows in little room need no filter, whose height they have in its place; it comes where it is asked for, and stays while it says something.
+  void aLowListOfFewRowsHasNoFilter() {
+    DataTable table("t", "Filter", columns());
+    const auto fill = [&](int count) {
+      TableRows rows(static_cast<size_t>(count));
+      for (TableRow& row : rows) row.cells = {textCell("a"), textCell("b"), textCell("c")};
+      for (TableRow& row : rows) row.cells.resize(columns().size());
+      table.setRows(std::move(rows));
+    };
+    auto* box = table.findChild<QLineEdit*>("t.filter");
+    fill(3);
+    table.resize(400, 110);
+    table.show();
+    QVERIFY(!box->isVisible());
+    fill(300);
+    QVERIFY(box->isVisible());
+    fill(3);
+    QVERIFY(!box->isVisible());
+    table.resize(400, 400);
+    QTRY_VERIFY(box->isVisible());
+    table.resize(400, 110);
+    QTRY_VERIFY(!box->isVisible());
+    table.focusFilter();
+    QVERIFY(box->isVisible());
+    box->setText("a");
+    QTest::qWait(200);  // the box waits for further letters
+    QVERIFY(box->isVisible());
+  }
+
   void numbersSortAsNumbers() {
     DataTable table("t", "Filter", columns());
     table.setRows(sampleRows(20));

@@ -204,7 +204,7 @@ void KernelsView::clear() {
 }
 
 void KernelsView::sayNone(const query::Holdings& holdings) {
-  if (!holdings.has(query::Holding::Launches) && !holdings.has(query::Holding::Graphs)) {
+  if (!holdings.has(query::Holding::Launches) && !holdings.has(query::Holding::Kernels)) {
     const Absence absence = absenceOf(holdings, query::Holding::Launches);
     return table_->setEmptyText(absence.headline, absence.hint);
   }

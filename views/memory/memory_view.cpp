@@ -25,6 +25,7 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   for (QLabel* label : {measured_, headline_}) {
     label->setContentsMargins(10, 6, 10, 6);
     label->setMinimumWidth(1);
+    label->setWordWrap(true);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   }
   graphs_ = new DataTable(QStringLiteral("memory.graphs"), tr("Filter graphs"),
@@ -137,7 +138,7 @@ void MemoryView::openGraph(int64_t graph) {
   session()->ask<query::GraphLifetimes>(
       this, "lifetimes", [graph](session::Reader& reader) { return query::lifetimesOf(reader, graph); },
       [this](Result<query::GraphLifetimes>& lifetimes) {
-        if (!lifetimes) return headline_->setText(str(lifetimes.error().message));
+        if (!lifetimes) return headline_->setText(str(lifetimes.error().message).toHtmlEscaped());
         shown_ = std::move(*lifetimes);
         const auto& g = shown_.graph;
         const auto bytes = [](int64_t n) { return str(formatBytes(static_cast<double>(n))); };

@@ -237,7 +237,7 @@ void OverviewView::fillStart(const OverviewModel& model) {
   const auto& s = model.summary;
   using query::Holding;
   const std::tuple<Number, int64_t, Holding> known[] = {
-      {frames_, s.frames, Holding::Graphs}, {graphs_, s.graphs, Holding::Graphs}, {kernels_, s.kernels, Holding::Graphs}, {launches_, s.launches, Holding::RunTimes}};
+      {frames_, s.frames, Holding::Graphs}, {graphs_, s.graphs, Holding::Graphs}, {kernels_, s.kernels, Holding::Kernels}, {launches_, s.launches, Holding::RunTimes}};
   for (const auto& [number, count, from] : known) number.value->setText(count > 0 || model.holdings.has(from) ? str(formatCount(count)) : QStringLiteral("–"));
   for (DataTable* list : {functions_, failures_, hottest_, breaks_, recompiles_, stages_, facts_, losses_}) {
     list->setRows({});
@@ -365,20 +365,27 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
   if (s.backwardCompiles > 0) frames_.note->setToolTip(tr("%1 of functions, %2 of backward passes").arg(count(s.compiles - s.backwardCompiles), count(s.backwardCompiles)));
   const bool calls = model.calls > 0 || model.holdings.has(Holding::Calls);
-  setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
+  const auto lost = [&](const char* what) {
+    const auto at = std::find_if(s.losses.begin(), s.losses.end(), [what](const auto& loss) { return loss.what == what; });
+    return at == s.losses.end() ? QString() : tr("%1 lost").arg(count(at->count));
+  };
+  QStringList called{calls ? number(model.calls, tr("call"), tr("calls")) : QString(), lost("calls of compiled functions")};
+  called.removeAll(QString());
+  setCount(graphs_, Holding::Graphs, s.graphs, called.join(QStringLiteral(", ")));
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
   // Where nothing was compiled at all no break stands in the way: the card says what does.
-  const auto failed = static_cast<int64_t>(s.coverage.uncompiled.size());
+  const auto& uncompiled = s.coverage.uncompiled;
+  const int64_t failed = std::count_if(uncompiled.begin(), uncompiled.end(), [](const query::Uncompiled& u) { return u.compile != 0 && !u.recovered; });
   setCount(breaksNumber_, Holding::Breaks, static_cast<int64_t>(s.graphBreaks.size()),
            breaks > 0 ? number(breaks, tr("compile stopped"), tr("compiles stopped")) : failed > 0 ? number(failed, tr("compile failed"), tr("compiles failed")) : QString());
   setCount(recompilesNumber_, Holding::Recompiles, s.compiledAgain, s.limitsReached > 0 ? number(s.limitsReached, tr("limit reached"), tr("limits reached")) : QString());
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
-  set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
+  set(kernels_, Holding::Kernels, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
   if (s.hasLaunches && s.kernelsRun < s.kernels) kernels_.value->setToolTip(tr("%1, of which %2 ran").arg(count(s.kernels), count(s.kernelsRun)));
-  setCount(launches_, Holding::Launches, s.launches, {});
+  setCount(launches_, Holding::Launches, s.launches, lost("launches"));
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
   set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
   if (s.runMs <= 0 && !s.importedFormat.empty()) runTime_.value->setText(QStringLiteral("–"));  // nothing compiled is in it

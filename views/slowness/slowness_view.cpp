@@ -109,6 +109,7 @@ void SlownessView::load() {
 
 void SlownessView::fill() {
   headline_->setText(str(slownessHeadline(slowness_)));
+  scope_->setVisible(!slowness_.wholeRun || scope_->currentData().toBool());  // where nothing repeats there is nothing to choose
   note_->setText(str(slownessNote(slowness_)));
   QStringList limits;
   for (const auto& limit : slowness_.limits) limits << str(limit);

@@ -158,16 +158,21 @@ void SourceView::showSource(SourceText source) {
   if (pendingLine_ > 0) {
     code_->goToLine(pendingLine_);
   } else if (!same) {
-    for (const auto kind : {SourceEvent::Kind::Uncompiled, SourceEvent::Kind::Break, SourceEvent::Kind::Failure}) {
-      const auto first = std::find_if(source_.events.begin(), source_.events.end(), [kind](const SourceEvent& e) { return e.kind == kind; });
-      if (first == source_.events.end()) continue;
-      code_->goToLine(first->line);
-      break;
-    }
+    code_->goToLine(worstLine());
   }
   pendingLine_ = 0;
   explainLine(code_->currentLine());
   announceLines_ = true;
+}
+
+/// What stands in the way first, then what takes most time.
+int SourceView::worstLine() const {
+  for (const auto kind : {SourceEvent::Kind::Uncompiled, SourceEvent::Kind::Break, SourceEvent::Kind::Failure}) {
+    const auto first = std::find_if(source_.events.begin(), source_.events.end(), [kind](const SourceEvent& e) { return e.kind == kind; });
+    if (first != source_.events.end()) return first->line;
+  }
+  const auto slowest = std::max_element(source_.notes.begin(), source_.notes.end(), [](const auto& a, const auto& b) { return a.second.timeNs < b.second.timeNs; });
+  return slowest != source_.notes.end() && slowest->second.timeNs > 0 ? static_cast<int>(slowest->first) : 1;
 }
 
 void SourceView::showMarks() {

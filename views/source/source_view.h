@@ -42,6 +42,7 @@ class SourceView : public View {
   void sayNone(const query::Holdings& holdings);
   void openFile(const std::string& path, int line);
   void showSource(SourceText source);
+  int worstLine() const;
   void showMarks();
   void explainLine(int line);
   void openEditor();

@@ -60,9 +60,20 @@ int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
 int TimelineCanvas::labelWidth() const {
   if (chosenLabelWidth_ > 0) return std::min(chosenLabelWidth_, std::max(kNarrowestLabels, width() / 2));
-  if (labelWidth_ == 0) labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
+  if (labelWidth_ == 0) {
+    const int usual = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
+    for (const TimelineLane& lane : outline_.lanes)
+      labelWidth_ = std::max(labelWidth_, fontMetrics().horizontalAdvance(titleOf(lane)) + fontMetrics().horizontalAdvance(str(lane.name)) + 22);
+    labelWidth_ = std::clamp(labelWidth_, usual, std::max(usual, width() / 4));
+  }
   return labelWidth_;
 }
+
+QString TimelineCanvas::titleOf(const TimelineLane& lane) const {
+  const bool folds = lane.kind == TimelineLane::Kind::Stages && lane.depth > 1;
+  return (folds ? isClosed(lane) ? QStringLiteral("▸ ") : QStringLiteral("▾ ") : QString()) + str(lane.title);
+}
+
 int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth() - (bar_->isHidden() ? 0 : bar_->sizeHint().width())); }
 
 int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
@@ -220,6 +231,7 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   // Freeing the names of a large trace would be felt here.
   QThreadPool::globalInstance()->start([old = std::make_shared<TimelineOutline>(std::exchange(outline_, std::move(outline)))] {});
   arrows_.clear();
+  labelWidth_ = 0;
   lanesChanged();
   if (!keepWindow || whole) {
     fit();
@@ -607,7 +619,10 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-void TimelineCanvas::resizeEvent(QResizeEvent*) { lanesChanged(); }
+void TimelineCanvas::resizeEvent(QResizeEvent*) {
+  labelWidth_ = 0;
+  lanesChanged();
+}
 
 bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) labelWidth_ = rowHeight_ = 0;

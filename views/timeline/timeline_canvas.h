@@ -130,6 +130,8 @@ class TimelineCanvas : public QWidget {
   /// The lane or heading whose label is at a place.
   const Place* labelAt(const QPointF& position) const;
   QString labelText(const TimelineLane& lane) const;
+  /// What stands before its name.
+  QString titleOf(const TimelineLane& lane) const;
   void scrollTo(double top);
   void lanesChanged();
   void paintRuler(QPainter& painter, const QRectF& area) const;
@@ -171,7 +173,7 @@ class TimelineCanvas : public QWidget {
   bool dragging_ = false, measuring_ = false;
   bool resizingLabels_ = false;
   int chosenLabelWidth_ = 0;     ///< of the column of labels, as its edge was dragged
-  mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font; asked for with every bar, while shaping text takes longer than painting one
+  mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font and the lanes; asked for with every bar, while shaping text takes longer than painting one
 };
 
 }  // namespace fusebox::views

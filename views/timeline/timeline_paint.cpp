@@ -209,8 +209,7 @@ void TimelineCanvas::paintLane(QPainter& painter, const TimelineLane& lane, size
   painter.setPen(themed(Token::Border));
   painter.drawLine(QPointF(area.left(), top + height - 0.5), QPointF(area.right(), top + height - 0.5));
   painter.drawLine(QPointF(labelWidth() - 0.5, top), QPointF(labelWidth() - 0.5, top + height));
-  const bool folds = lane.kind == TimelineLane::Kind::Stages && lane.depth > 1;
-  const QString name = (folds ? isClosed(lane) ? QStringLiteral("▸ ") : QStringLiteral("▾ ") : QString()) + str(lane.title);
+  const QString name = titleOf(lane);
   painter.setPen(themed(Token::Text));
   const QRectF label(8, top, labelWidth() - 14, rowHeight() + 6);
   painter.drawText(label, Qt::AlignVCenter | Qt::AlignLeft, name);

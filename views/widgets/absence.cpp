@@ -17,6 +17,7 @@ struct Words {
       case Holding::Recompiles: return tr("This kind of file does not hold recompiles");
       case Holding::Guards: return tr("This kind of file does not hold guards");
       case Holding::Graphs: return tr("This kind of file does not hold graphs");
+      case Holding::Kernels: return tr("This kind of file does not hold generated kernels");
       case Holding::FusionDecisions: return tr("This kind of file does not hold fusion decisions");
       case Holding::MemoryPlans: return tr("This kind of file does not hold memory plans");
       case Holding::CompileTimes: return tr("This kind of file does not hold the compiler's stages");

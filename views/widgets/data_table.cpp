@@ -65,13 +65,13 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  auto* bar = new QWidget;
-  bar->setObjectName(QStringLiteral("viewToolbar"));
-  bar->setAttribute(Qt::WA_StyledBackground);
-  auto* barRow = new QHBoxLayout(bar);
+  bar_ = new QWidget;
+  bar_->setObjectName(QStringLiteral("viewToolbar"));
+  bar_->setAttribute(Qt::WA_StyledBackground);
+  auto* barRow = new QHBoxLayout(bar_);
   barRow->setContentsMargins(6, 4, 6, 4);
   barRow->addWidget(filterBox_);
-  column->addWidget(bar);
+  column->addWidget(bar_);
   column->addWidget(empty_, 1);
 
   connect(filterBox_, &FilterBox::filterChanged, this, [this](const QString& text) {
@@ -242,7 +242,26 @@ void DataTable::setCut(int64_t all) {
   updateHits();
 }
 
+/// Where a few rows have little room, the box would take that of the rows.
+void DataTable::makeRoom() {
+  constexpr int kFew = 20, kLeast = 5;
+  const int row = table_->verticalHeader()->defaultSectionSize();
+  const bool isLow = height() < bar_->sizeHint().height() + table_->horizontalHeader()->sizeHint().height() + kLeast * row;
+  bar_->setVisible(!isLow || model_->rowCount() > kFew || !filterBox_->text().isEmpty() || filterBox_->isAncestorOf(QApplication::focusWidget()));
+}
+
+void DataTable::focusFilter() {
+  bar_->show();
+  filterBox_->focusFilter();
+}
+
+void DataTable::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  makeRoom();
+}
+
 void DataTable::updateHits() {
+  makeRoom();
   if (cut_ > 0) {
     const QLocale locale;
     const QString listed = tr("the first %1 of %2 are listed").arg(locale.toString(model_->rowCount()), locale.toString(static_cast<qlonglong>(cut_)));

@@ -40,7 +40,7 @@ class DataTable : public QWidget {
   /// The second list, null without one.
   QTableView* second() const { return second_; }
   void sortBy(int column, Qt::SortOrder order);
-  void focusFilter() { filterBox_->focusFilter(); }
+  void focusFilter();
   QString csv() const;
   void exportCsv();
 
@@ -59,6 +59,7 @@ class DataTable : public QWidget {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void copySelection();
@@ -67,6 +68,7 @@ class DataTable : public QWidget {
   void keepSelection(const std::function<void()>& change);
   void restoreSelection(const std::vector<std::string>& selected, const std::string& present);
   void updateHits();
+  void makeRoom();
   const TableRow* rowAt(const QModelIndex& index) const;
   void tell(const QModelIndex& index, void (DataTable::*said)(const TableRow&));
   void dress(QTableView* table);
@@ -78,6 +80,7 @@ class DataTable : public QWidget {
   QTableView* table_;
   QTableView* second_ = nullptr;
   QSplitter* lists_;
+  QWidget* bar_ = nullptr;      ///< around the filter
   FilterBox* filterBox_;
   EmptyState* empty_;
   QString emptyHeadline_, emptyHint_;

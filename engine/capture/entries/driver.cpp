@@ -80,6 +80,8 @@ class FrameRun {
   FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
   /// The frame as it is goes to CPython.
   PyObject* handBack();
+  /// The same, where no compiled code serves.
+  PyObject* leave();
   /// `offset`: where, if the frame is still as it came.
   PyObject* raise(int offset);
   bool isCovered(int offset) const;
@@ -124,6 +126,21 @@ class FrameRun {
 PyObject* FrameRun::handBack() {
   recursion_.release();
   return started_ ? resumeAt(thread_, frame_, state_) : evaluate(thread_, frame_, 0);
+}
+
+/// A function that is not compiled any more, or could not be although it was asked for, is called all the same: a recording has its calls.
+PyObject* FrameRun::leave() {
+  record::Recorder* recorder = record::Recorder::session();
+  const EntryPoint& point = pointHere();
+  if (!recorder || !(point.limitExplained || (point.eager && isRegionRoot(code_.code)))) return handBack();
+  record::SpanRecord span{.kind = "python_call", .place = toRecord(placeOf(codeOf(frame_), point.offset))};
+  if (point.offset == 0) span.place.line = codeOf(frame_)->co_firstlineno;  // as its frame's row has it
+  span.name = PyUnicode_AsUTF8(codeOf(frame_)->co_qualname);
+  span.startNs = nowNs();
+  PyObject* result = handBack();
+  span.durNs = nowNs() - span.startNs;
+  recorder->span(std::move(span));
+  return result;
 }
 
 bool FrameRun::isCovered(int offset) const {
@@ -627,7 +644,7 @@ PyObject* FrameRun::runToEnd() {
     told_.reset();
     std::shared_ptr<Entry> entry = entryHere(&failed);
     if (failed) return raise(0);
-    if (!entry) return handBack();
+    if (!entry) return leave();
     PyRef result;
     Outcome outcome = runEntry(*entry, &result);
     if (outcome == Outcome::NotRun) return runInstead();

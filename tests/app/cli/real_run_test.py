@@ -219,7 +219,8 @@ class Tutorial(unittest.TestCase):
             self.assertEqual([(b["line"], b["crossings"]) for b in breaks if b["kind"] == "data-dependent value"], [(18, 240)])  # not its callers' too
             fast = sqlite3.connect(f"{there}/fast.fusebox")
             self.assertEqual(fast.execute("SELECT (SELECT count(*) FROM t_graph_break), (SELECT count(*) FROM t_compile)").fetchone(), (0, 2))
-            self.assertIn("turns of different loops", fusebox("compare", f"{there}/slow.fusebox", f"{there}/fast.fusebox").stdout)
+            compared = fusebox("compare", f"{there}/slow.fusebox", f"{there}/fast.fusebox").stdout
+            self.assertRegex(compared, r"a step of the program +\d.*s +\d.*s ")  # of both: no turns of different loops
 
 
 class Parts(unittest.TestCase):
@@ -349,6 +350,23 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(summary.returncode, 0, summary.stderr)
         self.assertEqual(json.loads(summary.stdout)["state"], "abandoned")
         self.assertGreaterEqual(json.loads(summary.stdout)["launches"], 101)
+
+    def test_calls_at_the_recompile_limit(self):
+        """Python runs the function then; its calls are recorded, each a step of the program."""
+        done = self.go("import torch._dynamo\ntorch._dynamo.config.recompile_limit = 2\n"
+                       "class Net(torch.nn.Module):\n    step = 0\n    def forward(self, x):\n        self.step += 1\n        return inner(x) * self.step\n"
+                       "def inner(x):\n    return x.sin() + 1\n"
+                       "net = torch.compile(Net(), dynamic=False)\nfor i in range(30): net(torch.ones(4))\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(fusebox("query", self.path("job.fusebox"), "--format", "json", "SELECT name, line, count(*) AS calls, min(dur_ns) AS least FROM cpu_events "
+                                  "WHERE kind = 'python_call' GROUP BY name").stdout)
+        self.assertEqual([(r["name"], r["calls"]) for r in rows], [("Net.forward", 28)])
+        self.assertGreater(rows[0]["least"], 0)
+        why = json.loads(fusebox("why", self.path("job.fusebox"), "--json").stdout)
+        self.assertGreaterEqual(why["steps"], 20)
+        outside = next(row for row in why["rows"] if row["kind"] == "outside")
+        self.assertEqual([part["name"] for part in outside["parts"]], ["Net.forward"])
+        self.assertTrue(any(limit.endswith("where no entry fits: Net.forward") for limit in why["limits"]), why["limits"])
 
     def test_out_of_memory(self):
         done = self.go("import resource\nresource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\nx = bytearray(1 << 40)\n")

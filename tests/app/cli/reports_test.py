@@ -245,8 +245,10 @@ class Reports(unittest.TestCase):
         with open(out, newline="") as file:
             self.assertEqual(len(list(csv.DictReader(file))), 2000)
         self.assertEqual(fusebox("export", self.session, "-o", self.path("t.xyz")).returncode, 2)
-        for name in ("t.html", "t.pftrace"):
-            self.assertEqual(fusebox("export", self.session, "-o", self.path(name)).returncode, 0)
+        for name, counted in (("t.html", "rows of tables"), ("t.pftrace", "events")):
+            done = fusebox("export", self.session, "-o", self.path(name))
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, rf"{name}: \d+ {counted}\n")
             self.assertGreater(os.path.getsize(self.path(name)), 1000)
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("t.json")).returncode, 2)
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("given.fusebox")).returncode, 0)
