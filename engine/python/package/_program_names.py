@@ -389,7 +389,9 @@ def classes_among(objects):
 
 def _class_parts(cls):
     bases = type.__dict__["__mro__"].__get__(cls)
-    special = {name for base in bases if _is_programs(base) for name in base.__dict__ if name.startswith("__")}
+    # Of methods alone: copying and pickling leave notes in a class.
+    special = {name for base in bases if _is_programs(base) for name, part in base.__dict__.items()
+               if name.startswith("__") and name != "__doc__" and (part is None or callable(part) or isinstance(part, classmethod))}
     return [[label_of(base) for base in bases], label_of(type(cls)), sorted(special)]
 
 

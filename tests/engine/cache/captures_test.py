@@ -89,7 +89,7 @@ def main(compile):
 
 
 HELD = """
-import collections, decimal, enum, operator, re, torch
+import collections, copy, decimal, enum, operator, re, torch
 Pair = collections.namedtuple("Pair", 'one two')
 class Base:
     one, two = 2, 3
@@ -111,7 +111,9 @@ def f(x, pair, kind, sort):
     return x + (10000 if Mode.MODE == "x" else 20000)
 def main(compile):
     run = compile(f)
-    return [run(torch.ones(3), Pair(2, 3), Kind(), Sort())]
+    made = [run(torch.ones(3), Pair(2, 3), Kind(), Sort())]
+    copy.copy(Pair(2, 3)), copy.copy(Sort())  # which leaves a note in their classes
+    return made
 """
 
 
@@ -179,6 +181,7 @@ class CapturesTest(cache_test.Processes):
                    ("class Sort(Base)", "class Sort(object)"), ("def __call__", "def call"), ("MODE = 'x'", "MODE = 'y'"))
         self.program(HELD)
         self.assert_taken(self.program(HELD))
+        self.assert_taken(self.program(HELD.replace("    made =", "    copy.copy(Pair(2, 3)), copy.copy(Sort())\n    made =")))
         for old, new in changes:
             with self.subTest(new):
                 self.assertIn(old, HELD)
