@@ -175,7 +175,7 @@ std::optional<GraphCache::Fetched> GraphCache::fetchRemote(const std::string& id
     tell("remote: " + entry.error().message, why = "from the remote cache: " + entry.error().text());
     return std::nullopt;
   }
-  remoteHits.fetch_add(1, std::memory_order_relaxed);
+  if (entry->header.kind == "graph") remoteHits.fetch_add(1, std::memory_order_relaxed);
   std::string noFolder;
   if (const cache::CacheFolder* entries = folder(true, noFolder))
     (void)entries->write(id, **bytes);  // the next process finds it here
@@ -306,7 +306,7 @@ void GraphCache::put(const cache::EntryHeader& header, std::string_view payload,
   if (cache::RemoteCache* remote = isShared ? this->remote() : nullptr) {
     if (auto done = remote->put(id, bytes); !done)
       tell("remote", done.error().text());
-    else if (!remote->isDown())
+    else if (header.kind == "graph" && !remote->isDown())
       remoteStores.fetch_add(1, std::memory_order_relaxed);
   }
   if (auto written = entries->write(id, bytes); !written)

@@ -11,6 +11,7 @@
 #include "engine/capture/entries/kept_captures.h"
 #include "engine/capture/entries/place_name.h"
 #include "engine/capture/evaluation/deferred_calls.h"
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/compile/graph_cache.h"
 #include "engine/compile/graph_key.h"
 #include "engine/compile/kernel_code.h"
@@ -232,6 +233,8 @@ class CachedPlace final : public KeptPlace {
 
 void keepCaptures(py::module_& module) {
   module.def("digest_of", &digestOf, py::arg("value"), py::arg("lines"), py::arg("plain"));
+  /// Whether all that an object holds are attributes.
+  module.def("is_of_python", [](py::handle object) { return builtinBase(Py_TYPE(object.ptr())) == &PyBaseObject_Type; });
   module.def("caller_parts", [](const py::object& function) -> py::object {
     if (!isCaller(function.ptr())) return py::none();
     const auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));

@@ -132,6 +132,8 @@ bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {
 
 bool GuardTree::TypeSnapshot::isRelevant(PyObject* key) const {
   if (names.empty() || !PyUnicode_CheckExact(key) || !PyUnicode_CHECK_INTERNED(key) || names.count(key)) return true;
+  static PyObject* const kCopied = PyUnicode_InternFromString("__slotnames__");
+  if (key == kCopied) return false;  // copyreg notes there, with the first copy of an instance, what the class always had
   const Py_ssize_t length = PyUnicode_GET_LENGTH(key);  // CPython looks special methods up itself
   return length > 4 && PyUnicode_READ_CHAR(key, 0) == '_' && PyUnicode_READ_CHAR(key, 1) == '_' &&
          PyUnicode_READ_CHAR(key, length - 1) == '_' && PyUnicode_READ_CHAR(key, length - 2) == '_';

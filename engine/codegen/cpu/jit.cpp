@@ -7,16 +7,13 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
+#include "engine/codegen/cpu/background_worker.h"
 #include "engine/codegen/cpu/batch_math.h"
 #include "engine/codegen/cpu/disassembly.h"
 #include "engine/codegen/cpu/kernel_check.h"
@@ -29,7 +26,6 @@ namespace fusebox::codegen::cpu {
 namespace {
 
 constexpr int kOptimisedTier = 1;
-constexpr int kBackgroundNice = 5;  // a quarter of a core that another thread wants too: optimised code is worth having soon
 
 int64_t now() {
   using namespace std::chrono;
@@ -69,8 +65,8 @@ class OrcJit final : public Jit {
   Result<std::shared_ptr<CompiledKernel>> load(const inductor::Kernel& kernel, KernelImage image) override;
   const TargetFeatures& target() const override { return options_.target; }
   void later(std::function<void()> work) override;
-  void drain() override;
-  void stop() override;
+  void drain() override { worker_.drain(); }
+  void stop() override { worker_.stop(); }
 
  private:
   struct Built {
@@ -89,7 +85,6 @@ class OrcJit final : public Jit {
   std::shared_ptr<Entry> entryOf(const CompiledKernel& kernel);
   std::pair<std::shared_ptr<Entry>, std::unique_lock<std::mutex>> place(const std::string& canonical);
   void enqueue(std::shared_ptr<Entry> entry);
-  void work();
 
   Options options_;
   TargetTraits traits_;
@@ -98,11 +93,8 @@ class OrcJit final : public Jit {
   std::mutex machinesMutex_;
   std::vector<std::unique_ptr<llvm::TargetMachine>> machines_[2];  // by tier, not in use; reading what a processor has takes longer than a small kernel
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by canonical text
-  std::deque<std::function<void()>> queue_;
-  std::condition_variable wake_, idle_;
-  std::thread worker_;
-  bool stopping_ = false, busy_ = false;
   std::atomic<int> serial_{0};
+  BackgroundWorker worker_;  // the last: its work reads what stands above
 };
 
 Result<void> OrcJit::start() {
@@ -127,7 +119,6 @@ Result<void> OrcJit::start() {
   if (auto error = jit_->getMainJITDylib().define(absoluteSymbols(std::move(symbols))))
     return fail(ErrorCode::Internal, "cannot define run-time symbols", why(std::move(error)));
   giveBack(kOptimisedTier, std::move(*probe));
-  if (options_.background) worker_ = std::thread([this] { work(); });
   return {};
 }
 
@@ -147,16 +138,6 @@ Result<std::unique_ptr<llvm::TargetMachine>> OrcJit::takeMachine(int tier) {
 void OrcJit::giveBack(int tier, std::unique_ptr<llvm::TargetMachine> machine) {
   std::lock_guard lock(machinesMutex_);
   machines_[tier >= kOptimisedTier].push_back(std::move(machine));
-}
-
-void OrcJit::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    queue_.clear();
-  }
-  wake_.notify_all();
-  if (worker_.joinable()) worker_.join();
 }
 
 Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier, bool withLines) {
@@ -306,7 +287,6 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
     return tl::unexpected(done.error());
   }
   entry->compileNs = now() - start;
-  first.unlock();  // enqueue takes mutex_, under which entries are locked above
   if (options_.background && options_.firstTier < kOptimisedTier) enqueue(entry);
   return std::static_pointer_cast<CompiledKernel>(entry);
 }
@@ -415,41 +395,8 @@ void OrcJit::enqueue(std::shared_ptr<Entry> entry) {
 }
 
 void OrcJit::later(std::function<void()> work) {
-  if (!options_.background) return work();
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    queue_.push_back(std::move(work));
-  }
-  wake_.notify_one();
-}
-
-void OrcJit::work() {
-  // The program, which has code already, goes first where there are fewer cores than threads that want one. On Linux this is the thread's own.
-  setpriority(PRIO_PROCESS, 0, std::min(getpriority(PRIO_PROCESS, 0) + kBackgroundNice, 19));
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-    if (stopping_) return;
-    std::function<void()> next = std::move(queue_.front());
-    queue_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    try {
-      next();
-    } catch (...) {
-      // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
-    }
-    next = nullptr;
-    lock.lock();
-    busy_ = false;
-    if (queue_.empty()) idle_.notify_all();
-  }
-}
-
-void OrcJit::drain() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  if (options_.background) worker_.later(std::move(work));
+  else work();
 }
 
 }  // namespace

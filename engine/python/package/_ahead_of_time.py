@@ -12,7 +12,7 @@ import torch
 
 from ._compile import _function_of
 from ._engine_access import _engine
-from ._program_names import MISSING, Unnamed, difference, facts_of, form_of, is_named, object_of
+from ._program_names import MISSING, Unnamed, classes_among, difference, facts_of, form_of, is_named, object_of
 
 _FORMAT = 1
 _VARIABLE_ARGUMENTS, _VARIABLE_KEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
@@ -140,7 +140,11 @@ def aot_compile(compiled, settings, example_inputs):
         if type(problem) is not RuntimeError:
             raise
         raise AheadOfTimeError(f"{name} cannot be compiled ahead of time: {problem}") from None
-    content = {"format": _FORMAT, "signature": _signature_of(function), "options": settings, "facts": facts_of([(function, None), *followed]),
+    try:
+        facts = facts_of([(function, None), *followed, *classes_among(objects)])
+    except Unnamed as problem:
+        raise AheadOfTimeError(f"{name} cannot be compiled ahead of time: {problem}") from None
+    content = {"format": _FORMAT, "signature": _signature_of(function), "options": settings, "facts": facts,
                "objects": [form_of(value) for value in objects]}
     return AOTCompiledFunction(_engine.write_ahead(name, json.dumps(content), archive, graphs))
 

@@ -5,7 +5,7 @@ import sys
 
 from . import _settings_table
 from ._config import config
-from ._program_names import MISSING, Unnamed, difference, facts_of, form_of, object_of, plain_form  # noqa: F401  the engine asks for plain_form
+from ._program_names import MISSING, Unnamed, classes_among, difference, facts_of, form_of, label_of, object_of, plain_form  # noqa: F401  the engine asks for plain_form
 
 # What never changes a capture, or is a part of its key already.
 _OF_OTHERS = ("background", "break_every", "cache_captures", "cache_captures_from")
@@ -33,13 +33,8 @@ def name_of(value):
 
 def _only_class(base, module, qualname):
     """The class that no module holds (it was made in a function), where its base has one such subclass; MISSING: there is none, or another as well."""
-    found = [one for one in type.__subclasses__(base) if _label(one) == (module, qualname)]
+    found = [one for one in type.__subclasses__(base) if label_of(one) == [module, qualname]]
     return found[0] if len(found) == 1 else MISSING
-
-
-def _label(cls):
-    """Without running the program's code."""
-    return type.__dict__["__dict__"].__get__(cls).get("__module__"), type.__dict__["__qualname__"].__get__(cls)
 
 
 class Names:
@@ -66,7 +61,7 @@ class Names:
             return form_of(value)
         except Unnamed:
             if isinstance(value, type):
-                base, (module, qualname) = type.__dict__["__base__"].__get__(value), _label(value)
+                base, (module, qualname) = type.__dict__["__base__"].__get__(value), label_of(value)
                 if isinstance(module, str) and _only_class(base, module, qualname) is value:
                     return ["class", self._form(base), module, qualname]
             if id(value) not in self._held:
@@ -87,7 +82,7 @@ class Names:
             if not self.knows(value):
                 raise RuntimeError(f"{value!r} has no name outside of this process")
         forms = [self._forms[id(value)][1] if id(value) in self._forms else self._form(value) for value in objects]
-        return json.dumps([forms, facts_of(self._followed, lines=True, form_of=self._form)])
+        return json.dumps([forms, facts_of([*self._followed, *classes_among(objects)], lines=True, form_of=self._form)])
 
 
 def _object(form):

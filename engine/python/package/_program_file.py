@@ -50,16 +50,17 @@ def compile_program(exported, name="program"):
     _mark_sizes(exported, tensors)
     try:
         arguments = [["tensor"] if isinstance(leaf, torch.Tensor) else form_of(leaf) for leaf in leaves]
+        results = [["tensor"] if isinstance(leaf, torch.fx.Node) else form_of(leaf) for leaf in module.graph.output_node().args[0]]
     except Unnamed:
-        raise AheadOfTimeError("an argument of the exported program is neither a tensor nor a plain value") from None
+        raise AheadOfTimeError("an argument or result of the exported program is neither a tensor nor a plain value") from None
 
     def program(given):
         filled = list(leaves)
         for place, tensor in zip(places, given):
             filled[place] = tensor
-        return tuple(module.forward(*filled))
+        return tuple(leaf for leaf, form in zip(module.forward(*filled), results) if form == ["tensor"])
 
-    text = {"format": _FORMAT, "arguments": arguments, "in_spec": pytree.treespec_dumps(spec),
+    text = {"format": _FORMAT, "arguments": arguments, "results": results, "in_spec": pytree.treespec_dumps(spec),
             "out_spec": pytree.treespec_dumps(exported.call_spec.out_spec)}
     try:
         with torch.no_grad():
@@ -81,7 +82,7 @@ class Program:
             content = json.loads(self._program.text)
             if content["format"] != _FORMAT:
                 raise AheadOfTimeError("the file is of another version of Fusebox")
-            self._arguments = [form if form == ["tensor"] else [object_of(form)] for form in content["arguments"]]
+            self._arguments, self._leaves = ([form if form == ["tensor"] else [object_of(form)] for form in content[side]] for side in ("arguments", "results"))
             self._spec, self._results = (pytree.treespec_loads(content[side]) for side in ("in_spec", "out_spec"))
         except AheadOfTimeError:
             raise
@@ -101,7 +102,8 @@ class Program:
             elif type(leaf) is not type(wanted[0]) or leaf != wanted[0]:
                 raise AheadOfTimeError(f"value {number} of the arguments was {wanted[0]!r} when the program was exported, and cannot be {leaf!r}")
         try:
-            return pytree.tree_unflatten(self._program.run(tensors), self._results)
+            made = iter(self._program.run(tensors))
+            return pytree.tree_unflatten([next(made) if leaf == ["tensor"] else leaf[0] for leaf in self._leaves], self._results)
         except ValueError as problem:
             raise AheadOfTimeError(str(problem)) from None
 

@@ -3,6 +3,8 @@
 Names are looked up in modules that have been imported, and in parts of PyTorch that it imports when somebody asks for them; nothing is unpickled
 or executed."""
 
+import collections
+import collections.abc
 import enum
 import functools
 import importlib
@@ -10,6 +12,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import sys
 import types
 
@@ -17,7 +20,7 @@ import torch
 
 from ._engine_access import _engine
 
-ALL = ["*"]  # attributes of a class
+ALL = "*"  # attributes of a class
 MISSING = NotImplemented  # an object that this process does not have
 _SINGLETONS = {"None": None, "True": True, "False": False, "Ellipsis": Ellipsis}
 # Where what says nothing, or something else, of its module is found.
@@ -166,7 +169,7 @@ def form_of(value):
             name = next((known for known, one in list(sys.modules.items()) if _namespace(one) is value), None) or _unnamed()
         return ["globals", name, *([_program()] if name == "__main__" else [])]
     if isinstance(value, enum.Enum):
-        return ["member", form_of(kind), value._name_] if kind._member_map_.get(value._name_) is value else _unnamed()
+        return ["member", form_of(kind), value._name_, _member_content(value)] if kind._member_map_.get(value._name_) is value else _unnamed()
     if kind is logging.Logger:
         return ["logger", value.name] if logging.Logger.manager.loggerDict.get(value.name) is value else _unnamed()
     if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
@@ -183,6 +186,11 @@ def form_of(value):
     if kind is types.FunctionType and (parts := _engine.caller_parts(value)):
         return ["caller", *parts[:4], form_of(parts[4])]
     raise Unnamed
+
+
+def _member_content(member):
+    """Of an enum whose members are numbers or texts as well; what is read of others is guarded."""
+    return None if _engine.is_of_python(member) else _scalar_content(member) or _unnamed()
 
 
 def _unnamed():
@@ -255,7 +263,8 @@ def object_of(form):
         return found
     if kind == "member":
         owner = object_of(rest[0])
-        return owner._member_map_.get(rest[1], MISSING) if isinstance(owner, enum.EnumMeta) else MISSING
+        member = owner._member_map_.get(rest[1], MISSING) if isinstance(owner, enum.EnumMeta) else MISSING
+        return member if member is not MISSING and _member_content(member) == rest[2] else MISSING
     if kind == "logger":
         found = logging.Logger.manager.loggerDict.get(rest[0], MISSING)
         return found if isinstance(found, logging.Logger) else MISSING
@@ -273,12 +282,16 @@ def object_of(form):
 
 # --- whether the program is still the same ---
 
+def _type_form(value):
+    return ["of", type(value).__qualname__]
+
+
 def plain_form(value):
     """What stands in a digest for an object that is neither text, number nor code."""
     try:
         return form_of(value)
     except (Unnamed, RecursionError):
-        return ["of", type(value).__qualname__]
+        return _type_form(value)
 
 
 def digest_of(parts, lines=False):
@@ -289,35 +302,113 @@ def digest_of(parts, lines=False):
 _LEAVES = (types.NoneType, bool, int, float, complex, str, bytes, types.CodeType)
 
 
+_SCALARS = {str: str.__str__, int: int.__int__, float: float.__float__, complex: complex.__complex__, bytes: lambda value: bytes.__getitem__(value, slice(None))}
+# What is read of these is guarded part by part; what is registered with an abstract class is asked for again.
+_READ_BY_PARTS = (list, dict, set, tuple, collections.deque, types.MappingProxyType, torch.Tensor, type(collections.abc.Sequence.__dict__["_abc_impl"]))
+
+
+def _scalar_content(value):
+    """Of a number or text that has a class of its own; None: it is none."""
+    return next(([type(value).__qualname__, form_of(read(value))] for base, read in _SCALARS.items() if issubclass(type(value), base)), None)
+
+
+def _content(value):
+    """What an object of C's holds, as plain values, without running the program's code; raises Unnamed where nobody knows."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return [_content(item) for item in value]
+    if kind is dict:
+        return [[_content(key), _content(item)] for key, item in value.items()]
+    if kind is re.Pattern:
+        return ["pattern", form_of(value.pattern), value.flags]
+    if kind in (types.BuiltinMethodType, types.MethodWrapperType) and not isinstance(value.__self__, types.ModuleType):
+        return ["method", _content(value.__self__), value.__name__]
+    if kind not in _LEAVES and (scalar := _scalar_content(value)):
+        return scalar
+    try:
+        return form_of(value)
+    except Unnamed:
+        return [_content(part) for part in _reduced(value)]
+
+
+def _reduced(value):
+    """What C code says that it takes to make it again."""
+    for base in type.__dict__["__mro__"].__get__(type(value)):
+        for name, given in (("__reduce_ex__", (2,)), ("__reduce__", ())):
+            if (method := base.__dict__.get(name)) is None:
+                continue
+            if base is object or not isinstance(method, types.MethodDescriptorType):
+                raise Unnamed
+            try:
+                made = method(value, *given)
+            except Exception:
+                raise Unnamed from None
+            return made if isinstance(made, tuple) else (made,)
+    raise Unnamed
+
+
 def _leaf(value):
-    return value if type(value) in _LEAVES else plain_form(value)
+    """Raises Unnamed where no guard, and no digest, would notice that it holds something else."""
+    if type(value) in _LEAVES:
+        return value
+    if (form := plain_form(value)) != _type_form(value):
+        return form
+    return form if issubclass(type(value), _READ_BY_PARTS) or _engine.is_of_python(value) else _content(value)
 
 
-def _function_parts(function):
+def _function_parts(function, leaf):
     keywords = function.__kwdefaults__ or {}
-    return [function.__code__, [_leaf(value) for value in function.__defaults__ or ()], [[name, _leaf(value)] for name, value in sorted(keywords.items())]]
+    return [function.__code__, [leaf(value) for value in function.__defaults__ or ()], [[name, leaf(value)] for name, value in sorted(keywords.items())]]
 
 
-def _attribute_parts(value):
+def _attribute_parts(value, leaf=_leaf):
     if isinstance(value, (staticmethod, classmethod)):
-        return [type(value).__name__, _attribute_parts(value.__func__)]
+        return [type(value).__name__, _attribute_parts(value.__func__, leaf)]
     if isinstance(value, property):
-        return ["property", *(_attribute_parts(part) for part in (value.fget, value.fset, value.fdel))]
-    return _function_parts(value) if isinstance(value, types.FunctionType) else _leaf(value)
+        return ["property", *(_attribute_parts(part, leaf) for part in (value.fget, value.fset, value.fdel))]
+    if isinstance(value, functools.cached_property):
+        return ["property", _attribute_parts(value.func, leaf)]
+    return _function_parts(value, leaf) if isinstance(value, types.FunctionType) else leaf(value)
+
+
+def label_of(cls):
+    """Without running the program's code."""
+    return [type.__dict__["__dict__"].__get__(cls).get("__module__"), type.__dict__["__qualname__"].__get__(cls)]
+
+
+def _is_programs(cls):
+    """Not of the interpreter, nor of PyTorch, whose builds are known."""
+    module = label_of(cls)[0]
+    return bool(type.__dict__["__flags__"].__get__(cls) & 1 << 9) and not (isinstance(module, str) and module.partition(".")[0] == "torch")
+
+
+def classes_among(objects):
+    """As what captures followed: of what else they are, and what can be done with their instances, is asked without reading an attribute."""
+    return [(value, []) for value in objects if issubclass(type(value), type) and _is_programs(value)]
+
+
+def _class_parts(cls):
+    bases = type.__dict__["__mro__"].__get__(cls)
+    # Of methods alone: copying and pickling leave notes in a class.
+    special = {name for base in bases if _is_programs(base) for name, part in base.__dict__.items()
+               if name.startswith("__") and name != "__doc__" and (part is None or callable(part) or isinstance(part, classmethod))}
+    return [[label_of(base) for base in bases], label_of(type(cls)), sorted(special)]
 
 
 def _digest(value, names, lines):
     """Of a function's code, or of those attributes of a class."""
     if isinstance(value, types.FunctionType):
-        parts = _function_parts(value)
-    else:
-        bases = type.__dict__["__mro__"].__get__(value)
-        parts = [[base.__qualname__ for base in bases]]
-        if names == ALL:
-            parts += [[name, _attribute_parts(part)] for base in bases if base is not object for name, part in base.__dict__.items()]
-        for name in names if names != ALL else ():
-            owner = next((base for base in bases if name in base.__dict__), None)
+        return digest_of(_function_parts(value, plain_form), lines)
+    bases = type.__dict__["__mro__"].__get__(value)
+    parts = _class_parts(value)
+    if ALL in names:
+        parts += [[name, _attribute_parts(part, plain_form)] for base in bases if base is not object for name, part in base.__dict__.items()]
+    for name in names:
+        owner = next((base for base in bases if name in base.__dict__), None)
+        try:
             parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name])])
+        except (Unnamed, RecursionError):
+            raise Unnamed(f"nobody knows what {owner.__qualname__}.{name} holds") from None
     return digest_of(parts, lines)
 
 
@@ -330,7 +421,7 @@ def facts_of(followed, lines=False, form_of=form_of):
                 form = form_of(value)
             except (Unnamed, RecursionError):
                 continue
-            names = [] if names is None else ALL if None in names else sorted(names)
+            names = [] if names is None else sorted(ALL if name is None else name for name in names)
             facts[json.dumps([form, names])] = _digest(value, names, lines)
     return [[*json.loads(key), digest] for key, digest in facts.items()]
 
@@ -344,6 +435,13 @@ def difference(facts, lines=False, object_of=object_of):
                 return f"{form[-1]} is not there"
             if form[1] in sys.modules and form[1] != "__main__":
                 return f"{form[1]} has no {form[2]} any more"
-        elif not isinstance(value, (types.FunctionType, type)) or _digest(value, names, lines) != digest:
+        elif not isinstance(value, (types.FunctionType, type)) or not _is_same(value, names, lines, digest):
             return f"{'.'.join(part for part in form[1:] if isinstance(part, str))} is not what it was"
     return None
+
+
+def _is_same(value, names, lines, digest):
+    try:
+        return _digest(value, names, lines) == digest
+    except Unnamed:
+        return False

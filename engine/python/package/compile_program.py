@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+import warnings
 
 import torch
 
@@ -20,7 +21,9 @@ def main():
     asked = words.parse_args()
     start = time.monotonic()
     try:
-        exported = torch.export.load(asked.program)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The given buffer is not writable")  # PyTorch's, of what it reads itself
+            exported = torch.export.load(asked.program)
     except Exception as problem:
         print(f"fusebox: {asked.program}: PyTorch cannot load this exported program: {str(problem).splitlines()[0]}", file=sys.stderr)
         return 3

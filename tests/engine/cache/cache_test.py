@@ -462,19 +462,22 @@ print(json.dumps([fusebox.counters()["cache_remote_" + name] for name in ("store
 
     def test_what_others_wrote_is_refused(self):
         self.process("mlp", **{**self.at(1), "FUSEBOX_CACHE_KEY": "another key"})
-        name = self.redis("KEYS", "*").strip()
-        entry = self.redis("--raw", "GET", name)[:-1]
+        names = self.redis("KEYS", "*").split()  # of the graph and of its capture
+        entries = [self.redis("--raw", "GET", name)[:-1] for name in names]
         rng = random.Random(3)
-        values = [entry, b"", b"x", rng.randbytes(100_000), entry[:500], b"FBXCACHE" + rng.randbytes(500), b"\x00" * 4_000_000]
+        values = [lambda entry: entry, lambda entry: b"", lambda entry: b"x", lambda entry: rng.randbytes(100_000), lambda entry: entry[:500],
+                  lambda entry: b"FBXCACHE" + rng.randbytes(500), lambda entry: b"\x00" * 4_000_000]
         for number, value in enumerate(values):
-            self.redis("SET", name, data=value)
+            for name, entry in zip(names, entries):
+                self.redis("SET", name, data=value(entry))
             found, errors = self.process("mlp", **self.at(10 + number))
             self.assertEqual((found["mlp"]["cache_hits"], found["mlp"]["cache_misses"]), (0, 1))
             self.assertRegex(errors, "refused|damaged|another format")
             good, _ = self.process("mlp", **self.at(100 + number))  # was written over
             self.assertEqual(good["mlp"]["cache_remote_hits"], 1)
-        self.redis("DEL", name)
-        self.redis("LPUSH", name, "a list")
+        for name in names:
+            self.redis("DEL", name)
+            self.redis("LPUSH", name, "a list")
         found, errors = self.process("mlp", **self.at(200))
         self.assertEqual(found["mlp"]["cache_misses"], 1)
         self.assertIn("not used any more", errors)

@@ -88,6 +88,35 @@ def main(compile):
 """
 
 
+HELD = """
+import collections, copy, decimal, enum, operator, re, torch
+Pair = collections.namedtuple("Pair", 'one two')
+class Base:
+    one, two = 2, 3
+class Sort(Base):
+    def __call__(self):
+        pass
+class Kind:
+    one, two = 2, 3
+    part = operator.itemgetter(0)
+    text = re.compile('a')
+    exact = decimal.Decimal(2)
+    count = 'aa'.count
+    way = property(operator.attrgetter('one'))
+class Mode(str, enum.Enum):
+    MODE = 'x'
+def f(x, pair, kind, sort):
+    x = x * Kind.part((2, 3)) + (5 if Kind.text.match("a") else 6) + float(Kind.exact) * Kind.count("a")
+    x = x + kind.way + 10 * pair.one + (2 if isinstance(sort, Base) else 3) * 100 + (1000 if callable(sort) else 2000)
+    return x + (10000 if Mode.MODE == "x" else 20000)
+def main(compile):
+    run = compile(f)
+    made = [run(torch.ones(3), Pair(2, 3), Kind(), Sort())]
+    copy.copy(Pair(2, 3)), copy.copy(Sort())  # which leaves a note in their classes
+    return made
+"""
+
+
 class CapturesTest(cache_test.Processes):
     def program(self, text, **environment):
         """What a fresh process says of this program; its results must be eager's."""
@@ -144,6 +173,19 @@ class CapturesTest(cache_test.Processes):
                 text = MODEL.replace("for p in net.parameters()]", "for p in net.parameters() if p.grad is not None]") if "requires_grad" in new else MODEL
                 self.assert_not_taken(self.program(text.replace(old, new)), reason)
                 self.assert_taken(self.program(MODEL))
+
+    def test_what_classes_are_and_hold(self):
+        """Each line of HELD is asked for without reading what guards compare; one is another one in the second program."""
+        changes = ((r"operator.itemgetter(0)", "operator.itemgetter(1)"), (r"re.compile('a')", "re.compile('b')"), ("decimal.Decimal(2)", "decimal.Decimal(3)"),
+                   ("'aa'.count", "'a'.count"), ("property(operator.attrgetter('one'))", "property(operator.attrgetter('two'))"), ("'one two'", "'two one'"),
+                   ("class Sort(Base)", "class Sort(object)"), ("def __call__", "def call"), ("MODE = 'x'", "MODE = 'y'"))
+        self.program(HELD)
+        self.assert_taken(self.program(HELD))
+        self.assert_taken(self.program(HELD.replace("    made =", "    copy.copy(Pair(2, 3)), copy.copy(Sort())\n    made =")))
+        for old, new in changes:
+            with self.subTest(new):
+                self.assertIn(old, HELD)
+                self.assert_not_taken(self.program(HELD.replace(old, new)), "not what it was|is not there|expected")
 
     def test_a_decorated_function_is_found_where_it_lies(self):
         inner = MODEL.replace("f(*args, **kwargs) * 1.0", "f(*args, **kwargs)")

@@ -46,6 +46,14 @@ class ProgramFileTest(unittest.TestCase):
     def load(self, data):
         return fusebox.load_program(io.BytesIO(data))
 
+    def test_results_that_are_no_tensors(self):
+        class Some(torch.nn.Module):
+            def forward(self, x, k):
+                return (x * k, None, [k, {"name": "some"}], x.sum())
+        loaded = self.load(compile_program(torch.export.export(Some(), (torch.ones(3), 2)), "some"))
+        made = loaded(torch.ones(3), 2)
+        self.assertEqual((made[0].tolist(), made[1:3], made[3].item()), ([2.0, 2.0, 2.0], (None, [2, {"name": "some"}]), 3.0))
+
     def test_it_computes_what_the_exported_program_does(self):
         program = exported()
         data = compile_program(program, "net")

@@ -4,6 +4,7 @@ Guards are made, compiled and checked through fusebox._engine.GuardProbe: a list
 """
 
 import collections
+import copy
 import gc
 import math
 import sys
@@ -13,7 +14,7 @@ import weakref
 import torch
 import torch.nn as nn
 
-import fusebox._engine_access  # noqa: F401
+import fusebox
 from fusebox import _engine
 from checks.script_checks import expect, run
 
@@ -263,6 +264,19 @@ def test_types_change():
     rejects(p, 0, "attribute added")
     del Derived.extra
     accepts(p, 0, "attribute taken away again")
+
+
+def test_the_first_copy_of_an_instance():
+    """copyreg notes in the class what it found there, which changes nothing."""
+    Pair = collections.namedtuple("Pair", "a b")
+    run = fusebox.compile(lambda pair: Pair(pair.a * 2, pair.b))
+    pair = Pair(torch.ones(2), torch.ones(3))
+    run(pair)
+    before = fusebox.counters()["recompiles"]
+    copy.copy(pair)
+    expect("__slotnames__" in vars(Pair), "a copy leaves its note")
+    run(pair)
+    expect(fusebox.counters()["recompiles"] == before, "a copy is no reason to compile again")
 
 
 def test_relations():

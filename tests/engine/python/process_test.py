@@ -50,6 +50,24 @@ class ProcessTest(unittest.TestCase):
             print("fine")
         """)
 
+    def test_a_child_has_a_background_of_its_own(self):
+        """What waits for optimised code (artifacts, sessions, files) waited for a thread that only the parent has."""
+        self.passes("""
+            import faulthandler
+            fusebox.install()
+            f = fusebox.compile(lambda x: (x.sin() * 2).sum(-1))
+            f(torch.randn(4, 5))
+            child = os.fork()
+            if not child:
+                faulthandler.dump_traceback_later(60, exit=True)
+                fusebox.compile(lambda x: (x.cos() * 3).sum(-1))(torch.randn(4, 5))
+                torch.compiler.save_cache_artifacts()
+                fusebox._engine.drain()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            print("fine")
+        """)
+
     def test_a_first_call_loads_nothing_that_takes_seconds(self):
         """PyTorch's shape functions in Python load sympy and TorchDynamo, which takes longer than all compiling."""
         self.passes("""
