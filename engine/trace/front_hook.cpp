@@ -292,12 +292,19 @@ bool isFusedOptimiser(const std::string& name) {
   return name.starts_with("aten::_fused_adam_") || name.starts_with("aten::_fused_adamw_") || name.starts_with("aten::_fused_sgd_");
 }
 
-// In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
-// functionalisation, and below autocast where that has a say.
+// In inference mode, and of tensors that were made there, autograd's key, which decomposes composite operators, is off. They must
+// still be decomposed above functionalisation, and below autocast where that has a say.
 bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args, Stack* stack) {
-  if (!facts.compositeImplicit || !c10::InferenceMode::is_enabled()) return false;
+  if (!facts.compositeImplicit) return false;
   c10::DispatchKeySet seen;
-  for (const IValue& argument : args) forEachTensor(argument, [&](const at::Tensor& t) { seen = seen | (t.defined() ? t.key_set() : c10::DispatchKeySet()); });
+  bool areOfInference = false;
+  for (const IValue& argument : args)
+    forEachTensor(argument, [&](const at::Tensor& t) {
+      if (!t.defined()) return;
+      seen = seen | t.key_set();
+      areOfInference |= t.is_inference();
+    });
+  if (!c10::InferenceMode::is_enabled() && (!areOfInference || seen.has_any(c10::autograd_dispatch_keyset))) return false;
   const auto autocast = (seen & c10::autocast_dispatch_keyset) - c10::impl::tls_local_dispatch_key_set().excluded_;
   for (auto key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA})
     if (autocast.has(key) && op.hasKernelForDispatchKey(key)) return false;

@@ -57,17 +57,28 @@ bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o
 /// Operators that change builtin containers, by CPython's NB_ numbers.
 enum { kInPlaceAdd = kFirstInPlace, kInPlaceAnd = 14, kInPlaceMultiply = 18, kInPlaceOr = 20, kInPlaceSubtract = 23, kInPlaceXor = 25 };
 
+/// Whether the class has a slot of its own for the operator; sequences add and repeat by others, which come last.
+bool hasSlot(PyTypeObject* type, int op) {
+  const PyNumberMethods* n = type->tp_as_number;
+  if (!n) return false;
+  const void* slots[] = {reinterpret_cast<void*>(n->nb_add), reinterpret_cast<void*>(n->nb_and), reinterpret_cast<void*>(n->nb_floor_divide),
+                         reinterpret_cast<void*>(n->nb_lshift), reinterpret_cast<void*>(n->nb_matrix_multiply), reinterpret_cast<void*>(n->nb_multiply),
+                         reinterpret_cast<void*>(n->nb_remainder), reinterpret_cast<void*>(n->nb_or), reinterpret_cast<void*>(n->nb_power),
+                         reinterpret_cast<void*>(n->nb_rshift), reinterpret_cast<void*>(n->nb_subtract), reinterpret_cast<void*>(n->nb_true_divide),
+                         reinterpret_cast<void*>(n->nb_xor)};
+  return slots[op] != nullptr;
+}
+
 /// Whether the operator's own slot in C of `a`, whose class does not write it in Python, takes `b`: CPython asks it before what a class that
 /// is no subclass of a's writes for the reflected operator.
 bool takesNatively(int op, PyObject* a, PyObject* b) {
-  if (isTensorObject(a)) return PyLong_Check(b) || PyFloat_Check(b) || PyComplex_Check(b);
+  if (!hasSlot(Py_TYPE(a), op)) return false;
+  const bool isReal = PyLong_Check(b) || PyFloat_Check(b);
+  if (isTensorObject(a) || PyComplex_Check(a)) return isReal || PyComplex_Check(b);
   if (PyLong_Check(a)) return PyLong_Check(b);
-  if (PyFloat_Check(a)) return PyLong_Check(b) || PyFloat_Check(b);
-  if (PyComplex_Check(a)) return PyLong_Check(b) || PyFloat_Check(b) || PyComplex_Check(b);
+  if (PyFloat_Check(a)) return isReal;
   if (PyAnySet_Check(a)) return PyAnySet_Check(b);
-  if (PyODict_Check(a)) return PyDict_Check(b);
-  const PyNumberMethods* slots = Py_TYPE(a)->tp_as_number;
-  return PyTuple_Check(a) && op == 0 && PyTuple_Check(b) && slots && slots->nb_add;  // torch.Size
+  return (PyODict_Check(a) && PyDict_Check(b)) || (PyTuple_Check(a) && PyTuple_Check(b));  // torch.Size is the tuple that has one
 }
 
 /// Whether `a op= b` changes `a` by its slot in C, which comes before what its class writes for the operator without "=".

@@ -73,6 +73,26 @@ bool sameStrides(const TensorMeta& m, const std::vector<SymExpr>& strides) {
   return true;
 }
 
+/// The dimensions of a dense tensor as they follow each other in memory, outermost first; empty where that is their own order, or not known.
+std::vector<int64_t> orderInMemory(const TensorMeta& m) {
+  if (m.isContiguous() || !graph::isDense(m)) return {};
+  if (std::any_of(m.strides.begin(), m.strides.end(), [](const SymExpr& s) { return !s.isConstant(); })) return {};
+  std::vector<int64_t> order(m.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return m.strides[static_cast<size_t>(a)].constant() > m.strides[static_cast<size_t>(b)].constant();
+  });
+  return order;
+}
+
+/// Sizes in that order, one after the other in memory.
+TensorMeta inOrder(TensorMeta m, const std::vector<int64_t>& order) {
+  const std::vector<SymExpr> sizes(m.sizes.begin(), m.sizes.end());
+  for (size_t i = 0; i < order.size(); i++) m.sizes[i] = sizes[static_cast<size_t>(order[i])];
+  m.strides = graph::contiguousStrides(m.sizes);
+  return m;
+}
+
 bool allStridesEqual(const TensorMeta& a, const TensorMeta& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.dtype == b.dtype;
 }
@@ -227,11 +247,19 @@ void Lowering::realiseChecks() {
 
 std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason, ExternLayout layout) {
   if (auto changed = callInPlace(node, reason)) return std::move(*changed);
-  const Operation::Order order = orderOf(node);
-  if (order == Operation::Order::Effect) realiseChecks();
+  const Operation::Order place = orderOf(node);
+  if (place == Operation::Order::Effect) realiseChecks();
   std::vector<BufferId> used;
   ArgumentList args;
-  for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
+  // A copy of what is not row-major is made along the memory: the parts of a spectrum lie as it does.
+  const std::vector<int64_t> order = node.op == "aten::view_as_real" ? orderInMemory(graph_.meta(*node.args[0].as<ValueRef>()).tensor) : std::vector<int64_t>();
+  if (order.empty()) {
+    for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
+  } else {
+    const ValueRef given = *node.args[0].as<ValueRef>();
+    used.push_back(bufferFor(permute(tensor(given), order), inOrder(graph_.meta(given).tensor, order)));
+    args.push_back(ValueRef{used.back(), 0});
+  }
 
   std::vector<BufferId> writes;
   // A collective writes its result, and reads its operands, until it is waited for: who reads the one comes after that, who writes to the others too.
@@ -264,7 +292,7 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
     }
     TensorMeta meta = o.tensor;
     meta.storageOffset = 0;
-    if (call.op != node.op) meta.strides = graph::contiguousStrides(meta.sizes);
+    if (call.op != node.op) meta = inOrder(std::move(meta), order);
     const bool relay = layout == ExternLayout::ChannelsLast && meta.sizes.size() == 4;
     if (relay) meta.strides = channelsLastStrides(meta.sizes);
     contiguous &= meta.isContiguous();
@@ -273,6 +301,11 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
     writes.push_back(id);
     values[i] = bufferTensor(id, meta, node.id);
     values[i].storage->relaid = relay;
+    if (!order.empty()) {
+      std::vector<int64_t> back(meta.sizes.size(), static_cast<int64_t>(order.size()));
+      for (size_t d = 0; d < order.size(); d++) back[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+      values[i] = permute(values[i], back);
+    }
   }
   if (contiguous && node.outputs.size() == 1) call.outVariant = find(kOutVariants, node.op);
 
@@ -281,7 +314,7 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   op.call = std::move(call);
   op.writes = std::move(writes);
   op.origins = {node.id};
-  op.order = order;
+  op.order = place;
   for (BufferId id : used) {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
     BufferId base = b.kind == LoweredBuffer::Kind::View ? b.base : id;

@@ -372,6 +372,11 @@ def promotion(i, x):
     return i + x, i * 2.5, i / 2, i // 2, i + 1, x + i[0], x > 0, i.bool() & (x > 0)
 
 
+@program(lambda: torch.randn(3, 4, 1, 5, dtype=torch.complex64).permute(3, 0, 2, 1), same_views=False)
+def parts_that_do_not_lie_row_by_row(x):
+    return x.real ** 2 + x.imag ** 2, torch.view_as_real(x) * 2, x.conj().imag.sum(1), torch.view_as_real(x[1:]).sum((0, -1))
+
+
 @program(lambda: torch.randn(4, dtype=torch.complex64), same_views=False)
 def complex_numbers(x):
     return x.abs(), (x * 1j).real.clone(), torch.fft.fft(x), x.conj() * x, torch.view_as_real(x) * 2

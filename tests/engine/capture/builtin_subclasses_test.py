@@ -82,6 +82,12 @@ class Reflected:
     def __rmul__(self, other):
         return "rmul"
 
+    def __rmatmul__(self, other):
+        return "rmatmul"
+
+    def __rlshift__(self, other):
+        return "rlshift"
+
     def __rand__(self, other):
         return "rand"
 
@@ -102,6 +108,10 @@ class ReflectedFloat(Reflected, float):
 
 
 class ReflectedInt(Reflected, int):
+    pass
+
+
+class ReflectedSet(Reflected, set):
     pass
 
 
@@ -230,7 +240,8 @@ def test_who_is_asked_first():
 
     def without(x):
         return (1 - ReflectedInt(2), 1.5 + ReflectedInt(2), True + ReflectedInt(2), 2.0 * ReflectedFloat(2), 2 * ReflectedFloat(2), (1,) + ReflectedTuple((2,)),
-                [1] + ReflectedList([2]), 2 * ReflectedList([1]), "a" + ReflectedText("b"), "%s" % ReflectedText("q"), 1 + Reflected(), x)
+                [1] + ReflectedList([2]), 2 * ReflectedList([1]), "a" + ReflectedText("b"), "%s" % ReflectedText("q"), 1 + Reflected(), 1.5 @ ReflectedInt(2), 1.5 << ReflectedInt(2),
+                frozenset([1]) + ReflectedSet([2]), frozenset([1]) - ReflectedSet([1]), x)
 
     def comparisons(x):
         return x == ReflectedInt(1), x < ReflectedFloat(2), 1.5 == ReflectedInt(1), 1 == ReflectedFloat(1), 1 == ReflectedInt(2), 1 < Reflected(), x
