@@ -29,9 +29,13 @@ bool isHalf(const OutputMeta& m) {
   return m.kind == OutputMeta::Kind::Tensor && m.tensor.dtype == DType::Float16 && m.tensor.device.kind == graph::DeviceKind::Cpu;
 }
 
-bool isSlow(const Node& n) {
-  return n.kind == NodeKind::Call && !n.outputs.empty() && std::any_of(n.outputs.begin(), n.outputs.end(), isHalf) &&
-         std::find(kProducts.begin(), kProducts.end(), n.op) != kProducts.end();
+/// One whose operands are of different types is refused by its kernel, which stays as it is to say so.
+bool isSlow(const Graph& graph, const Node& n) {
+  if (n.kind != NodeKind::Call || std::find(kProducts.begin(), kProducts.end(), n.op) == kProducts.end()) return false;
+  constexpr size_t kFactors = 3;  // and what is added to them
+  for (size_t i = 0; i < std::min(kFactors, n.args.size()); ++i)
+    if (const auto* v = n.args[i].as<ValueRef>(); v && !isHalf(graph.meta(*v))) return false;
+  return std::any_of(n.outputs.begin(), n.outputs.end(), isHalf);
 }
 
 void widen(GraphCopy& copy, const Node& n) {
@@ -58,11 +62,11 @@ void widen(GraphCopy& copy, const Node& n) {
 }  // namespace
 
 PassResult widenHalfProducts(const Graph& graph) {
-  if (hasHalfArithmetic() || std::none_of(graph.nodes().begin(), graph.nodes().end(), isSlow)) return {};
+  if (hasHalfArithmetic() || std::none_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& n) { return isSlow(graph, n); })) return {};
   GraphCopy copy(graph);
   int widened = 0;
   for (const Node& n : graph.nodes()) {
-    if (!isSlow(n)) {
+    if (!isSlow(graph, n)) {
       copy.keep(n);
       continue;
     }

@@ -473,3 +473,12 @@ def masks_that_are_no_booleans(compile, engine):
     f = compile(lambda x: x.masked_fill(mask, 0.0))
     g = compile(lambda x: (x + 1).masked_fill_(mask, 0.0))
     return [raised(f, torch.ones(3)), raised(g, torch.ones(3))]
+
+
+@edge
+def factors_of_different_types_are_refused(compile, engine):
+    narrow, wide = torch.ones(6, 8, dtype=torch.float16), torch.ones(8, 4)
+    image, weight = torch.ones(1, 3, 9, dtype=torch.float16), torch.ones(2, 3, 1)
+    mixed = [raised(compile(torch.mm), narrow, wide), raised(compile(torch.bmm), narrow[None], wide[None]),
+             raised(compile(nn.functional.conv1d), image, weight), raised(compile(lambda a, b: nn.functional.linear(a, b)), narrow, wide.t())]
+    return mixed, compile(torch.mm)(narrow, wide.half()), compile(nn.functional.conv1d)(image, weight.half())
