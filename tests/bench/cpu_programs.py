@@ -87,6 +87,20 @@ def heat_in_slices():
 
 
 @program()
+def power_of_spectra():
+    def power(spectra):
+        return spectra.real ** 2 + spectra.imag ** 2
+    return power, torch.randn(64, 200, 257, dtype=torch.complex64).transpose(1, 2)  # as torch.stft gives them
+
+
+@program()
+def normal_quantiles():
+    def quantiles(u):
+        return torch.erfinv(u * 2 - 1) * math.sqrt(2)
+    return quantiles, torch.rand(820_000)
+
+
+@program()
 def mandelbrot():
     a, b = torch.meshgrid(torch.linspace(-2, 1, 600), torch.linspace(-1, 1, 400), indexing="ij")
 

@@ -33,13 +33,7 @@ bool comparesAs(PyObject* o, PyTypeObject* builtin) {
 
 /// Whether the comparison in C of `o`'s class knows what the other one derives from.
 bool takesInC(PyObject* o, PyObject* other) {
-  const bool isInt = PyLong_Check(other), isReal = isInt || PyFloat_Check(other);
-  if (isTensorObject(o)) return isReal || PyComplex_Check(other);
-  if (PyLong_Check(o)) return isInt;
-  if (PyFloat_Check(o)) return isReal;
-  if (PyComplex_Check(o)) return isReal || PyComplex_Check(other);
-  if (PyAnySet_Check(o)) return PyAnySet_Check(other);
-  return (PyUnicode_Check(o) && PyUnicode_Check(other)) || (PyBytes_Check(o) && PyBytes_Check(other));
+  return takesOperand(o, other) || (PyUnicode_Check(o) && PyUnicode_Check(other)) || (PyBytes_Check(o) && PyBytes_Check(other));
 }
 
 /// C code that may look at any operand, before the other one's own method is asked: decimal.Decimal's.

@@ -73,12 +73,7 @@ bool hasSlot(PyTypeObject* type, int op) {
 /// is no subclass of a's writes for the reflected operator.
 bool takesNatively(int op, PyObject* a, PyObject* b) {
   if (!hasSlot(Py_TYPE(a), op)) return false;
-  const bool isReal = PyLong_Check(b) || PyFloat_Check(b);
-  if (isTensorObject(a) || PyComplex_Check(a)) return isReal || PyComplex_Check(b);
-  if (PyLong_Check(a)) return PyLong_Check(b);
-  if (PyFloat_Check(a)) return isReal;
-  if (PyAnySet_Check(a)) return PyAnySet_Check(b);
-  return (PyODict_Check(a) && PyDict_Check(b)) || (PyTuple_Check(a) && PyTuple_Check(b));  // torch.Size is the tuple that has one
+  return takesOperand(a, b) || (PyODict_Check(a) && PyDict_Check(b)) || (PyTuple_Check(a) && PyTuple_Check(b));  // torch.Size is the tuple that has one
 }
 
 /// Whether `a op= b` changes `a` by its slot in C, which comes before what its class writes for the operator without "=".

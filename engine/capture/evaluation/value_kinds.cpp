@@ -251,6 +251,14 @@ bool isNumpyFunction(PyObject* o) {
   return isFunctionOfNumpy(Py_TYPE(o)) || (PyType_Check(o) && isNumpyScalar(reinterpret_cast<PyTypeObject*>(o)));
 }
 
+bool takesOperand(PyObject* o, PyObject* other) {
+  const bool isReal = PyLong_Check(other) || PyFloat_Check(other);
+  if (isTensorObject(o) || PyComplex_Check(o)) return isReal || PyComplex_Check(other);
+  if (PyLong_Check(o)) return PyLong_Check(other);
+  if (PyFloat_Check(o)) return isReal;
+  return PyAnySet_Check(o) && PyAnySet_Check(other);
+}
+
 bool isUntraceable(PyObject* o) { return isTensorObject(o) && (tensorOf(o).layout() != at::kStrided || tensorOf(o).is_quantized()); }
 
 bool isIdentityValue(PyObject* o) {

@@ -12,6 +12,8 @@ bool isConstantValue(PyObject* object);
 /// Objects whose identity is what matters and that are not looked into by value: classes, modules, C functions, code, enum
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
+/// Whether operators and comparisons in C of `o`, a tensor, a number or a set, take `other` for what its class derives from.
+bool takesOperand(PyObject* o, PyObject* other);
 /// A tensor whose elements do not lie in memory by strides, or stand for others: sparse, quantised.
 bool isUntraceable(PyObject* o);
 /// The object that a builtin method belongs to (`items` of items.append, also of a slot: items.__len__); borrowed, null for

@@ -52,6 +52,9 @@ constexpr std::pair<std::string_view, std::string_view> kCopyForms[] = {
     {"aten::lift_fresh", "aten::lift_fresh_copy"},
 };
 
+/// Those that give each element, in its place, in another form. Made along the memory of what is not row-major: the parts of a spectrum lie as it does.
+constexpr std::string_view kOfEachElement[] = {"aten::view_as_real", "aten::_conj", "aten::_neg_view"};
+
 /// The operator behind which a collective's result is there.
 constexpr std::string_view kWaitTensor = "_c10d_functional::wait_tensor";
 
@@ -251,8 +254,9 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   if (place == Operation::Order::Effect) realiseChecks();
   std::vector<BufferId> used;
   ArgumentList args;
-  // A copy of what is not row-major is made along the memory: the parts of a spectrum lie as it does.
-  const std::vector<int64_t> order = node.op == "aten::view_as_real" ? orderInMemory(graph_.meta(*node.args[0].as<ValueRef>()).tensor) : std::vector<int64_t>();
+  std::vector<int64_t> order;
+  if (std::find(std::begin(kOfEachElement), std::end(kOfEachElement), node.op) != std::end(kOfEachElement))
+    order = orderInMemory(graph_.meta(*node.args[0].as<ValueRef>()).tensor);
   if (order.empty()) {
     for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
   } else {

@@ -14,7 +14,7 @@ from ._compile import _function_of
 from ._engine_access import _engine
 from ._program_names import MISSING, Unnamed, classes_among, difference, facts_of, form_of, is_named, object_of
 
-_FORMAT = 1
+_FORMAT = 2
 _VARIABLE_ARGUMENTS, _VARIABLE_KEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 
 

@@ -11,7 +11,7 @@ from ._engine_access import GraphBreakError, _engine
 from ._marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from ._program_names import Unnamed, form_of, object_of
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def _mark_sizes(exported, tensors):

@@ -72,59 +72,15 @@ class Sum(list):
         return "product"
 
 
-class Reflected:
-    def __radd__(self, other):
-        return "radd"
-
-    def __rsub__(self, other):
-        return "rsub"
-
-    def __rmul__(self, other):
-        return "rmul"
-
-    def __rmatmul__(self, other):
-        return "rmatmul"
-
-    def __rlshift__(self, other):
-        return "rlshift"
-
-    def __rand__(self, other):
-        return "rand"
-
-    def __eq__(self, other):
-        return "eq"
-
-    def __gt__(self, other):
-        return "gt"
-
-    __hash__ = None
-
-    def __rmod__(self, other):
-        return "rmod"
+def says(name):
+    return lambda self, other: name
 
 
-class ReflectedFloat(Reflected, float):
-    pass
+Reflected = type("Reflected", (), {f"__{name}__": says(name) for name in ("radd", "rsub", "rmul", "rmatmul", "rlshift", "rand", "rmod", "eq", "gt")} | {"__hash__": None})
 
 
-class ReflectedInt(Reflected, int):
-    pass
-
-
-class ReflectedSet(Reflected, set):
-    pass
-
-
-class ReflectedTuple(Reflected, tuple):
-    pass
-
-
-class ReflectedList(Reflected, list):
-    pass
-
-
-class ReflectedText(Reflected, str):
-    pass
+ReflectedFloat, ReflectedInt, ReflectedSet, ReflectedTuple, ReflectedList, ReflectedText = (
+    type("Reflected", (Reflected, base), {}) for base in (float, int, set, tuple, list, str))
 
 
 def alike(f, *make):
