@@ -119,6 +119,11 @@ bool rewriteCumprodBackward(Stack* stack) {
   const at::Tensor grad = a[0].toTensor(), input = a[1].toTensor().conj(), output = a[3].toTensor().conj();
   if (input.dim() == 0) return false;
   const int64_t dim = at::maybe_wrap_dim(a[2].toInt(), input.dim());
+  if (input.sym_size(dim) == 1) {  // a product of one factor, whatever it is
+    torch::jit::drop(*stack, 4);
+    stack->push_back(grad);
+    return true;
+  }
   const auto fromTheEnd = [&](const at::Tensor& t) { return t.flip(dim).cumsum(dim).flip(dim); };
   const at::Tensor one = at::ones({}, input.options()), none = at::zeros({}, input.options());
   const at::Tensor isZero = input.eq(0), zeros = isZero.cumsum(dim), isBefore = zeros.eq(0), isUpToSecond = zeros.eq(1);
@@ -191,7 +196,7 @@ bool rewriteMaxPool1d(Stack* stack) {
   static const auto withIndices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
   withIndices.callBoxed(stack);
   torch::jit::drop(*stack, 1);
-  stack->back() = stack->back().toTensor().contiguous();
+  if (!self.is_contiguous()) stack->back() = stack->back().toTensor().clone(at::MemoryFormat::Contiguous);
   return true;
 }
 

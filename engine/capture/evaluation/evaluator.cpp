@@ -8,7 +8,6 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/dynamic_rules.h"
-#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -16,6 +15,7 @@
 #include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/effects/recipes.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -382,7 +382,10 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   if (trace_->recordedOps() == 0 && !trace_->wroteInputs() && recipes.graphOutputs().empty()) return;
   record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
   if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
-  Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+  Result<aot::AotModule> module = [&] {
+    const ClassesNotAsked off;  // asking a view for its history may set attributes of it
+    return aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+  }();
   functions_->rethrow();
   if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
   if (!module) timer.error(module.error().text());

@@ -8,6 +8,7 @@
 #include "engine/inductor/schedule/batching.h"
 #include "engine/inductor/schedule/buffer_places.h"
 #include "engine/inductor/schedule/kernel_finish.h"
+#include "engine/inductor/schedule/kernel_places.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -85,6 +86,7 @@ class Emitter {
       FinishedKernel general = finished;
       if (batchForm(general) && (general.kernel.device.kind != graph::DeviceKind::Cpu || general.sizes.size() > 1)) finished = std::move(general);
     }
+    takePlaces(finished);
     nameOverwritten(finished);
     // Equal kernels on two devices share code, but each launch says where by its kernel.
     std::string text = finished.kernel.device.str() + " " + canonicalText(finished.kernel);

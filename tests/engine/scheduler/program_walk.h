@@ -66,7 +66,9 @@ inline std::vector<Memory> runProgram(const Program& program, std::vector<Memory
     if (auto* launch = std::get_if<LaunchStep>(&step)) {
       std::vector<void*> pointers;
       for (BufferId id : launch->buffers) pointers.push_back(address(id));
-      codegen::testing::interpret(program.kernels[static_cast<size_t>(launch->kernel)], pointers, {});
+      std::vector<int64_t> sizes;
+      for (const SymExpr& size : launch->sizes) sizes.push_back(size.constant());
+      codegen::testing::interpret(program.kernels[static_cast<size_t>(launch->kernel)], pointers, sizes);
     } else if (auto* call = std::get_if<ExternStep>(&step)) {
       if (call->outVariant.empty()) allocate(call->results[0]);
       negate(address(call->args[0].as<graph::ValueRef>()->node), address(call->results[0]),

@@ -319,6 +319,20 @@ class SchedulerTest : public QObject {
     QCOMPARE(s.program.kernels.size(), size_t{1});  // equal kernels have one code
   }
 
+  void kernelsAtOtherPlacesShareCode() {
+    Formulas f;
+    BufferId x = f.input({6 * 64});
+    for (int64_t step = 0; step < 6; ++step)
+      f.result(f.pointwise("step", {64}, [=, &f](BodyBuilder& b, const IndexList& i) {
+        return b.emit(Op::Sin, DType::Float32, {f.load(b, x, {i[0] + step * 64})});
+      }));
+    ScheduleOptions apart;
+    apart.fuse = false;
+    Schedule s = *schedule(f.graph, apart);
+    verifyEqual(f.graph, s);
+    QVERIFY2(s.program.kernels.size() <= 2, "the step at 0, and the others");
+  }
+
   void externCallBetweenKeepsThemApart() {
     Formulas f;
     BufferId x = f.input({1024});

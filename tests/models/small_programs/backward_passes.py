@@ -449,7 +449,9 @@ def past_a_zero_no_factor_counts(compile):
         x = torch.tensor(values, requires_grad=True)
         f(x).backward(torch.arange(1.0, len(values) + 1))
         out.append(x.grad)
-    return out
+    x = torch.tensor([[0.0], [nan], [2.0]], requires_grad=True)
+    compile(lambda x: x.cumprod(1))(x).sum().backward()
+    return out, x.grad
 
 
 @script

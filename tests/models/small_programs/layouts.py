@@ -314,7 +314,8 @@ def parts_of_parts_are_written(compile):
 def pooling_without_gradients_is_dense(compile):
     pool = compile(lambda x: torch.nn.functional.max_pool1d(x, 2))
     x = torch.randn(5, 7, 10).transpose(1, 2)
-    results = pool(x), pool(x.clone().requires_grad_()).detach()
+    results = [pool(x), pool(x.clone().requires_grad_()).detach()]
+    results += [pool(torch.randn(5, 7, n).transpose(1, 2)[:, :, :cut]) for n, cut in ((8, 8), (9, 9), (12, 3))]
     return results, [r.stride() for r in results]
 
 
