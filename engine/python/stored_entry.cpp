@@ -80,6 +80,7 @@ struct GuardForm {
   bool globalsOfFunction = false;             ///< CodeMatch: the function's globals count too
   std::optional<TensorSpec> spec;
   std::optional<std::vector<std::string>> attributes;  ///< TypeVersion; none: all
+  std::vector<std::string> numbers;                    ///< of these, GuardSet::numbersOf
   std::string predicate;                               ///< Custom: its name (KeptPredicate)
   std::string codeDigest;                              ///< of the code that is expected, where it has no name
 };
@@ -136,8 +137,8 @@ template <class A> void fields(A& a, In<A, SourceForm>& v) {
   a(kind, base, key, index, why);
 }
 template <class A> void fields(A& a, In<A, GuardForm>& v) {
-  auto& [kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, predicate, codeDigest] = v;
-  a(kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, predicate, codeDigest);
+  auto& [kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, numbers, predicate, codeDigest] = v;
+  a(kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, numbers, predicate, codeDigest);
 }
 template <class A> void fields(A& a, In<A, NumberForm>& v) {
   auto& [kind, source, dim, is, defines] = v;
@@ -350,7 +351,9 @@ class Writer {
         }
         form.attributes->push_back(py::cast<std::string>(py::handle(attribute)));
       }
+      for (PyObject* attribute : set_.numbersOf(reinterpret_cast<PyTypeObject*>(expected))) form.numbers.push_back(py::cast<std::string>(py::handle(attribute)));
       std::sort(form.attributes->begin(), form.attributes->end());  // the same in every process
+      std::sort(form.numbers.begin(), form.numbers.end());
     }
     form_.guards.push_back(std::move(form));
   }
@@ -605,7 +608,7 @@ class Reader {
         made = key ? table.pinned(key, form.why) : nullptr;
       } else if (const Source* base = source(form.base)) {
         PyObject* key = form.key < 0 ? nullptr : object(form.key);
-        const bool wantsName = form.kind == Kind::Attr || form.kind == Kind::SlotAttr;
+        const bool wantsName = form.kind == Kind::Attr || form.kind == Kind::SlotAttr || form.kind == Kind::ClassAttr;
         if ((wantsName && (!key || !PyUnicode_CheckExact(key))) || (form.kind == Kind::DictItem && form.key < 0)) throw ArchiveError("a place without a name");
         if (form.key < 0 || key) made = table.derived(form.kind, base, key, form.index);
       }
@@ -673,6 +676,7 @@ class Reader {
     if (form.kind == GuardKind::TypeVersion && form.attributes)
       for (const std::string& attribute : *form.attributes)
         set_->addAttributeOf(reinterpret_cast<PyTypeObject*>(expected), attribute.empty() ? nullptr : py::str(attribute).ptr());
+    for (const std::string& attribute : form.numbers) set_->addNumberOf(reinterpret_cast<PyTypeObject*>(expected), py::str(attribute).ptr());
     guard.expected = PyRef::borrow(expected);
     set_->restore(std::move(guard), std::move(form.spec));
   }

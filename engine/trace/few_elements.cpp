@@ -34,7 +34,7 @@ Spread spreadOf(const at::Tensor& self, const c10::IValue& dims, const c10::IVal
   return made;
 }
 
-void refuseFewElements(const OperatorFacts& facts, std::span<const c10::IValue> args) {
+void checkElements(const TraceContext& context, const OperatorFacts& facts, std::span<const c10::IValue> args) {
   if (!facts.name.ends_with(".correction") || args.size() < 3 || !args[0].isTensor()) return;
   Spread spread;
   try {
@@ -42,9 +42,9 @@ void refuseFewElements(const OperatorFacts& facts, std::span<const c10::IValue> 
   } catch (const NoSymbolicRule&) {
     return;  // dimensions that are symbols become constants later
   }
-  if (static_cast<double>(spread.atCapture) - spread.correction <= 0)
-    raiseBreak(BreakKind::UnsupportedOp, facts.name + " of no more elements than its correction, of which eager warns",
-               "give it more elements, or correction=0");
+  if (static_cast<double>(spread.atCapture) - spread.correction > 0 || !context.mayStop()) return;
+  raiseBreak(BreakKind::UnsupportedOp, facts.name + " of no more elements than its correction, of which eager warns",
+             "give it more elements, or correction=0");
 }
 
 }  // namespace fusebox::trace

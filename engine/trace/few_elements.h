@@ -6,6 +6,7 @@
 
 #include "engine/graph/sym_expr.h"
 #include "engine/trace/operator_facts.h"
+#include "engine/trace/trace_context.h"
 
 namespace fusebox::trace {
 
@@ -17,7 +18,8 @@ struct Spread {
 };
 Spread spreadOf(const at::Tensor& self, const c10::IValue& dims, const c10::IValue& correction);
 
-/// Raises BreakError for a variance of no more elements than its correction: eager warns of it, at the line of the program.
-void refuseFewElements(const OperatorFacts& facts, std::span<const c10::IValue> args);
+/// A variance of no more elements than its correction, of which eager warns at the line of the program: raises BreakError. Where the trace may not stop, nobody
+/// is warned.
+void checkElements(const TraceContext& context, const OperatorFacts& facts, std::span<const c10::IValue> args);
 
 }  // namespace fusebox::trace

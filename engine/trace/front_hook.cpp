@@ -23,9 +23,11 @@
 #include "engine/trace/spectral.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/symbolic_front.h"
+#include "engine/trace/symbolic_levels.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/transform_levels.h"
 #include "engine/trace/written_lists.h"
 #include "engine/trace/written_tensors.h"
 
@@ -216,30 +218,29 @@ bool rewriteRot90(Stack* stack) {
   return true;
 }
 
-/// block_diag(tensors): libtorch's own writes each into zeros at places that are numbers.
-bool rewriteBlockDiag(Stack* stack) {
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& t : stack->back().toTensorVector()) {
-    if (t.dim() > 2 || (!parts.empty() && (t.scalar_type() != parts[0].scalar_type() || t.device() != parts[0].device()))) return false;
-    parts.push_back(t.dim() == 2 ? t : t.dim() == 1 ? t.unsqueeze(0) : t.reshape({1, 1}));
-  }
-  if (parts.empty()) return false;
-  c10::SymInt columns = 0, before = 0;
-  for (const at::Tensor& t : parts) columns = columns + t.sym_size(1);
-  for (at::Tensor& t : parts) {
-    const c10::SymInt width = t.sym_size(1), behind = columns - before - width, pads[] = {before, behind};
-    t = at::constant_pad_nd_symint(t, pads, 0);
-    before = before + width;
-  }
-  stack->back() = at::cat(parts, 0);
-  return true;
-}
-
 /// trace(self), whose backward reads the sizes as numbers.
 bool rewriteTrace(Stack* stack) {
   const at::Tensor self = stack->back().toTensor();
   if (self.dim() != 2 || (self.scalar_type() != at::kFloat && self.scalar_type() != at::kDouble)) return false;
   stack->back() = self.diagonal().sum();
+  return true;
+}
+
+/// _has_same_storage_numel(self, other), which tangents are asked for: a storage that the tensor fills has as many elements as it, whatever that is.
+bool rewriteSameStorage(Stack* stack) {
+  const auto a = torch::jit::last(*stack, 2);
+  const auto elementsOf = [](const at::Tensor& t) {
+    const c10::SymInt bytes = t.storage().sym_nbytes();
+    const auto size = static_cast<int64_t>(t.itemsize());
+    const auto* traced = asTraceThroughWrapper(t);
+    if (bytes.is_symbolic() || !traced || !traced->symbolic()) return bytes / size;
+    const at::Tensor& concrete = traced->meta();
+    const bool fills = concrete.is_non_overlapping_and_dense() && concrete.numel() * size == bytes.expect_int();
+    return fills ? t.sym_numel() : bytes / size;
+  };
+  const bool same = elementsOf(a[0].toTensor()) == elementsOf(a[1].toTensor());
+  torch::jit::drop(*stack, 2);
+  stack->emplace_back(same);
   return true;
 }
 
@@ -264,7 +265,7 @@ Rewrite rewriteOf(const std::string& name) {
       {"aten::index_put", rewriteMaskedPut},      {"aten::index_put_", rewriteMaskedWrite},
       {"aten::stft.center", rewriteStft},         {"aten::istft", rewriteIstft},
       {"aten::index_add_", rewriteIndexAddOfNothing}, {"aten::rot90", rewriteRot90},          {"aten::trace", rewriteTrace},
-      {"aten::block_diag", rewriteBlockDiag},
+      {"aten::block_diag", rewriteBlockDiag},     {"aten::_has_same_storage_numel", rewriteSameStorage},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;
@@ -471,7 +472,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (writeListInOrder(facts, op, args, stack)) return;
   if (keepRecurrent(facts, arity, stack)) return;
   refuseWritesThatMeet(op, facts, args);
-  refuseFewElements(facts, args);
+  checkElements(*context, facts, args);
   checkPooled(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::nansum" || facts.name == "aten::nansum.out") nameAllDimensions(args);
@@ -507,6 +508,14 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
         raiseBreak(BreakKind::UnsupportedOp, facts.name + " gives a tensor with named dimensions", "drop the names with rename(None)");
       if (at::functionalization::impl::isFunctionalTensor(t)) forbidDataAccess(t);
     });
+}
+
+void levelsHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto* context = TraceContext::current();
+  if (context && !context->sharedShapes()->empty() && insideTransform() &&
+      decomposeBeforeLevels(factsOf(op), op.schema().arguments().size(), stack))
+    return;
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kLevelsKey), stack);
 }
 
 }  // namespace fusebox::trace

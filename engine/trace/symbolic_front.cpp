@@ -11,6 +11,7 @@
 #include "engine/trace/sym_int.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::trace {
 namespace {
@@ -85,16 +86,11 @@ at::Tensor matrixProduct(const at::Tensor& a, const at::Tensor& b) {
   return shouldFold(a, b) ? folded(a, b) : batched(a, b);
 }
 
-bool isSymbolicTensor(const at::Tensor& t) {
-  auto* traced = asTraceThroughWrapper(t);
-  return traced && traced->symbolic();
-}
-/// Levels of a transform hold other tensors inside: their own rules come first.
-bool isPlain(const at::Tensor& t) { return asTraceThroughWrapper(t) != nullptr; }
+bool isPlain(const at::Tensor& t) { return asTraceThroughWrapper(belowLevels(t)) != nullptr; }
 
 bool rewriteMatmul(Stack* stack, size_t) {
   const at::Tensor a = (*stack)[stack->size() - 2].toTensor(), b = stack->back().toTensor();
-  if (!isPlain(a) || !isPlain(b) || !(isSymbolicTensor(a) || isSymbolicTensor(b))) return false;
+  if (!isPlain(a) || !isPlain(b) || !(hasSymbolicSizes(a) || hasSymbolicSizes(b))) return false;
   torch::jit::drop(*stack, 2);
   stack->push_back(matrixProduct(a, b));
   return true;
@@ -104,7 +100,7 @@ bool rewriteMatmul(Stack* stack, size_t) {
 bool rewriteUpsample(const OperatorFacts& facts, Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
   const at::Tensor input = args[0].toTensor();
-  const bool symbolic = isPlain(input) && (isSymbolicTensor(input) || isSymbolic(args[1]));
+  const bool symbolic = isPlain(input) && (hasSymbolicSizes(input) || isSymbolic(args[1]));
   if (!symbolic) return false;
   const IValue& scales = args[arity - 1];
   const auto spatial = static_cast<size_t>(input.dim()) - 2;
@@ -144,7 +140,7 @@ bool rewriteUnsafeChunk(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
   const at::Tensor self = args[0].toTensor();
   const int64_t chunks = args[1].toInt(), dim = args[2].toInt();
-  if (!isPlain(self) || !isSymbolicTensor(self) || self.dim() == 0 || chunks <= 0) return false;
+  if (!isPlain(self) || !hasSymbolicSizes(self) || self.dim() == 0 || chunks <= 0) return false;
   const SymInt length = (self.sym_size(dim) + chunks - 1) / chunks;
   auto parts = at::unsafe_split_symint(self, length, dim);
   torch::jit::drop(*stack, arity);
@@ -156,7 +152,7 @@ bool rewriteUnsafeChunk(Stack* stack, size_t arity) {
 bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
   const at::Tensor self = args[0].toTensor();
-  if (!isPlain(self) || !isSymbolicTensor(self)) return false;
+  if (!isPlain(self) || !hasSymbolicSizes(self)) return false;
   auto made = std::get<0>(at::max_pool1d_with_indices(self, args[1].toIntVector(), args[2].toIntVector(), args[3].toIntVector(), args[4].toIntVector(),
                                                       args[5].toBool()));
   const bool wantsGradient = (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined();
@@ -193,7 +189,7 @@ bool rewriteArange(const OperatorFacts& facts, Stack* stack, size_t arity) {
 bool rewriteTakeAlong(Stack* stack, size_t arity) {
   const auto args = torch::jit::last(*stack, arity);
   const at::Tensor self = args[0].toTensor(), indices = args[1].toTensor();
-  if (args[2].isNone() || !isPlain(self) || !isPlain(indices) || !(isSymbolicTensor(self) || isSymbolicTensor(indices))) return false;
+  if (args[2].isNone() || !isPlain(self) || !isPlain(indices) || !(hasSymbolicSizes(self) || hasSymbolicSizes(indices))) return false;
   if (self.dim() == 0 || self.dim() != indices.dim() || indices.scalar_type() != at::kLong) return false;
   const int64_t dim = at::maybe_wrap_dim(args[2].toInt(), self.dim());
   Sizes own(self.sym_sizes()), given(indices.sym_sizes());
@@ -210,7 +206,7 @@ bool rewriteTakeAlong(Stack* stack, size_t arity) {
 bool rewriteKron(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
   const at::Tensor a = args[0].toTensor(), b = args[1].toTensor();
-  if (!isPlain(a) || !isPlain(b) || !(isSymbolicTensor(a) || isSymbolicTensor(b))) return false;
+  if (!isPlain(a) || !isPlain(b) || !(hasSymbolicSizes(a) || hasSymbolicSizes(b))) return false;
   const auto rank = std::max(a.dim(), b.dim());
   Sizes left, right, whole;
   for (int64_t d = 0; d < rank; ++d) {
@@ -229,7 +225,7 @@ bool rewriteKron(Stack* stack, size_t arity) {
 bool rewritePadSequence(Stack* stack, size_t arity) {
   auto args = torch::jit::last(*stack, arity);
   const std::vector<at::Tensor> sequences = args[0].toTensorVector();
-  if (sequences.empty() || std::none_of(sequences.begin(), sequences.end(), isSymbolicTensor)) return false;
+  if (sequences.empty() || std::none_of(sequences.begin(), sequences.end(), hasSymbolicSizes)) return false;
   SymInt longest = 0;
   for (const at::Tensor& t : sequences) {
     const bool isLike = isPlain(t) && t.dim() > 0 && t.dim() == sequences[0].dim() && t.scalar_type() == sequences[0].scalar_type() && t.device() == sequences[0].device();
@@ -251,6 +247,29 @@ bool rewritePadSequence(Stack* stack, size_t arity) {
 }
 
 }  // namespace
+
+bool hasSymbolicSizes(const at::Tensor& t) {
+  auto* traced = asTraceThroughWrapper(belowLevels(t));
+  return traced && traced->symbolic();
+}
+
+bool rewriteBlockDiag(Stack* stack) {
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& t : stack->back().toTensorVector()) {
+    if (t.dim() > 2 || (!parts.empty() && (t.scalar_type() != parts[0].scalar_type() || t.device() != parts[0].device()))) return false;
+    parts.push_back(t.dim() == 2 ? t : t.dim() == 1 ? t.unsqueeze(0) : t.reshape({1, 1}));
+  }
+  if (parts.empty()) return false;
+  c10::SymInt columns = 0, before = 0;
+  for (const at::Tensor& t : parts) columns = columns + t.sym_size(1);
+  for (at::Tensor& t : parts) {
+    const c10::SymInt width = t.sym_size(1), behind = columns - before - width, pads[] = {before, behind};
+    t = at::constant_pad_nd_symint(t, pads, 0);
+    before = before + width;
+  }
+  stack->back() = at::cat(parts, 0);
+  return true;
+}
 
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stack) {
   if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);

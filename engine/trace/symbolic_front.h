@@ -10,5 +10,9 @@ namespace fusebox::trace {
 /// Composite operators whose kernels in libtorch read sizes as numbers, done over symbolic ones in the same operators: replaces the arguments on
 /// top of `stack` by the results and returns true where something symbolic is among them, else leaves them. Above autograd.
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, torch::jit::Stack* stack);
+/// Whether sizes of a tensor of the trace are symbols, be it inside of levels of transforms.
+bool hasSymbolicSizes(const at::Tensor& tensor);
+/// block_diag(tensors), whose kernel writes each into zeros at places that are numbers.
+bool rewriteBlockDiag(torch::jit::Stack* stack);
 
 }  // namespace fusebox::trace

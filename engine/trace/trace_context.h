@@ -122,6 +122,9 @@ class TraceContext {
     bool before_;
   };
   bool numbersAreTensors() const { return numbersAreTensors_; }
+  /// Whether capture may stop at an operator only because eager warns of it. It may until told otherwise.
+  bool mayStop() const { return mayStop_; }
+  void setMayStop(bool may) { mayStop_ = may; }
   /// Of the function that is being traced and may not count; null: none.
   BranchScope* branch() const { return branch_; }
   void enterBranch(BranchScope* branch) { branch_ = branch; }
@@ -137,6 +140,7 @@ class TraceContext {
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
+  bool mayStop_ = true;
   BranchScope* branch_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;

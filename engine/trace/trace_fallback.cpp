@@ -464,6 +464,8 @@ void registerTraceKernels() {
     made->back().fallback(torch::CppFunction::makeFromBoxedFunction<&traceFallback>());
     made->emplace_back(torch::Library::IMPL, "_", kFrontKey, __FILE__, __LINE__);
     made->back().fallback(torch::CppFunction::makeFromBoxedFunction<&frontHook>());
+    made->emplace_back(torch::Library::IMPL, "_", kLevelsKey, __FILE__, __LINE__);
+    made->back().fallback(torch::CppFunction::makeFromBoxedFunction<&levelsHook>());
     return made;
   }();
   (void)libraries;

@@ -19,7 +19,11 @@ void answerOutsideTraces(bool (*answer)(const c10::OperatorHandle& op, torch::ji
 /// Boxed fallback above autograd: swaps real tensors for stand-ins and rewrites what must be seen before autograd decomposes it.
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
-/// Registers both with the dispatcher, once in the process.
+/// Boxed fallback above the levels of transforms, whose rules take composite operators apart by sizes that are numbers: those that
+/// decomposeBeforeLevels knows are taken apart here, and a level sees the parts.
+void levelsHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+/// Registers all with the dispatcher, once in the process.
 void registerTraceKernels();
 
 }  // namespace fusebox::trace

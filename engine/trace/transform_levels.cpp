@@ -1,6 +1,8 @@
 #include "engine/trace/transform_levels.h"
 
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <ATen/functorch/TensorWrapper.h>
 
 namespace fusebox::trace {
 
@@ -15,6 +17,16 @@ const char* currentTransform() {
     case at::functorch::TransformType::Jvp: return "jvp";
     default: return nullptr;
   }
+}
+
+at::Tensor belowLevels(const at::Tensor& tensor) {
+  at::Tensor inner = tensor;
+  while (inner.defined()) {
+    if (const auto* batched = at::functorch::maybeGetBatchedImpl(inner)) inner = at::Tensor(batched->value());
+    else if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(inner)) inner = at::Tensor(wrapper->value());
+    else break;
+  }
+  return inner;
 }
 
 void leaveTransforms() {

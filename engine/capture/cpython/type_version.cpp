@@ -55,7 +55,7 @@ const char* const* partsOfWrapper(PyObject* o) {
   return Py_TYPE(o) == &PyMemberDescr_Type || Py_TYPE(o) == &PyGetSetDescr_Type ? kNone : nullptr;
 }
 
-/// An attribute of a class as the snapshot keeps it: (object,), (weak reference, None), or (address, type, parts in that form).
+/// An attribute of a class as the snapshot keeps it: (object,), (weak reference, None), (address, type, parts in that form), or () for any number.
 PyRef heldForm(PyObject* value) {
   if (const char* const* name = partsOfWrapper(value)) {
     PyRef parts = PyRef::steal(PyList_New(0)), address = PyRef::steal(PyLong_FromVoidPtr(value));
@@ -72,7 +72,10 @@ PyRef heldForm(PyObject* value) {
   return PyRef::steal(PyTuple_Pack(1, value));
 }
 
+bool isPlainNumber(PyObject* value) { return PyLong_CheckExact(value) || PyFloat_CheckExact(value); }
+
 bool isHeldForm(PyObject* held, PyObject* value) {
+  if (PyTuple_GET_SIZE(held) == 0) return isPlainNumber(value);
   if (PyTuple_GET_SIZE(held) == 1) return PyTuple_GET_ITEM(held, 0) == value;
   if (PyTuple_GET_SIZE(held) == 2) return PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(held, 0)) == value;
   if (PyLong_AsVoidPtr(PyTuple_GET_ITEM(held, 0)) != value || PyTuple_GET_ITEM(held, 1) != reinterpret_cast<PyObject*>(Py_TYPE(value)))
@@ -88,10 +91,14 @@ bool isHeldForm(PyObject* held, PyObject* value) {
 
 }  // namespace
 
-GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const std::unordered_set<PyObject*>& names) {
+GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const GuardSet& set) {
   TypeSnapshot s;
+  const std::unordered_set<PyObject*>& names = set.attributesOf(type);
   s.ordered = names.count(nullptr) > 0;
-  if (!s.ordered) s.names = names;
+  if (!s.ordered) {
+    s.names = names;
+    s.numbers = set.numbersOf(type);
+  }
   s.version = assignTypeVersion(type);
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
@@ -101,10 +108,14 @@ GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const st
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (copy && PyDict_Next(base->tp_dict, &position, &key, &value))
-      if (PyRef held = s.isRelevant(key) ? heldForm(value) : PyRef()) PyDict_SetItem(copy.get(), key, held.get());
+      if (PyRef held = s.isRelevant(key) ? s.heldAs(key, value) : PyRef()) PyDict_SetItem(copy.get(), key, held.get());
     s.dicts.push_back({i, std::move(copy)});
   }
   return s;
+}
+
+PyRef GuardTree::TypeSnapshot::heldAs(PyObject* key, PyObject* value) const {
+  return numbers.count(key) && isPlainNumber(value) ? PyRef::steal(PyTuple_New(0)) : heldForm(value);
 }
 
 bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {

@@ -86,7 +86,7 @@ bool Journal::open(PyObject* container, const Source* source, PyObject* owner, c
   if (find(container)) return true;
   const bool whole = isSequence(container) || PySet_Check(container);
   if (!whole && !PyDict_Check(container) && !PyCell_Check(container)) return false;
-  Entry entry{PyRef::borrow(container), source, PyRef::borrow(owner), ownerSource, {}, {}, {}};
+  Entry entry{PyRef::borrow(container), source, PyRef::borrow(owner), ownerSource, {}, {}, {}, {}};
   if (whole) entry.snapshot = contentsOf(container);
   byAddress_.emplace(container, entries_.size());
   entries_.push_back(std::move(entry));
@@ -136,6 +136,9 @@ bool Journal::setElement(PyObject* list, PyObject* key, PyObject* value) {
     clearError();
   }
   if (!rawElement(list, key, value)) return false;
+  Entry& entry = entries_[byAddress_.at(list)];
+  if (value && PyLong_Check(place.get())) entry.places.insert(PyLong_AsSsize_t(place.get()));
+  else entry.moved = true;
   log_.push_back({value ? Kind::SetItem : Kind::DelItem, byAddress_.at(list), std::move(place), PyRef::borrow(value)});
   return true;
 }
@@ -166,13 +169,14 @@ bool Journal::setSlot(PyObject* object, const Source* source, PyObject* name, Py
   PyRef old = slotOf(object, name);
   if (!setSlotOf(object, name, value)) return false;
   auto [it, added] = slotsByAddress_.emplace(object, entries_.size());
-  if (added) entries_.push_back({PyRef::borrow(object), source, {}, nullptr, {}, {}, {}});
+  if (added) entries_.push_back({PyRef::borrow(object), source, {}, nullptr, {}, {}, {}, {}});
   note(entries_[it->second], name, old.get(), value);
   log_.push_back({value ? Kind::SetSlot : Kind::DelSlot, it->second, PyRef::borrow(name), PyRef::borrow(value)});
   return true;
 }
 
 void Journal::called(PyObject* container, PyObject* method, PyObject* arguments) {
+  entries_[byAddress_.at(container)].moved = true;
   log_.push_back({Kind::Method, byAddress_.at(container), PyRef::borrow(method), PyRef::borrow(arguments)});
 }
 
@@ -205,6 +209,12 @@ bool Journal::wrote(PyObject* dict, PyObject* key) const {
 bool Journal::slotWritten(PyObject* object, PyObject* name) const {
   auto it = slotsByAddress_.find(object);
   return it != slotsByAddress_.end() && PyDict_GetItemWithError(entries_[it->second].before.get(), name);
+}
+
+std::optional<bool> Journal::elementWritten(PyObject* list, Py_ssize_t index) const {
+  const Entry* e = find(list);
+  if (!e || e->moved) return std::nullopt;
+  return e->places.contains(index);
 }
 
 void Journal::forEachWritten(PyObject* dict, const std::function<void(PyObject*, bool)>& fn) const {

@@ -59,7 +59,7 @@ PyRef Evaluation::proxyItem(PyObject* proxy, PyObject* key) {
     guardTypeAttribute(type, key);
     found = PyDict_GetItemWithError(dict.get(), key);
   }
-  if (found) return pin(found, Why::Class);
+  if (found) return heldByClass(type, type, key, found);
   PyRef tuple = PyRef::steal(PyTuple_Pack(1, key));
   if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, tuple.get());
   return {};

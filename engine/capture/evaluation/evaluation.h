@@ -279,6 +279,9 @@ class Evaluation final : public Operations {
   /// proxy[key], KeyError where it lacks it.
   PyRef proxyItem(PyObject* proxy, PyObject* key);
   PyRef superGetAttr(PyObject* super, PyObject* name);
+  /// What a look-up for `type` finds in class `holder`, of its MRO, where that is no descriptor. Without `holder`: where it lies first.
+  PyRef heldByClass(PyTypeObject* type, PyTypeObject* holder, PyObject* name, PyObject* value);
+  PyRef heldByClass(PyTypeObject* type, PyObject* name, PyObject* value);
   PyRef bindDescriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name);
   /// __dict__ of an instance as a known object; null without error when it has none.
   PyRef instanceDict(PyObject* object);

@@ -230,6 +230,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         GilHeld gil;
         return provenance();
       });
+  trace_->setMayStop(!options_.fullgraph);
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
   if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && (!options.functionBackend || wantsDataInGraphs())) {
     trace_->dataSizes().isAllowed = true;

@@ -167,6 +167,38 @@ static bool isNativeProperty(PyObject* d) {
   return self && !PyModule_Check(self) && std::strncmp(Py_TYPE(self)->tp_name, "pybind11_", 9) == 0;
 }
 
+namespace {
+
+bool isReserved(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
+/// A number of the program, or what stands for one that changes or that the region makes.
+bool standsForNumber(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || isSymbolicNumber(o); }
+
+}  // namespace
+
+/// Numbers are read from their place, since a class's counters change from call to call; all else is known with the class.
+PyRef Evaluation::heldByClass(PyTypeObject* type, PyTypeObject* holder, PyObject* name, PyObject* value) {
+  if (!isChangeable(holder) || isReserved(name) || functions_->isLate() || !(standsForNumber(value) || isNumber(value))) return pin(value, Why::Class);
+  guards_->addNumberOf(type, name);
+  auto* object = reinterpret_cast<PyObject*>(holder);
+  if (journal_.slotWritten(object, name)) return PyRef::borrow(value);
+  return wrap(value, sources().derived(Source::Kind::ClassAttr, sources().pinned(object, Why::Class), name));
+}
+
+PyRef Evaluation::heldByClass(PyTypeObject* type, PyObject* name, PyObject* value) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* holder = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    const PyRef dict = typeDict(holder);
+    PyObject* found = PyDict_GetItemWithError(dict.get(), name);
+    if (found == value) return heldByClass(type, holder, name, value);
+    if (found) break;
+    clearError();
+  }
+  return pin(value, Why::Class);
+}
+
 PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* type, PyObject* name) {
   PyTypeObject* kind = Py_TYPE(d);
   auto* typeObject = reinterpret_cast<PyObject*>(type);
@@ -235,7 +267,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     }
     return wrap(raw.get(), sources().slotAttr(source, name));
   }
-  if (!kind->tp_descr_get) return pin(d, Why::Class);
+  if (!kind->tp_descr_get) return heldByClass(type, name, d);
   static PyObject* const tupleGetter = torchObject("collections._tuplegetter");
   if (object && reinterpret_cast<PyObject*>(kind) == tupleGetter) {
     // A field of a namedtuple is an item of the tuple.
@@ -445,6 +477,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
       clearError();
       continue;
     }
+    if (!Py_TYPE(found.get())->tp_descr_get) return heldByClass(type, base, name, found.get());
     // super() in a classmethod binds to the class itself.
     return bindDescriptor(found.get(), self.get() == selfClass.get() ? nullptr : self.get(), type, name);
   }
@@ -639,23 +672,19 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
 
 namespace {
 
-bool isReserved(PyObject* name) {
-  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
-}
-
 /// What a class may hold that is neither a method nor a descriptor, and is known by itself.
 bool isSwitch(PyObject* value) { return isConstantValue(value) || PyType_Check(value) || isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(value))); }
 
 }  // namespace
 
-/// Only values that are the same in every call, which nothing but a class's own look-up reads: switches, counts and the like.
+/// Only values which nothing but a class's own look-up reads: switches, counts and the like.
 bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
   const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
                      !(ofMetaclass && isDataDescriptor(ofMetaclass));
   PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
-  if (!plain || !value || !isSwitch(value) || (held && !isSwitch(held)))
+  if (!plain || !value || !(isSwitch(value) || standsForNumber(value) || isNumber(value)) || (held && !isSwitch(held) && !journal_.slotWritten(object, name)))
     breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
   ++writes_;
   return journal_.setSlot(object, sourceOf(object), name, value);

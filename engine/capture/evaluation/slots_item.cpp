@@ -45,6 +45,18 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
   if (!index_) return {};
   key = index_.get();
   const Source* source = sourceOf(object);
+  if (source && origins_.find(object)->written && !origins_.find(object)->contentsGuarded && PyList_Check(object) && PyLong_Check(key)) {
+    // Elements that were not written lie where they lay; the others need not be what they were.
+    Py_ssize_t index = PyLong_AsSsize_t(key);
+    if (index == -1 && PyErr_Occurred()) return {};
+    if (index < 0) index += PyList_GET_SIZE(object);
+    const std::optional<bool> written = index < 0 || index >= PyList_GET_SIZE(object) ? std::nullopt : journal_.elementWritten(object, index);
+    if (written) {
+      guardOriginalLength(object);
+      PyObject* item = PyList_GET_ITEM(object, index);
+      return *written ? translate(item, nullptr) : wrap(item, sources().sequenceItem(source, index));
+    }
+  }
   if (source) readOriginal(object);
   if (!source || PySlice_Check(key) || origins_.find(object)->written) {
     know(object);

@@ -34,6 +34,7 @@ struct Source {
     SequenceItem, ///< base[index] of an exact list or tuple (or a subclass that does not override __getitem__)
     SlotAttr,     ///< member descriptor or C getset `key` (a str) of `base`: PyObject_GenericGetAttr
     Attr,         ///< getattr(base, key) by C code only (module attributes, tensor attributes)
+    ClassAttr,    ///< attribute `key` of class `base`: its own or a base's, as it is there
     TypeOf,       ///< type(base)
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure,  ///< parts of a Python function
     MethodSelf, MethodFunction,                                           ///< parts of a bound method

@@ -75,6 +75,7 @@ std::string Source::str() const {
     case Kind::DictKey: return "list(" + of + ")[" + std::to_string(index) + "]";
     case Kind::SequenceItem: return of + "[" + std::to_string(index) + "]";
     case Kind::SlotAttr:
+    case Kind::ClassAttr:
     case Kind::Attr: return of + "." + utf8(key.get());
     case Kind::TypeOf: return "type(" + of + ")";
     case Kind::FunctionCode: return of + ".__code__";
@@ -111,6 +112,7 @@ std::string Source::label() const {
       return base->label() + "[" + keyText(key.get()) + "]";
     case Kind::SequenceItem: return base->label() + "[" + std::to_string(index) + "]";
     case Kind::SlotAttr:
+    case Kind::ClassAttr:
     case Kind::Attr: return base->label() + "." + utf8(key.get());
     case Kind::TensorGrad: return base->label() + ".grad";
     case Kind::ArrayTensor: return base->label();

@@ -183,17 +183,30 @@ void GuardSet::addAttributeOf(PyTypeObject* type, PyObject* name) {
     attributes_[type].insert(nullptr);
     return;
   }
+  addName(attributes_[type], name);
+}
+
+void GuardSet::addNumberOf(PyTypeObject* type, PyObject* name) { addName(numbers_[type], name); }
+
+void GuardSet::addName(std::unordered_set<PyObject*>& names, PyObject* name) {
   PyObject* interned = Py_NewRef(name);
   if (!PyUnicode_CHECK_INTERNED(interned)) PyUnicode_InternInPlace(&interned);
-  if (attributes_[type].insert(interned).second) names_.push_back(PyRef::steal(interned));
+  if (names.insert(interned).second) names_.push_back(PyRef::steal(interned));
   else Py_DECREF(interned);
 }
 
-const std::unordered_set<PyObject*>& GuardSet::attributesOf(PyTypeObject* type) const {
-  static const std::unordered_set<PyObject*> kAll;
-  auto it = attributes_.find(type);
-  return it == attributes_.end() ? kAll : it->second;
+namespace {
+
+const std::unordered_set<PyObject*>& namesOf(const std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>>& byType, PyTypeObject* type) {
+  static const std::unordered_set<PyObject*> kNone;
+  const auto it = byType.find(type);
+  return it == byType.end() ? kNone : it->second;
 }
+
+}  // namespace
+
+const std::unordered_set<PyObject*>& GuardSet::attributesOf(PyTypeObject* type) const { return namesOf(attributes_, type); }
+const std::unordered_set<PyObject*>& GuardSet::numbersOf(PyTypeObject* type) const { return namesOf(numbers_, type); }
 
 bool GuardSet::addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number) {
   Guard g;

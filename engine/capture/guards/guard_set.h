@@ -64,12 +64,16 @@ class GuardSet {
   /// A null name: all of them, in their order.
   void addAttributeOf(PyTypeObject* type, PyObject* name);
   const std::unordered_set<PyObject*>& attributesOf(PyTypeObject* type) const;
+  /// Of an attribute that the guard of `type` speaks of, only that it is a number and where: which number matters to guards of its Source, if at all.
+  void addNumberOf(PyTypeObject* type, PyObject* name);
+  const std::unordered_set<PyObject*>& numbersOf(PyTypeObject* type) const;
 
   const GlobalState& globalState() const { return globalState_; }
   /// Properties taken from the tensor of a TensorMatch guard; `Guard::number` is the position.
   const TensorSpec& tensorSpec(const Guard& guard) const { return tensorSpecs_[static_cast<size_t>(guard.number)]; }
 
  private:
+  void addName(std::unordered_set<PyObject*>& names, PyObject* name);
   struct Hash { const GuardSet* set; size_t operator()(size_t i) const; };
   struct Equal { const GuardSet* set; bool operator()(size_t a, size_t b) const; };
   SourceTable sources_;
@@ -78,6 +82,7 @@ class GuardSet {
   std::unordered_map<const Source*, size_t> specOf_;
   ShapeGuards shapes_;
   std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_; null: all
+  std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> numbers_;     ///< likewise
   std::vector<PyRef> names_;
   GlobalState globalState_;
   std::unordered_set<size_t, Hash, Equal> index_;

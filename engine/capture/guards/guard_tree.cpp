@@ -29,7 +29,7 @@ bool isSequenceRead(const Source* s) { return s->kind == Source::Kind::SequenceI
 /// Objects that fetching may make, which nothing but the check then holds.
 bool isMadeByCheck(Source::Kind kind) {
   using Kind = Source::Kind;
-  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::TensorGrad || kind == Kind::ArrayTensor || kind == Kind::NestedValues;
+  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::ClassAttr || kind == Kind::TensorGrad || kind == Kind::ArrayTensor || kind == Kind::NestedValues;
 }
 
 bool readsDict(const Source* s) { return s->kind == Source::Kind::DictItem; }
@@ -256,7 +256,7 @@ void GuardTree::emitFetch(uint32_t position) {
       {Kind::Local, Code::Local}, {Kind::Stack, Code::Stack}, {Kind::Pinned, Code::Pinned}, {Kind::GlobalWeak, Code::Weak},
       {Kind::CellContents, Code::Cell}, {Kind::InstanceDict, Code::InstanceDict}, {Kind::DictItem, Code::DictItem},
       {Kind::DictKey, Code::DictKey}, {Kind::SequenceItem, Code::SequenceItem}, {Kind::SlotAttr, Code::SlotAttr},
-      {Kind::Attr, Code::Attr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
+      {Kind::Attr, Code::Attr}, {Kind::ClassAttr, Code::ClassAttr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
       {Kind::FunctionDefaults, Code::FunctionDefaults}, {Kind::FunctionKwDefaults, Code::FunctionKwDefaults},
       {Kind::FunctionClosure, Code::FunctionClosure}, {Kind::MethodSelf, Code::MethodSelf},
       {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::NestedValues, Code::NestedValues}, {Kind::Upcoming, Code::Upcoming},
@@ -320,7 +320,7 @@ int64_t GuardTree::snapshotOf(uint32_t guard, PyTypeObject* type) {
   // Taken once, when the tree is made: a later flatten() must not take what has changed since for what was captured.
   for (size_t i = 0; i < snapshots_.size(); ++i)
     if (snapshots_[i].guard == guard) return static_cast<int64_t>(i);
-  snapshots_.push_back(TypeSnapshot::of(type, set_->attributesOf(type)));
+  snapshots_.push_back(TypeSnapshot::of(type, *set_));
   snapshots_.back().guard = guard;
   return static_cast<int64_t>(snapshots_.size()) - 1;
 }

@@ -144,6 +144,11 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
       o = op.code == Code::SlotAttr ? PyObject_GenericGetAttr(base, op.key) : PyObject_GetAttr(base, op.key);
       if (o) owned_.push_back(o);
       break;
+    case Code::ClassAttr:
+      // Held: what a check of a later step sets off may set the attribute.
+      o = PyType_Check(base) ? Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(base), op.key)) : nullptr;
+      if (o) owned_.push_back(o);
+      break;
     case Code::TypeOf: o = reinterpret_cast<PyObject*>(Py_TYPE(base)); break;
     case Code::FunctionCode:
     case Code::FunctionDefaults:

@@ -13,7 +13,7 @@ bool isWeaklyReferred(PyObject* object);
 struct GuardTree::Op {
   enum class Code : uint8_t {
     // fetches
-    Local, Stack, Pinned, Weak, FunctionMode, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, TypeOf,
+    Local, Stack, Pinned, Weak, FunctionMode, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, ClassAttr, TypeOf,
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, ViewDict, TensorGrad, ArrayTensor, NestedValues, Upcoming,
     // control
     DictUnchanged,  ///< version tag as at the last success: jump to `skip`
@@ -47,13 +47,15 @@ struct GuardTree::TypeSnapshot {
   struct Entry { Py_ssize_t position; PyRef copy; };
   std::vector<Entry> dicts;
   std::unordered_set<PyObject*> names;  ///< interned; empty: all are relevant
+  std::unordered_set<PyObject*> numbers;  ///< of these, that there is a number: guards of their own say which
   bool ordered = false;                 ///< and their order is
   std::vector<PyObject*> mro;           ///< addresses
   uint32_t guard = kNone;
   uint32_t version = 0;  ///< the type's tag for which the attributes are known to be these
-  static TypeSnapshot of(PyTypeObject* type, const std::unordered_set<PyObject*>& names);
+  static TypeSnapshot of(PyTypeObject* type, const GuardSet& set);
   bool matches(PyTypeObject* type) const;
   bool isRelevant(PyObject* key) const;
+  PyRef heldAs(PyObject* key, PyObject* value) const;
 };
 
 /// The instance dict of an object (made if it does not exist yet), borrowed; null if it has none.

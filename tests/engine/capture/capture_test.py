@@ -1026,6 +1026,16 @@ def test_data_sizes():
         expect(False, "a branch on what data decide is a break")
 
 
+def test_variance_of_one_row():
+    """Eager warns of it, for which capture stops, but not under fullgraph."""
+    f = lambda x: (x.std(0), x.var(0), *torch.std_mean(x, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in torch.ones(1, 3), torch.ones(2, 3):
+            fusebox.reset()
+            torch.testing.assert_close(fusebox.compile(f, fullgraph=True)(rows), f(rows), equal_nan=True)
+
+
 def test_vmap():
     x, w = torch.randn(4, 5), torch.randn(5)
     whole("vmap", lambda x: torch.vmap(lambda row: row.sin() * 2)(x), x)

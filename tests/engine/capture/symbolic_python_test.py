@@ -596,6 +596,161 @@ def constructs(only=()):
                 print(f.__name__, compiles, "compiles")
 
 
+# --- counters of classes --------------------------------------------------------------------------------------------------------
+
+class Counted:
+    made, total = 2, 0.5
+
+    def __init__(self):
+        type(self).made += 1
+
+
+class CountedToo(Counted):
+    pass
+
+
+class CountingModule(torch.nn.Module):
+    calls = 2
+
+    def forward(self, x):
+        CountingModule.calls += x.shape[0]
+        return x * self.calls
+
+
+def check_class(name, f, at_most=2, calls=8):
+    """Every call beside eager, with the numbers of the classes as each has left them."""
+    worlds = []
+    for compiled in (False, True):
+        Counted.made, Counted.total, CountingModule.calls = 2, 0.5, 2
+        if "made" in vars(CountedToo):
+            del CountedToo.made
+        fusebox.reset()
+        g, before, seen = fusebox.compile(f) if compiled else f, fusebox.counters()["graphs"], []
+        for n in range(calls):
+            seen.append((g(torch.ones(3, 2) * n, n), Counted.made, Counted.total, CountingModule.calls))
+        worlds.append(seen)
+    same(worlds[1], worlds[0], name)
+    graphs = fusebox.counters()["graphs"] - before
+    expect(graphs <= at_most, f"{name}: {graphs} graphs, at most {at_most}")
+
+
+def test_counters_of_classes():
+    module = CountingModule()
+    check_class("of a module", lambda x, n: module(x))
+    check_class("of instances", lambda x, n: (x * Counted().made, CountedToo().made), at_most=3)
+    check_class("read through a subclass", lambda x, n: x * CountedToo.made + CountedToo.__dict__.get("made", n))
+
+    def decays(x, n):
+        Counted.total *= 0.9
+        return x * Counted.total
+
+    def written_first(x, n):
+        Counted.made = x.shape[0] + n
+        return x * CountedToo.made
+
+    def through_super(x, n):
+        Counted.made += 1
+        return x * super(CountedToo, CountedToo).made
+
+    def branches(x, n):
+        Counted.made += 1
+        return x * 2 if Counted.made % 2 else x + 1
+
+    for f, at_most in (decays, 2), (written_first, 2), (through_super, 2), (branches, 3):
+        check_class(f.__name__, f, at_most)
+
+
+def test_counters_in_lists():
+    """Elements of a list that was written to are read: those that changed are no constants."""
+    def counts(x, n, state=[0, 5, 2.5]):
+        state[0] += 1
+        state[1], state[-1] = state[0] + state[1], state[2] * 0.5
+        return x * state[0] + state[1] + state[2]
+
+    def whole(x, n, state=[3, 4]):
+        state[0] = n
+        return x * sum(state) + len(state)
+
+    def moved(x, n, state=[3, 4, 5]):
+        state[0] += 1
+        state.insert(0, state.pop())
+        return x * state[0] + state[1]
+
+    for f, at_most in (counts, 2), (whole, 8), (moved, 8):
+        defaults, worlds = f.__defaults__, []
+        for compiled in (False, True):
+            f.__defaults__ = copy.deepcopy(defaults)
+            fusebox.reset()
+            g, before = fusebox.compile(f) if compiled else f, fusebox.counters()["graphs"]
+            worlds.append([(g(torch.ones(2) * n, n), list(f.__defaults__[0])) for n in range(6)])
+        same(worlds[1], worlds[0], f.__name__)
+        graphs = fusebox.counters()["graphs"] - before
+        expect(graphs <= at_most, f"{f.__name__}: {graphs} graphs")
+
+
+def test_class_attribute_becomes_another():
+    """A number that is followed by what is none, and one that a subclass has from some call on."""
+    def f(x):
+        return x * CountedToo().value
+
+    Counted.value = 2
+    try:
+        compiled, x = fusebox.compile(f), torch.ones(3)
+        for value in 2, 3, 4, 2.5, property(lambda self: 7), 5, True:
+            Counted.value = value
+            same(compiled(x), f(x), f"of the base {value}")
+        CountedToo.value = 11
+        same(compiled(x), f(x), "of the class")
+        Counted.value = 12
+        same(compiled(x), f(x), "of the class, still")
+        del CountedToo.value
+        same(compiled(x), f(x), "of the base again")
+    finally:
+        del Counted.value
+
+
+# --- under transforms -----------------------------------------------------------------------------------------------------------
+
+def test_composites_under_transforms():
+    """Composite operators whose kernels read sizes as numbers: once for all sizes, whatever the level holds."""
+    from torch.func import grad, jacrev, jvp, vmap
+
+    def squared(f):
+        return lambda t: f(t).pow(2).sum()
+
+    bodies = {
+        "interpolate": lambda t: F.interpolate(t[None], scale_factor=2.0),
+        "probabilities": lambda t: F.cross_entropy(t, t.softmax(-1), weight=torch.arange(1.0, t.shape[1] + 1), label_smoothing=0.1),
+        "probabilities, each": lambda t: F.cross_entropy(t, t.softmax(-1), reduction="none"),
+        "dropout": lambda t: F.dropout(t, 0.0) + F.dropout(t, 1.0),
+        "unsafe_chunk": lambda t: t.unsafe_chunk(2, 1)[0] * 2,
+        "take_along_dim": lambda t: torch.take_along_dim(t, t.argsort(-1), -1),
+        "kron": lambda t: torch.kron(t, t),
+        "block_diag": lambda t: torch.block_diag(t, t),
+        "matmul": lambda t: t.reshape(1, 3, -1) @ t.T,
+    }
+    rules = {"interpolate", "unsafe_chunk", "take_along_dim", "block_diag"}  # those for batches take some of their sizes as numbers
+    for name, body in bodies.items():
+        each = vmap(grad(squared(body)), randomness="different")
+        compare_sizes(f"{name}, grad", grad(squared(body)), at_most=3)
+        compare_sizes(f"{name}, vmap", lambda x: vmap(body, randomness="different")(torch.stack([x, x * 2])), 4 if name in rules else 2)
+        compare_sizes(f"{name}, vmap of grad", lambda x: each(torch.stack([x, x * 2])), 4 if name in rules else 2)
+    compare_sizes("kron, jacrev", lambda x: jacrev(lambda t: torch.kron(t, t))(x[0]))
+    for name, f in {"norm": lambda t: t.norm(dim=0), "std": lambda t: t.std(0), "normalize": lambda t: F.normalize(t, dim=-1),
+                    "layer_norm": lambda t: F.layer_norm(t, (t.shape[-1],)), "group_norm": lambda t: F.group_norm(t[None], 3), "batch_norm": lambda t: F.batch_norm(t, None, None, training=True)}.items():
+        compare_sizes(f"{name}, jvp", lambda x: jvp(f, (x.double(),), (x.double().cos(),)))  # rounding apart
+
+
+def compare_sizes(name, f, at_most=2):
+    fusebox.reset()
+    compiled, before = fusebox.compile(f), fusebox.counters()["graphs"]
+    for n in 4, 6, 8, 10:
+        x = torch.randn(3, n, generator=torch.Generator().manual_seed(n))
+        same(compiled(x), f(x), f"{name} at {n}")
+    graphs = fusebox.counters()["graphs"] - before
+    expect(graphs <= at_most, f"{name}: {graphs} graphs, at most {at_most}")
+
+
 def test_constructs():
     constructs()
 
