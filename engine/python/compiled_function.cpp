@@ -43,6 +43,13 @@ const capture::RegionOptions* optionsNow(const capture::RegionOptions* own) {
   return capture::internOptions(merged);
 }
 
+/// That of a process in which nobody has said anything: there is nothing to follow, and no reason to import what would.
+bool isUsual(PyObject* stance) {
+  const PyRef name = PyRef::steal(PyObject_GetAttrString(stance, "stance")), backend = PyRef::steal(PyObject_GetAttrString(stance, "backend"));
+  capture::clearError();
+  return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "default") == 0 && backend.get() == Py_None;
+}
+
 /// What torch.compiler.set_stance of PyTorch's own was given since the last call counts here, too: fusebox.install() alone puts ours in its place.
 bool followStance() {
   static PyObject *const module = capture::internedName("torch._dynamo.eval_frame"), *const name = capture::internedName("_stance");
@@ -50,6 +57,10 @@ bool followStance() {
   PyObject* owner = PyDict_GetItem(PyImport_GetModuleDict(), module);
   PyObject* stance = owner && PyModule_Check(owner) ? PyDict_GetItem(PyModule_GetDict(owner), name) : nullptr;
   if (!stance || stance == followed->get()) return true;
+  if (!*followed && isUsual(stance)) {
+    *followed = PyRef::borrow(stance);
+    return true;
+  }
   const PyRef now = PyRef::borrow(stance), compiler = PyRef::steal(PyImport_ImportModule("fusebox.compiler"));
   const PyRef done = compiler ? PyRef::steal(PyObject_CallMethod(compiler.get(), "follow_stance", "O", stance)) : PyRef();
   if (done) *followed = now;

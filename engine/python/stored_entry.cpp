@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/capture/cpython/errors.h"
@@ -75,14 +77,18 @@ struct GuardForm {
   GuardKind kind{};
   int64_t source = kNone, other = kNone, expected = kNone, number = 0;
   std::string text;
-  Place place;
+  int64_t place = kNone;
   bool isNeeded = false;                    ///< of the arguments or of the process: no file without it
   bool globalsOfFunction = false;             ///< CodeMatch: the function's globals count too
-  std::optional<TensorSpec> spec;
-  std::optional<std::vector<std::string>> attributes;  ///< TypeVersion; none: all
-  std::vector<std::string> numbers;                    ///< of these, GuardSet::numbersOf
-  std::string predicate;                               ///< Custom: its name (KeptPredicate)
-  std::string codeDigest;                              ///< of the code that is expected, where it has no name
+  int64_t spec = kNone;
+  int64_t attributes = kNone;        ///< TypeVersion; none: all
+  std::vector<std::string> numbers;  ///< of these, GuardSet::numbersOf
+  std::string predicate;             ///< Custom: its name (KeptPredicate)
+  std::string codeDigest;            ///< of the code that is expected, where it has no name
+};
+/// A weak reference or a tensor that something goes by as such (the key of an optimizer's state): it has no name, and is the one that lies there.
+struct PlacedForm {
+  int64_t object = kNone, source = kNone;
 };
 struct NumberForm {
   NumberSource::Kind kind{};
@@ -140,6 +146,10 @@ template <class A> void fields(A& a, In<A, GuardForm>& v) {
   auto& [kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, numbers, predicate, codeDigest] = v;
   a(kind, source, other, expected, number, text, place, isNeeded, globalsOfFunction, spec, attributes, numbers, predicate, codeDigest);
 }
+template <class A> void fields(A& a, In<A, PlacedForm>& v) {
+  auto& [object, source] = v;
+  a(object, source);
+}
 template <class A> void fields(A& a, In<A, NumberForm>& v) {
   auto& [kind, source, dim, is, defines] = v;
   a(kind, source, dim, is, defines);
@@ -163,6 +173,10 @@ template <class A> void fields(A& a, In<A, RecipeForm>& v) {
 
 struct EntryForm {
   std::vector<SourceForm> sources;
+  std::vector<PlacedForm> placed;
+  std::vector<Place> places;  ///< of guards, of which many stand at one line
+  std::vector<TensorSpec> specs;
+  std::vector<std::vector<std::string>> attributes;
   std::vector<GuardForm> guards;
   std::vector<NumberForm> numbers;
   std::vector<OriginForm> origins;
@@ -188,11 +202,13 @@ struct EntryForm {
 
 template <class A>
 void formFields(A& a, In<A, EntryForm>& v) {
-  auto& [sources, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals,
+  auto& [sources, placed, places, specs, attributes, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals,
          stack, rebound, offset, graphBreak, bytecodes, frames] = v;
-  a(sources, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals, stack,
+  a(sources, placed, places, specs, attributes, guards, numbers, origins, computed, ofData, hints, relations, pinned, constants, state, inputs, recipes, effects, results, exit, result, handled, locals, stack,
     rebound, offset, graphBreak, bytecodes, frames);
 }
+
+bool isPlaced(PyObject* o) { return PyWeakref_CheckRefExact(o) || isTensorObject(o); }
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
 
@@ -265,11 +281,15 @@ class Writer {
   }
 
   int64_t object(PyObject* o) {
-    const auto [at, isNew] = positions_.emplace(o, static_cast<int64_t>(stored_.objects.size()));
-    if (isNew) stored_.objects.push_back(py::reinterpret_borrow<py::object>(o));
-    return at->second;
+    if (const auto at = positions_.find(o); at != positions_.end()) return at->second;
+    const auto placed = placed_.find(o);
+    const int64_t lies = placed == placed_.end() ? kNone : source(placed->second), position = static_cast<int64_t>(stored_.objects.size());
+    if (lies != kNone) form_.placed.push_back({position, lies});
+    stored_.objects.push_back(lies == kNone ? py::reinterpret_borrow<py::object>(o) : py::none());
+    return positions_[o] = position;
   }
   bool known(PyObject* o) {
+    if (placed_.contains(o)) return true;
     const auto [at, isNew] = storable_.emplace(o, false);
     if (isNew) at->second = rules_.canStore(py::reinterpret_borrow<py::object>(o));
     return at->second;
@@ -277,7 +297,8 @@ class Writer {
   /// Whether every object on the way to a place has a name.
   bool isReachable(const Source* source) {
     for (; source; source = source->base) {
-      if (source->kind >= Source::Kind::GlobalWeak) return false;
+      if (source->kind == Source::Kind::GlobalWeak) return placed_.contains(source->key.get());
+      if (source->kind > Source::Kind::GlobalWeak) return false;
       if (source->kind == Source::Kind::Stack) return isWhole();
       if (source->kind == Source::Kind::Local) return isWhole() || source->index < arguments_;
       if (source->key.address() && (!source->key.get() || !known(source->key.get()))) return false;
@@ -314,6 +335,8 @@ class Writer {
     const bool isFound = predicate && predicate->expectedNow;  // when the file is read
     const bool ofUnnamedCode = isWhole() && expected && PyCode_Check(expected) && !ofCode && (guard.kind == GuardKind::CodeMatch || guard.kind == GuardKind::IdMatch);
     const bool namesExpected = guard.expected.address() && !ofCode && !isFound && !ofUnnamedCode;
+    if (isWhole() && guard.kind == GuardKind::IdMatch && expected && isPlaced(expected) && guard.source->kind != Source::Kind::Pinned && isReachable(guard.source))
+      placed_.emplace(expected, guard.source);
     bool storable = guard.kind != GuardKind::WeakrefAlive && (guard.kind != GuardKind::Custom || predicate);
     storable = storable && (!hasPlace || isReachable(guard.source)) && (!guard.other || isReachable(guard.other));
     storable = storable && (!isFound || pinned);
@@ -335,27 +358,31 @@ class Writer {
     if (ofUnnamedCode) form.codeDigest = rules_.codeDigest(py::reinterpret_borrow<py::object>(expected));
     form.number = guard.number;
     form.text = guard.text;
-    form.place = guard.place;
+    form.place = placeAt(guard.place);
     form.isNeeded = isNeeded;
     if (predicate) form.predicate = predicate->name;
     form.globalsOfFunction = guard.kind == GuardKind::CodeMatch && guard.number != 0;
     if (globals) form.number = namesGlobals ? object(globals) : kNone;
-    if (guard.kind == GuardKind::TensorMatch) form.spec = set_.tensorSpec(guard);
+    if (guard.kind == GuardKind::TensorMatch) {
+      form.spec = static_cast<int64_t>(form_.specs.size());
+      form_.specs.push_back(set_.tensorSpec(guard));
+    }
     if (guard.kind == GuardKind::TypeVersion && expected) {
       const auto& names = set_.attributesOf(reinterpret_cast<PyTypeObject*>(expected));
-      form.attributes.emplace();
-      for (PyObject* attribute : names) {
-        if (!attribute) {
-          form.attributes->emplace_back();
-          continue;
-        }
-        form.attributes->push_back(py::cast<std::string>(py::handle(attribute)));
-      }
+      form.attributes = static_cast<int64_t>(form_.attributes.size());
+      std::vector<std::string>& attributes = form_.attributes.emplace_back();
+      for (PyObject* attribute : names) attributes.push_back(attribute ? py::cast<std::string>(py::handle(attribute)) : std::string());
+      std::sort(attributes.begin(), attributes.end());  // the same in every process
       for (PyObject* attribute : set_.numbersOf(reinterpret_cast<PyTypeObject*>(expected))) form.numbers.push_back(py::cast<std::string>(py::handle(attribute)));
-      std::sort(form.attributes->begin(), form.attributes->end());  // the same in every process
       std::sort(form.numbers.begin(), form.numbers.end());
     }
     form_.guards.push_back(std::move(form));
+  }
+
+  int64_t placeAt(const Place& place) {
+    const auto [at, isNew] = places_.emplace(std::tuple(place.file, place.line, place.function), static_cast<int64_t>(form_.places.size()));
+    if (isNew) form_.places.push_back(place);
+    return at->second;
   }
 
   void addShapes() {
@@ -440,6 +467,8 @@ class Writer {
   StoredEntry stored_;
   std::unordered_map<PyObject*, int64_t> positions_;
   std::unordered_map<PyObject*, bool> storable_;
+  std::unordered_map<PyObject*, const Source*> placed_;  ///< what guards have seen to lie somewhere
+  std::map<std::tuple<std::string, int, std::string>, int64_t> places_;
   std::unordered_map<const Source*, int64_t> sources_;
   std::unordered_map<const Recipe*, int64_t> recipes_;
 };
@@ -575,6 +604,7 @@ class Reader {
 
   PyObject* object(int64_t position) const {
     if (position < 0 || position >= static_cast<int64_t>(stored_.objects.size())) throw ArchiveError("an object that is none");
+    if (const auto placed = placed_.find(position); placed != placed_.end()) return placed->second.get();
     return stored_.objects[static_cast<size_t>(position)].ptr();
   }
 
@@ -589,14 +619,33 @@ class Reader {
     return s;
   }
 
+  /// Those that lie at places which are known by now.
+  void findPlaced() {
+    std::vector<const Source*> sources;
+    std::vector<int64_t> objects;
+    for (; nextPlaced_ < form_.placed.size() && form_.placed[nextPlaced_].source < static_cast<int64_t>(sources_.size()); ++nextPlaced_) {
+      sources.push_back(needed(form_.placed[nextPlaced_].source));
+      objects.push_back(form_.placed[nextPlaced_].object);
+    }
+    if (sources.empty()) return;
+    GuardTree places(set_, sources);  // of no guards yet
+    if (!finding_ || !places.check(finding_->frame, GlobalState::current())) refuse("a weak reference or a tensor is not where it was");
+    for (size_t i = 0; i < objects.size(); ++i) {
+      PyObject* found = places.output(i);
+      if (!found || !isPlaced(found)) refuse("neither a weak reference nor a tensor is at " + sources[i]->str());
+      placed_.insert_or_assign(objects[i], PyRef::borrow(found));
+    }
+  }
+
   void readSources() {
     using Kind = Source::Kind;
     SourceTable& table = set_->sources();
     for (const SourceForm& form : form_.sources) {
       if (form.kind > Kind::GlobalWeak) throw ArchiveError("an unknown kind of place");
-      const bool isRoot = form.kind == Kind::Local || form.kind == Kind::Pinned || form.kind == Kind::Stack;
-      if (isRoot != (form.base < 0) || (form.kind == Kind::Stack && !finding_) || form.kind == Kind::GlobalWeak) throw ArchiveError("a place without a root");
+      const bool isRoot = form.kind == Kind::Local || form.kind == Kind::Pinned || form.kind == Kind::Stack || form.kind == Kind::GlobalWeak;
+      if (isRoot != (form.base < 0) || ((form.kind == Kind::Stack || form.kind == Kind::GlobalWeak) && !finding_)) throw ArchiveError("a place without a root");
       const Source* made = nullptr;
+      if (std::any_of(form_.placed.begin() + static_cast<std::ptrdiff_t>(nextPlaced_), form_.placed.end(), [&](const PlacedForm& p) { return p.object == form.key; })) findPlaced();
       if (form.kind == Kind::Local) {
         if (form.index < 0 || form.index >= arguments_) throw ArchiveError("a local that is none");
         made = table.local(static_cast<int>(form.index));
@@ -606,6 +655,10 @@ class Reader {
       } else if (form.kind == Kind::Pinned) {
         PyObject* key = object(form.key);
         made = key ? table.pinned(key, form.why) : nullptr;
+      } else if (form.kind == Kind::GlobalWeak) {
+        PyObject* key = object(form.key);
+        if (!PyWeakref_CheckRefExact(key)) throw ArchiveError("a place behind no weak reference");
+        made = table.globalWeak(key);
       } else if (const Source* base = source(form.base)) {
         PyObject* key = form.key < 0 ? nullptr : object(form.key);
         const bool wantsName = form.kind == Kind::Attr || form.kind == Kind::SlotAttr || form.kind == Kind::ClassAttr;
@@ -614,6 +667,14 @@ class Reader {
       }
       sources_.push_back(made);
     }
+    findPlaced();
+    if (nextPlaced_ < form_.placed.size()) throw ArchiveError("a place that is none");
+  }
+
+  template <class T>
+  static T& itemAt(std::vector<T>& list, int64_t position) {
+    if (position < 0 || position >= static_cast<int64_t>(list.size())) throw ArchiveError("a part of a guard that is none");
+    return list[static_cast<size_t>(position)];
   }
 
   void addGuard(GuardForm& form) {
@@ -628,7 +689,7 @@ class Reader {
     guard.other = form.other < 0 ? nullptr : source(form.other);
     guard.number = form.number;
     guard.text = std::move(form.text);
-    guard.place = std::move(form.place);
+    guard.place = itemAt(form_.places, form.place);
     PyObject* expected = form.expected < 0 ? nullptr : object(form.expected);
     const bool isMissing = (form.source >= 0 && !guard.source) || (form.other >= 0 && !guard.other) || (form.expected >= 0 && !expected);
     if (isMissing) {
@@ -641,7 +702,9 @@ class Reader {
       expected = foundCode_.at(nextCode_).first.get();
       foundGlobals = foundCode_.at(nextCode_++).second;
     }
-    requireFitting(form, expected);
+    std::optional<TensorSpec> spec;
+    if (form.spec != kNone) spec = std::move(itemAt(form_.specs, form.spec));
+    requireFitting(form, expected, spec);
     if (form.kind == GuardKind::Custom) {
       const KeptPredicate* predicate = keptPredicateNamed(form.predicate);
       PyObject* value = guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
@@ -673,28 +736,28 @@ class Reader {
       if (!PyCode_Check(expected)) throw ArchiveError("code that is none");
       guard.number = form.globalsOfFunction ? reinterpret_cast<int64_t>(globals) : 0;
     }
-    if (form.kind == GuardKind::TypeVersion && form.attributes)
-      for (const std::string& attribute : *form.attributes)
+    if (form.kind == GuardKind::TypeVersion && form.attributes != kNone)
+      for (const std::string& attribute : itemAt(form_.attributes, form.attributes))
         set_->addAttributeOf(reinterpret_cast<PyTypeObject*>(expected), attribute.empty() ? nullptr : py::str(attribute).ptr());
     for (const std::string& attribute : form.numbers) set_->addNumberOf(reinterpret_cast<PyTypeObject*>(expected), py::str(attribute).ptr());
     guard.expected = PyRef::borrow(expected);
-    set_->restore(std::move(guard), std::move(form.spec));
+    set_->restore(std::move(guard), std::move(spec));
   }
 
   /// What a check takes for granted of the object that it compares with.
-  static void requireFitting(const GuardForm& form, PyObject* expected) {
+  static void requireFitting(const GuardForm& form, PyObject* expected, const std::optional<TensorSpec>& spec) {
     bool fits = true;
     switch (form.kind) {
       case GuardKind::TypeMatch: case GuardKind::TypeVersion: fits = expected && PyType_Check(expected); break;
       case GuardKind::TensorMatch:
-        fits = expected && PyType_Check(expected) && form.spec && (!form.spec->hasStrides || form.spec->strides.size() == form.spec->sizes.size());
+        fits = expected && PyType_Check(expected) && spec && (!spec->hasStrides || spec->strides.size() == spec->sizes.size());
         break;
       case GuardKind::DictKeysMatch: fits = expected && PyTuple_Check(expected); break;
       case GuardKind::IdMatch: case GuardKind::ConstantMatch: case GuardKind::DictContains: case GuardKind::DictLacks: fits = expected; break;
       case GuardKind::SameObject: fits = form.other >= 0; break;
       default: break;
     }
-    if (!fits || (form.spec && form.kind != GuardKind::TensorMatch)) throw ArchiveError("a guard that compares with nothing");
+    if (!fits || (spec && form.kind != GuardKind::TensorMatch)) throw ArchiveError("a guard that compares with nothing");
   }
 
   RecipePtr recipe(const RecipeForm& form) const {
@@ -737,6 +800,8 @@ class Reader {
   EntryForm form_;
   std::vector<const Source*> sources_;
   std::vector<RecipePtr> recipes_;
+  std::unordered_map<int64_t, PyRef> placed_;  ///< by position among the objects
+  size_t nextPlaced_ = 0;
   std::vector<std::pair<PyRef, PyObject*>> foundCode_;  ///< by GuardForm::codeDigest, in the order of the guards; globals of its function
   size_t nextCode_ = 0;
 };

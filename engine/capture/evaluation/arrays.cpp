@@ -40,9 +40,6 @@ constexpr int kWriteable = 0x0400;
 
 const ArrayFields& fieldsOf(PyObject* array) { return *reinterpret_cast<ArrayFields*>(array); }
 
-bool writeableOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && (fieldsOf(array).flags & kWriteable); }
-bool readOnlyOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && !(fieldsOf(array).flags & kWriteable); }
-
 PyObject* module() {
   static Once<PyObject*> module;
   return module.get([] { return PyImport_ImportModule("fusebox._arrays"); });
@@ -101,6 +98,9 @@ bool isArray(PyObject* object) {
   if (!type) [[unlikely]] type = torchObject("numpy.ndarray");
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == type;
 }
+
+bool writeableOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && (fieldsOf(array).flags & kWriteable); }
+bool readOnlyOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && !(fieldsOf(array).flags & kWriteable); }
 
 PyObject* tensorOfArray(PyObject* array) {
   PyRef ofNumber;

@@ -16,6 +16,9 @@ namespace fusebox::capture {
 
 /// numpy.ndarray itself, no subclass.
 bool isArray(PyObject* object);
+// For Custom guards: an array with this numpy.dtype.
+bool writeableOfType(PyObject* array, PyObject* type);
+bool readOnlyOfType(PyObject* array, PyObject* type);
 /// The tensor that shares an array's memory. New reference, null without error where there is none.
 PyObject* tensorOfArray(PyObject* array);
 

@@ -1,5 +1,6 @@
 #include "engine/capture/rules/kept_predicates.h"
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -27,6 +28,7 @@ bool isAnything(PyObject*, PyObject*) { return true; }
 bool isTuple(PyObject*, PyObject* expected) { return expected && PyTuple_CheckExact(expected); }
 bool isFunction(PyObject* value, PyObject*) { return PyFunction_Check(value); }
 bool isNamespace(PyObject* value, PyObject*) { return PyDict_Check(value); }
+bool isThere(PyObject*, PyObject* expected) { return expected; }
 
 /// A digest of the function tells whether they are those that it had.
 PyRef defaultsNow(PyObject* function) { return PyRef::borrow(PyFunction_GET_DEFAULTS(function)); }
@@ -40,6 +42,9 @@ constexpr KeptPredicate kPredicates[] = {
     {"no filter that raises", noErrorFilter, isAnything, true},
     {"set contents", sameSetContents, isTuple, true},
     {"set elements", sameSetElements, isTuple, true},
+    {"value", sameValue, isThere, true},
+    {"array to write to", writeableOfType, isThere, true},
+    {"array to read", readOnlyOfType, isThere, true},
     {"defaults", sameDefaults, isFunction, true, defaultsNow},
     {"namespace", sameNamespace, isNamespace, true, namespaceNow},
     {"remembered", stillCached, isCached, true, nullptr, writtenOfCached, expectedOfCached},

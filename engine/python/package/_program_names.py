@@ -1,6 +1,6 @@
 """Objects of a program by names that other processes know them by, and digests of its code, for files that speak of them.
 
-Names are looked up in modules that have been imported, and in parts of PyTorch that it imports when somebody asks for them; nothing is unpickled
+Names are looked up in modules that have been imported, and in parts of PyTorch and of Fusebox that are imported when somebody asks for them; nothing is unpickled
 or executed."""
 
 import collections
@@ -11,10 +11,12 @@ import importlib
 import inspect
 import json
 import logging
+import operator
 import os
 import re
 import sys
 import types
+import typing
 
 import torch
 
@@ -22,6 +24,10 @@ from ._engine_access import _engine
 
 ALL = "*"  # attributes of a class
 MISSING = NotImplemented  # an object that this process does not have
+# What an annotation may be: the class of an alias, and how it is called here.
+_ALIASES = {types.GenericAlias: ["generic"], types.UnionType: ["either"], typing._UnionGenericAlias: ["union"]}
+# Without running a metaclass's code.
+_BASES, _ATTRIBUTES = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 _SINGLETONS = {"None": None, "True": True, "False": False, "Ellipsis": Ellipsis}
 # Where what says nothing, or something else, of its module is found.
 _USUAL = ("builtins", "types", "torch", "torch._C", "torch._C._nn", "torch._C._VariableFunctions", "torch.nn.functional", "operator", "math")
@@ -47,7 +53,7 @@ def _find(module, qualname):
 
 def _module(name):
     """None where nobody has imported it."""
-    if name not in sys.modules and name.startswith("torch."):
+    if name not in sys.modules and name.startswith(("torch.", "fusebox.")):
         try:
             importlib.import_module(name)
         except ImportError:
@@ -57,11 +63,23 @@ def _module(name):
 
 def _within(found, qualname):
     for part in qualname.split("."):
+        held = _held(found, part)
         try:
-            found = inspect.getattr_static(found, part)
+            found = inspect.getattr_static(found, part) if held is MISSING else held
         except AttributeError:
             return MISSING
     return found
+
+
+def _held(holder, name):
+    """What inspect.getattr_static finds where it is plain to see: it asks ten times as long, and a capture names hundreds of objects."""
+    if isinstance(holder, types.ModuleType):
+        return MISSING if name.startswith("__") else _namespace(holder).get(name, MISSING)
+    if isinstance(holder, type):
+        for base in _BASES(holder):
+            if name in (attributes := _ATTRIBUTES(base)):
+                return attributes[name]
+    return MISSING
 
 
 def _program():
@@ -79,6 +97,8 @@ def _names_of(value):
             yield from (("types", known) for known, one in vars(types).items() if one is value)
         if isinstance(getattr(value, "__module__", None), str):
             yield value.__module__, name
+            if isinstance(value, types.BuiltinFunctionType):  # pybind11 puts the name of a class of its own before it
+                yield value.__module__, value.__name__
         for module in _USUAL:
             yield module, name
             yield module, name.rsplit(".", 1)[-1]
@@ -92,8 +112,21 @@ _WRAPPING = {property: ("fget", "fset", "fdel"), staticmethod: ("__func__",), cl
 _DEEPEST = 8
 
 
+def _steps(holder):
+    """Numbers are those of a function's cells."""
+    yield from _WRAPPING.get(type(holder), ())
+    if type(holder) is types.FunctionType:
+        yield from range(len(holder.__closure__ or ()))
+
+
 def _part(holder, step):
     """What `holder` wraps, without running the program's code; MISSING: nothing."""
+    if isinstance(step, int):
+        cells = holder.__closure__ or () if type(holder) is types.FunctionType else ()
+        try:
+            return cells[step].cell_contents
+        except (IndexError, ValueError):
+            return MISSING
     if step not in _WRAPPING.get(type(holder), ()):
         return MISSING
     if step == "__wrapped__":
@@ -101,14 +134,17 @@ def _part(holder, step):
     return getattr(holder, step)
 
 
-def _way_to(value, holder, depth=0):
-    """The steps of _part() that lead there, None if none do."""
-    for step in _WRAPPING.get(type(holder), ()):
-        part = _part(holder, step)
-        if part is value:
-            return [step]
-        if part is not MISSING and depth < _DEEPEST and (further := _way_to(value, part, depth + 1)) is not None:
-            return [step, *further]
+def _way_to(value, holder):
+    """The shortest list of steps of _part() that leads there, None if none does."""
+    seen, ways = {id(holder)}, [(holder, [])]
+    for place, way in ways:
+        for step in _steps(place):
+            part = _part(place, step)
+            if part is value:
+                return [*way, step]
+            if part is not MISSING and len(way) < _DEEPEST and id(part) not in seen:
+                seen.add(id(part))
+                ways.append((part, [*way, step]))
     return None
 
 
@@ -153,6 +189,12 @@ def form_of(value):
         return ["torch", str(value).removeprefix("torch.")]
     if kind is torch.device:
         return ["device", str(value)]
+    if (numpy := sys.modules.get("numpy")) is not None and numpy.dtype in _BASES(kind):
+        return ["numpy", value.str] if _numpy_type(value.str) is value else _unnamed()
+    if kind is typing.ForwardRef:
+        return ["forward", form_of(value.__forward_arg__)] if value == typing.ForwardRef(value.__forward_arg__) and not value.__forward_evaluated__ else _unnamed()
+    if kind in _ALIASES:
+        return [*_ALIASES[kind], [form_of(item) if _hashes_plainly(item) else _unnamed() for item in _alias_items(value)]]
     if kind is types.CodeType:
         return _code_form(value)
     if isinstance(value, types.ModuleType):
@@ -165,7 +207,9 @@ def form_of(value):
         name = value.get("__name__")
         if not isinstance(name, str):
             raise Unnamed
-        if _namespace(sys.modules.get(name)) is not value:
+        if _namespace(module := sys.modules.get(name)) is not value:
+            if (method := _method_within(module, value)) is not None:
+                return ["namespace", name, method]
             name = next((known for known, one in list(sys.modules.items()) if _namespace(one) is value), None) or _unnamed()
         return ["globals", name, *([_program()] if name == "__main__" else [])]
     if isinstance(value, enum.Enum):
@@ -197,6 +241,32 @@ def _unnamed():
     raise Unnamed
 
 
+def _alias_items(value):
+    """Of list[int], typing.Optional[int] or int | None: what they are made of."""
+    if type(value) is types.GenericAlias:
+        return [value.__origin__, *value.__args__]
+    return value.__args__
+
+
+def _hashes_plainly(value):
+    """typing looks an alias up in a cache, by what it is made of."""
+    return type(value) in (*_ALIASES, typing.ForwardRef) or (isinstance(value, type) and all(_owner_of(type(value), name) in (object, type) for name in ("__hash__", "__eq__")))
+
+
+def _owner_of(cls, name):
+    return next((base for base in _BASES(cls) if name in _ATTRIBUTES(base)), None)
+
+
+def _numpy_type(text):
+    return MISSING if (numpy := sys.modules.get("numpy")) is None else numpy.dtype(text)
+
+
+def _method_within(module, namespace):
+    """Of an object that has put itself in its module's place (torch._VF): the method of its class whose globals are what the module was."""
+    methods = {} if isinstance(module, types.ModuleType) and type(module) is types.ModuleType else _ATTRIBUTES(type(module))
+    return next((name for name, one in methods.items() if isinstance(one, types.FunctionType) and one.__globals__ is namespace), None)
+
+
 def _namespace(module):
     """Of a module, whatever its class does with attributes."""
     return object.__getattribute__(module, "__dict__") if isinstance(module, types.ModuleType) else None
@@ -220,64 +290,84 @@ def is_named(value):
     return True
 
 
+def _items_of(make):
+    def made(forms):
+        items = [object_of(item) for item in forms]
+        return MISSING if any(item is MISSING for item in items) else make(items)
+    return made
+
+
+def _torch_of(name):
+    value = getattr(torch, name)
+    if not isinstance(value, _TORCH_KINDS):
+        raise ValueError("no type, layout or memory format")
+    return value
+
+
+def _module_of(name, program=None):
+    module = _module(name)
+    return MISSING if module is None or (name == "__main__" and _program() != program) else module
+
+
+def _globals_of(name, program=None):
+    return MISSING if (module := _module_of(name, program)) is MISSING else module.__dict__
+
+
+def _namespace_of(name, method):
+    function = MISSING if (module := _module(name)) is None else _ATTRIBUTES(type(module)).get(method, MISSING)
+    return function.__globals__ if isinstance(function, types.FunctionType) else MISSING
+
+
+def _type_of_module(name):
+    return MISSING if (module := _module(name)) is None else type(module)
+
+
+def _part_of(module, qualname, way):
+    found = _find(module, qualname)
+    for step in way:
+        found = _part(found, step)
+    return found
+
+
+def _member_of(owner, name, content):
+    owner = object_of(owner)
+    member = owner._member_map_.get(name, MISSING) if isinstance(owner, enum.EnumMeta) else MISSING
+    return member if member is not MISSING and _member_content(member) == content else MISSING
+
+
+def _logger_of(name):
+    found = logging.Logger.manager.loggerDict.get(name, MISSING)
+    return found if isinstance(found, logging.Logger) else MISSING
+
+
+def _code_of(module, qualname, digest):
+    function = _find(module, qualname)
+    same = isinstance(function, types.FunctionType) and digest_of(function.__code__) == digest
+    return function.__code__ if same else MISSING
+
+
+def _caller_of(*parts):
+    namespace = object_of(parts[4])
+    return MISSING if namespace is MISSING else _engine.caller_at(*parts[:4], namespace)
+
+
+_MAKERS = {
+    "one": _SINGLETONS.__getitem__, "int": int, "float": float.fromhex, "complex": lambda real, imaginary: complex(float.fromhex(real), float.fromhex(imaginary)), "str": str,
+    "bytes": bytes.fromhex, "tuple": _items_of(tuple), "size": _items_of(torch.Size), "frozenset": _items_of(frozenset), "slice": _items_of(lambda parts: slice(*parts)),
+    "range": _items_of(lambda parts: range(*parts)), "torch": _torch_of, "device": torch.device, "numpy": _numpy_type,
+    "generic": _items_of(lambda parts: types.GenericAlias(parts[0], tuple(parts[1:]))), "either": _items_of(lambda parts: functools.reduce(operator.or_, parts)),
+    "forward": lambda text: typing.ForwardRef(object_of(text)), "union": _items_of(lambda parts: typing.Union[tuple(parts)]), "module": _module_of, "globals": _globals_of,
+    "namespace": _namespace_of, "name": _find, "type of module": _type_of_module, "part": _part_of, "member": _member_of, "logger": _logger_of,
+    "operator": lambda *names: _operator(names), "code": _code_of, "caller": _caller_of,
+}
+
+
 def object_of(form):
     """What form_of() was given; MISSING where this process does not have it."""
     kind, *rest = form
-    if kind == "one":
-        return _SINGLETONS[rest[0]]
-    if kind == "int":
-        return int(rest[0])
-    if kind == "float":
-        return float.fromhex(rest[0])
-    if kind == "complex":
-        return complex(float.fromhex(rest[0]), float.fromhex(rest[1]))
-    if kind == "str":
-        return str(rest[0])
-    if kind == "bytes":
-        return bytes.fromhex(rest[0])
-    if kind in ("tuple", "size", "frozenset", "slice", "range"):
-        items = [object_of(item) for item in rest[0]]
-        if any(item is MISSING for item in items):
-            return MISSING
-        return {"tuple": tuple, "size": torch.Size, "frozenset": frozenset, "slice": lambda parts: slice(*parts), "range": lambda parts: range(*parts)}[kind](items)
-    if kind == "torch":
-        value = getattr(torch, rest[0])
-        if not isinstance(value, _TORCH_KINDS):
-            raise ValueError("no type, layout or memory format")
-        return value
-    if kind == "device":
-        return torch.device(rest[0])
-    if kind in ("module", "globals"):
-        module = _module(rest[0])
-        if module is None or (rest[0] == "__main__" and _program() != rest[1]):
-            return MISSING
-        return module if kind == "module" else module.__dict__
-    if kind == "name":
-        return _find(rest[0], rest[1])
-    if kind == "type of module":
-        return MISSING if (module := _module(rest[0])) is None else type(module)
-    if kind == "part":
-        found = _find(rest[0], rest[1])
-        for step in rest[2]:
-            found = _part(found, step)
-        return found
-    if kind == "member":
-        owner = object_of(rest[0])
-        member = owner._member_map_.get(rest[1], MISSING) if isinstance(owner, enum.EnumMeta) else MISSING
-        return member if member is not MISSING and _member_content(member) == rest[2] else MISSING
-    if kind == "logger":
-        found = logging.Logger.manager.loggerDict.get(rest[0], MISSING)
-        return found if isinstance(found, logging.Logger) else MISSING
-    if kind == "operator":
-        return _operator(rest)
-    if kind == "code":
-        function = _find(rest[0], rest[1])
-        same = isinstance(function, types.FunctionType) and digest_of(function.__code__) == rest[2]
-        return function.__code__ if same else MISSING
-    if kind == "caller":
-        namespace = object_of(rest[4])
-        return MISSING if namespace is MISSING else _engine.caller_at(*rest[:4], namespace)
-    raise ValueError("an unknown kind of object")
+    if kind not in _MAKERS:
+        raise ValueError("an unknown kind of object")
+    return _MAKERS[kind](*rest)
 
 
 # --- whether the program is still the same ---
@@ -333,7 +423,7 @@ def _content(value):
 
 def _reduced(value):
     """What C code says that it takes to make it again."""
-    for base in type.__dict__["__mro__"].__get__(type(value)):
+    for base in _BASES(type(value)):
         for name, given in (("__reduce_ex__", (2,)), ("__reduce__", ())):
             if (method := base.__dict__.get(name)) is None:
                 continue
@@ -353,6 +443,8 @@ def _leaf(value):
         return value
     if (form := plain_form(value)) != _type_form(value):
         return form
+    if isinstance(value, type):
+        return _class_parts(value)  # what is read of it is guarded, too
     return form if issubclass(type(value), _READ_BY_PARTS) or _engine.is_of_python(value) else _content(value)
 
 
@@ -373,7 +465,7 @@ def _attribute_parts(value, leaf=_leaf):
 
 def label_of(cls):
     """Without running the program's code."""
-    return [type.__dict__["__dict__"].__get__(cls).get("__module__"), type.__dict__["__qualname__"].__get__(cls)]
+    return [_ATTRIBUTES(cls).get("__module__"), type.__dict__["__qualname__"].__get__(cls)]
 
 
 def _is_programs(cls):
@@ -388,7 +480,7 @@ def classes_among(objects):
 
 
 def _class_parts(cls):
-    bases = type.__dict__["__mro__"].__get__(cls)
+    bases = _BASES(cls)
     # Of methods alone: copying and pickling leave notes in a class.
     special = {name for base in bases if _is_programs(base) for name, part in base.__dict__.items()
                if name.startswith("__") and name != "__doc__" and (part is None or callable(part) or isinstance(part, classmethod))}
@@ -399,12 +491,12 @@ def _digest(value, names, lines):
     """Of a function's code, or of those attributes of a class."""
     if isinstance(value, types.FunctionType):
         return digest_of(_function_parts(value, plain_form), lines)
-    bases = type.__dict__["__mro__"].__get__(value)
+    bases = _BASES(value)
     parts = _class_parts(value)
     if ALL in names:
         parts += [[name, _attribute_parts(part, plain_form)] for base in bases if base is not object for name, part in base.__dict__.items()]
     for name in names:
-        owner = next((base for base in bases if name in base.__dict__), None)
+        owner = _owner_of(value, name)
         try:
             parts.append([name, None if owner is None else _attribute_parts(owner.__dict__[name])])
         except (Unnamed, RecursionError):

@@ -477,6 +477,125 @@ def main(compile):
         self.assert_not_taken(self.program(text, BEFORE="c d"), "as many results as it may")
         self.assert_taken(self.program(text))
 
+    def test_ranges_slices_sets_and_arrays(self):
+        text = """
+import numpy as np, torch
+def f(x, steps, part, names, array):
+    for i in steps:
+        x = x + i
+    x = x[part] + torch.from_numpy(array)
+    return x * 2 if 1 in names else x
+def main(compile):
+    array = np.ones(4, np.float32)
+    return [compile(f)(torch.arange(6.0), range(0, 4, 2), slice(1, 5), frozenset({1, 2}), array)]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        for old, new, reason in (("range(0, 4, 2)", "range(0, 6, 2)", "CUSTOM L..steps"), ("slice(1, 5)", "slice(2, 6)", "CUSTOM L..part"),
+                                 ("{1, 2}", "{2}", "CUSTOM L..names"), ("np.float32", "np.float64", "CUSTOM L..array|TENSOR_MATCH"),
+                                 ("np.float32)", "np.float32); array.flags.writeable = False", "CUSTOM L..array")):
+            with self.subTest(new):
+                self.assert_not_taken(self.program(text.replace(old, new)), reason)
+        self.assert_taken(self.program(text))
+
+    def test_weak_references_lie_where_they_lay(self):
+        """RNNs hold some to their weights; so does an optimizer's step that a scheduler counts."""
+        text = """
+import torch
+from torch import nn
+def main(compile):
+    net = nn.LSTM(4, 8, 2)
+    output, _ = compile(net)(torch.ones(5, 3, 4))
+    output.sum().backward()
+    return [output.detach(), *(p.grad for p in net.parameters())]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text.replace("4, 8, 2)", "4, 8, 1)")), "expected|not where it was")
+        self.assert_not_taken(self.program(text.replace("    output, _", "    net.weight_hh_l1.requires_grad_(False)\n    output, _").replace("for p in net.parameters()", "for p in net.parameters() if p.requires_grad")),
+                              "expected")
+        # Another weight than the one that the reference leads to.
+        self.assert_not_taken(self.program(text.replace("    output, _", "    del net._flat_weight_refs[0]\n    net._flat_weight_refs.insert(0, None)\n    output, _")), "neither a weak reference|not where it was|expected")
+        self.assert_taken(self.program(text))
+
+    def test_steps_of_optimizers(self):
+        text = """
+import torch
+from torch import nn
+def main(compile):
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    step = compile(optimizer.step)
+    net(torch.ones(3, 4)).square().mean().backward()
+    step()
+    return [p.detach() for p in net.parameters()]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        for old, new in (("lr=0.1", "lr=0.2"), ("lr=0.1", "lr=0.1, maximize=True"), ("nn.Linear(4, 2)", "nn.Linear(4, 2, bias=False)")):
+            with self.subTest(new):
+                self.assert_not_taken(self.program(text.replace(old, new)), "expected|^ \\| $")
+        self.assert_taken(self.program(text))
+
+    def test_state_by_parameter(self):
+        """The state of an optimizer goes by its parameters, which are those that lie where they lay."""
+        text = """
+import torch
+from torch import nn
+def main(compile):
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    net(torch.ones(3, 4)).square().mean().backward()
+    optimizer.step()
+    compile(optimizer.step)()
+    return [p.detach() for p in net.parameters()]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text.replace("lr=0.1)", "lr=0.1, amsgrad=True)")), "expected")
+        self.assert_not_taken(self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt")), "expected")
+        self.assert_taken(self.program(text))
+
+    def test_functions_with_gradients_of_their_own(self):
+        text = """
+import torch
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, by):
+        ctx.save_for_backward(x)
+        ctx.by = by
+        return x * x * by
+    @staticmethod
+    def backward(ctx, gradient):
+        x, = ctx.saved_tensors
+        return gradient * 2 * x * ctx.by + 1, None
+def f(x):
+    return Scaled.apply(x.sin(), 3).cos()
+def main(compile):
+    x = torch.arange(4.0).requires_grad_()
+    y = compile(f)(x)
+    y.sum().backward()
+    return [y.detach(), x.grad]
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        for old, new in (("ctx.by + 1", "ctx.by + 2"), ("x * x * by", "x * x + by"), ("Function):", "Function):\n    generate_vmap_rule = True")):
+            with self.subTest(new):
+                self.assert_not_taken(self.program(text.replace(old, new)), "is not what it was|^ \\| $")
+        self.assert_taken(self.program(text))
+
+    def test_a_module_that_put_an_object_in_its_place(self):
+        text = """
+import torch
+def main(compile):
+    return list(compile(torch.nn.LSTMCell(4, 8))(torch.ones(2, 4)))
+"""
+        self.program(text)
+        self.assert_taken(self.program(text))
+        self.assert_not_taken(self.program(text.replace("4, 8)", "4, 8, bias=False)")), "expected")
+        self.assert_not_taken(self.program(text.replace("    return", "    torch._VF.__class__.__getattr__.__globals__['other'] = lambda: 0\n    return")), "namespace of .* not what they were")
+
     def test_digests_of_code(self):
         """Each of these functions differs from each other one; the same text has the same digest in a process with other hashes, wherever it stands."""
         bodies = ["return 0", "return False", "return 0.0", "return -0.0", "return 0j", "return -0j", "return None", "return ...", "return ''", "return b''", "return 'é'",
