@@ -186,6 +186,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::multilabel_margin_loss_forward", multilabelMarginLoss},
         {"aten::linalg_matrix_exp", like<0>},
         {"aten::renorm", like<0>},
+        {"aten::embedding_renorm", like<0>},
         {"aten::linalg_cross", symbolic::pointwise},
         {"aten::glu", glu},
         {"aten::glu_backward", like<1>},

@@ -174,6 +174,13 @@ def learned_positions():
 
 
 @program
+def words_of_bounded_length():
+    """nn.Embedding that scales the rows it reads, in place."""
+    words = nn.Embedding(50, 16, max_norm=1.0)
+    return (lambda ids: words(ids).sum(-1)), lambda n: (torch.randint(0, 50, (n,)),)
+
+
+@program
 def sliced_positions():
     table = nn.Parameter(torch.randn(1, 64, 16))
     return (lambda x: (x + table[:, :x.shape[1]]).relu()), lambda n: (torch.randn(2, n, 16),)

@@ -3,6 +3,9 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include <span>
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
@@ -13,6 +16,7 @@
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/torch_warnings.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -58,6 +62,25 @@ bool makesTensor(PyObject* callable) {
   for (const char* name : {"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
     if (callable == torchObject(name)) return true;
   return false;
+}
+
+bool isUfunc(PyObject* callable) {
+  PyObject* type = torchObject("numpy.ufunc");
+  return type && Py_IS_TYPE(callable, reinterpret_cast<PyTypeObject*>(type));
+}
+
+/// What numpy says in warnings whenever it has torch make a tensor of what it gives.
+const std::vector<KeptWarnings::Warning>& saidOfWrapping() {
+  static Once<std::vector<KeptWarnings::Warning>> said;
+  return said.get([] {
+    const trace::NoTrace off;
+    KeptWarnings kept;
+    PyRef tensor = PyRef::steal(newTensorObject(at::zeros({1}, at::TensorOptions().device(at::kCPU))));
+    PyObject* positive = torchObject("numpy.positive");
+    if (tensor && positive) PyRef::steal(PyObject_CallOneArg(positive, tensor.get()));
+    clearError();
+    return kept.take();
+  });
 }
 
 /// Functions of C that make an array of what they are given.
@@ -392,7 +415,36 @@ std::vector<PyRef> Arrays::arraysOfTensors(PyObject* function, const CallArgumen
   return known && PySet_Contains(known, function) == 1 ? std::move(made) : std::vector<PyRef>();
 }
 
+/// A ufunc with tensors among its operands, which makes arrays of them and has torch.Tensor wrap what it gives. Null without error: it is none.
+PyRef Arrays::ofTensorsWrapped(PyObject* ufunc, const CallArguments& a) {
+  std::vector<PyRef> arrays;
+  std::vector<PyObject*> operands;
+  PyObject* tensor = nullptr;
+  for (PyObject* o : std::span(a.args.begin(), a.positional)) {
+    const bool isWrapped = e_.isTensor(o);
+    if (isWrapped && !tensor) tensor = o;
+    arrays.push_back(isWrapped ? ofTensor(o) : PyRef::borrow(o));
+    if (!arrays.back()) return {};
+    operands.push_back(arrays.back().get());
+  }
+  if (!tensor || a.keywords() > 0) return {};
+  PyRef result = call(ufunc, {operands.data(), operands.size(), nullptr});
+  if (!result) return {};
+  static PyObject* const warn = torchObject("warnings.warn");
+  for (const KeptWarnings::Warning& warning : saidOfWrapping()) {
+    PyObject* said[] = {warning.text.get(), warning.category};
+    if (!e_.call(warn, said, 2, nullptr)) return {};
+  }
+  if (!is(result.get())) refuse(nameOf(ufunc), "gives several arrays for a tensor");
+  PyRef made = tensorOfOperand(result.get());
+  if (tensorOf(made.get()).scalar_type() == at::kBool) return ask("as_bytes", {made.get()});
+  PyObject* wrapped[] = {result.get()};
+  return isArrayScalar(result.get()) ? made : tensorFrom(torchObject("torch.from_numpy"), {wrapped, 1, nullptr});
+}
+
 PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
+  if (isUfunc(callable))
+    if (PyRef made = ofTensorsWrapped(callable, a); made || PyErr_Occurred()) return made;
   if (isNumpyFunction(callable) || makesArray(callable))
     if (const std::vector<PyRef> arrays = arraysOfTensors(callable, a); !arrays.empty()) {
       std::vector<PyObject*> args;

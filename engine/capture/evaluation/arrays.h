@@ -68,6 +68,7 @@ class Arrays {
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
   PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
   std::vector<PyRef> arraysOfTensors(PyObject* function, const CallArguments& a);
+  PyRef ofTensorsWrapped(PyObject* ufunc, const CallArguments& a);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);
   PyRef getAttrOfScalar(PyObject* scalar, PyObject* name);
   PyRef tensorOfOperand(PyObject* o);

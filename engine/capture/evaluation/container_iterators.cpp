@@ -162,7 +162,6 @@ PyTypeObject* DequeWalk::type() const {
 
 PyRef DequeWalk::next(Evaluation& e) {
   if (!deque_) return {};
-  if (e.origin(deque_.get())->written) e.breakHere("iterator", "a deque changes while it is gone through");
   if (at_ == PyObject_Size(deque_.get())) {
     deque_ = PyRef();
     return {};
@@ -170,8 +169,8 @@ PyRef DequeWalk::next(Evaluation& e) {
   return e.dequeElement(deque_.get(), at_++);
 }
 
-Remaking DequeWalk::remake(Evaluation&) const {
-  if (!deque_) return {};
+Remaking DequeWalk::remake(Evaluation& e) const {
+  if (!deque_ || e.origin(deque_.get())->written) return {};  // one that was made before the writes is of no use after them
   PyRef index = number(at_);
   return {PyRef::borrow(reinterpret_cast<PyObject*>(type())), PyRef::steal(PyTuple_Pack(2, deque_.get(), index.get())), {}, {}};
 }

@@ -147,6 +147,8 @@ class Evaluation final : public Operations {
   PyRef read(PyObject* object, const Source* source);
   /// What C code may look into as a whole: such a tuple is guarded whole, or has symbols in it; all else as it is.
   PyRef settled(PyObject* object);
+  /// The slice of such a tuple, whose elements alone are read. Null without error: it is no such tuple, or the slice is asked otherwise.
+  PyRef partOfUnread(PyObject* object, PyObject* slice);
   /// The same of a key, which is hashed with the tuples inside.
   PyRef settledKey(PyObject* key);
   /// The source of an object, null for fresh ones. An object of unknown origin is a break, unless it never changes.
@@ -161,7 +163,7 @@ class Evaluation final : public Operations {
   void know(PyObject* container);
   /// An element of a list or tuple, guarded; `i` is in range.
   PyRef element(PyObject* sequence, Py_ssize_t i);
-  /// Whether a deque holds what it held before this segment: then its length is guarded now, and its elements are read with a guard.
+  /// Whether a deque is from outside: then its length is guarded now, or all that it held where it has been written to, and its elements are read with a guard.
   bool isDequeFromOutside(PyObject* object);
   PyRef dequeElement(PyObject* deque, Py_ssize_t i);
   /// The length of the builtin part of a container, guarded.

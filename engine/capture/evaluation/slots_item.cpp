@@ -78,25 +78,18 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::isDequeFromOutside(PyObject* object) {
-  if (!isDeque(object)) return false;
-  Origin* o = origins_.find(object);
-  if (!o || o->fresh() || o->written) return false;
-  guard(GuardKind::SequenceLength, o->source, nullptr, PyObject_Size(object));
-  return true;
-}
-
-/// A deque that existed before and was written to: what it held at first is guarded.
-static bool isWrittenDeque(Evaluation& e, PyObject* object) {
-  Origin* o = isDeque(object) ? e.origin(object) : nullptr;
-  if (!o || o->fresh() || !o->written) return false;
-  e.readOriginal(object);
+  Origin* o = isDeque(object) ? origins_.find(object) : nullptr;
+  if (!o || o->fresh()) return false;
+  if (o->written) readOriginal(object);
+  else guard(GuardKind::SequenceLength, o->source, nullptr, PyObject_Size(object));
   return true;
 }
 
 PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
   PyRef raw = PyRef::steal(PySequence_GetItem(deque, i));
-  if (raw && isWrittenDeque(*this, deque)) return translate(raw.get(), nullptr);
-  return raw ? wrap(raw.get(), sources().sequenceItem(origins_.find(deque)->source, i)) : PyRef();
+  const Origin* o = origins_.find(deque);
+  if (raw && o->written) return translate(raw.get(), nullptr);
+  return raw ? wrap(raw.get(), sources().sequenceItem(o->source, i)) : PyRef();
 }
 
 /// An index in which numbers of numpy's are Python's; null without error: there are none that guards can say.
@@ -152,8 +145,10 @@ static PyRef withFirstRows(Evaluation& e, PyObject* key) {
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
-  if (PySlice_Check(key))
+  if (PySlice_Check(key)) {
+    if (PyRef part = partOfUnread(object, key)) return part;
     if (PyRef whole = settled(object); whole.get() != object) return getItem(whole.get(), key);
+  }
   if (isNumber(object)) refuseNumber("asked for an item");
   refuseSubclassOperands(*this, key);
   if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
@@ -210,7 +205,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   }
   if (isTensor(key) && (PyTuple_Check(object) || PyList_Check(object)))
     breakHere("data-dependent value", "a sequence is indexed by a tensor", "Keep the index as a Python int.");
-  if (PyLong_CheckExact(key) && (isDequeFromOutside(object) || isWrittenDeque(*this, object))) {
+  if (PyLong_CheckExact(key) && isDequeFromOutside(object)) {
     const Py_ssize_t n = PyObject_Size(object), given = PyLong_AsSsize_t(key), index = given < 0 ? given + n : given;
     if (PyErr_Occurred()) return {};
     if (index >= 0 && index < n) return dequeElement(object, index);
@@ -424,7 +419,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     return n;
   }
   if (isContainer(object)) return builtinLength(object);
-  if (isDequeFromOutside(object) || isWrittenDeque(*this, object)) return PyObject_Size(object);
+  if (isDequeFromOutside(object)) return PyObject_Size(object);
   DictWalk::Kind kind{};
   if (PyObject* dict = knownDictOf(*this, object, &kind)) return builtinLength(dict);
   requireKnown(object);

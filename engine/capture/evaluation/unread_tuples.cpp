@@ -100,6 +100,21 @@ PyRef Evaluation::settledKey(PyObject* key) {
   return items ? PyRef::steal(PyList_AsTuple(items.get())) : PyRef::borrow(key);
 }
 
+PyRef Evaluation::partOfUnread(PyObject* object, PyObject* slice) {
+  if (!unread_.contains(object)) return {};
+  const auto* s = reinterpret_cast<PySliceObject*>(slice);
+  for (PyObject* end : {s->start, s->stop, s->step})
+    if (end != Py_None && !PyLong_CheckExact(end)) return {};
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return clearError(), PyRef();
+  const Py_ssize_t all = builtinLength(object), n = PySlice_AdjustIndices(all, &start, &stop, step);
+  if (n == all && step == 1) return PyRef::borrow(object);
+  PyRef part = PyRef::steal(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i, start += step) PyTuple_SET_ITEM(part.get(), i, element(object, start).release());
+  adopt(part.get());
+  return part;
+}
+
 Evaluation::Settled::Settled(Evaluation& e, const CallArguments& a) : arguments(a) {
   const auto isOne = [&e](PyObject* o) { return e.unread_.contains(o); };
   if (e.unread_.empty() || std::none_of(a.args.begin(), a.args.begin() + a.total(), isOne)) return;

@@ -270,7 +270,7 @@ constexpr RuleRow kTypeRows[] = {
 
 /// What object's own __setattr__ and __delattr__ do not write to, or refuse.
 void refuseTarget(Evaluation& e, const CallArguments& a) {
-  if (PyType_Check(a.args[0]) || PyModule_Check(a.args[0]) || !PyUnicode_Check(a.args[1]))
+  if (PyType_Check(a.args[0]) || PyModule_CheckExact(a.args[0]) || !PyUnicode_Check(a.args[1]))
     e.breakHere("unsupported side effect", std::string("an attribute of a ") + Py_TYPE(a.args[0])->tp_name + " is written by its slot");
 }
 

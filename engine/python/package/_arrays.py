@@ -698,6 +698,11 @@ def both(condition, other):
     return condition.logical_and(other)
 
 
+def as_bytes(truth):
+    """What torch.Tensor.__array_wrap__ makes of one that numpy gives."""
+    return truth.to(torch.uint8)
+
+
 MOST_CONSTANTS = 1 << 16
 
 

@@ -54,6 +54,13 @@ def graphs(f, calls, of=lambda v: v, wholly=True):
     return now["graphs"] - before["graphs"]
 
 
+def test_ufuncs_of_tensors():
+    def f(x, n):
+        return np.sin(x), np.add(x, n), np.greater(x, np.zeros(60 * 7)), np.isnan(x[0]), np.cos(x[1])
+
+    expect(graphs(f, (2.0, 2.0)) == 1, "they are no one graph")
+
+
 def test_whatever_is_done():
     for kind, values in VALUES.items():
         for name, f in (BOTH if kind is np.float64 else BOTH | INTS).items():

@@ -47,6 +47,19 @@ def test_unread_elements_may_change():
     expect(graphs(item, (X, (0, 5)), (X, (1, 5)), (X, (1, 6)), (X, (9, 7)), dynamic=True) == [1, 1, 1, 1], "symbols")
 
 
+def test_slices():
+    def rest(x, y):
+        return x * y[1:][0], (0.5, *y[1:]), y[:] is y
+
+    expect(graphs(rest, (X, (1, 2, "a")), (X, (7, 2, "a")), (X, (7, 3, "a")), (X, (7, 3, "b"))) == [1, 1, 2, 3], "what was left out")
+    expect(graphs(rest, (X, (1, 2)), (X, (1, 2, 3))) == [1, 2], "its length is looked at")
+
+    def backwards(x, y):
+        return x * y[-1:0:-1][0], y[5:], y[:-1]
+
+    expect(graphs(backwards, (X, (1, 2, 3)), (X, (1, 2, 4)), (X, (4, 2, 4))) == [1, 2, 3], "a step")
+
+
 def test_tuples_inside():
     def inner(x, y):
         return x * y[1][0]

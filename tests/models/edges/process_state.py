@@ -152,3 +152,19 @@ def default_device_mode_is_said(compile, engine):
         return out + ["no error though there is a break"]
     except Exception:
         return out + ["an error"]
+
+
+@edge
+def settings_that_are_written(compile, engine):
+    """Modules of torch's settings are of a class of their own, whose __setattr__ writes by object's."""
+    import torch._functorch.config as functorch
+    import torch._inductor.config as inductor
+
+    def f(x, v):
+        inductor.max_autotune = v
+        y = x + 1 if inductor.max_autotune else x - 1
+        functorch.donated_buffer = not v
+        return y, inductor.max_autotune, inductor._is_dirty
+
+    c, x = compile(f), torch.zeros(1)
+    return [c(x, v) for v in (True, False, True)], inductor.max_autotune, functorch.donated_buffer

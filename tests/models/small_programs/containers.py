@@ -108,6 +108,42 @@ def default_dicts_and_counters(compile):
 
 
 @script
+def windows_of_frames(compile):
+    """Deques from outside that are written to and gone through in the same call."""
+    frames, rest = collections.deque(maxlen=3), collections.deque([1, 2])
+
+    @compile
+    def push(x):
+        frames.append(x)
+        rest.rotate(1)
+        rest.appendleft(len(rest))
+        stacked = torch.stack(list(frames)).sum(0) + sum(frames) * rest[0]
+        return stacked, [2 * v for v in rest], tuple(reversed(list(frames))), 7 in rest, 1 in rest, max(rest), sum(v.sum() for v in frames)
+
+    @compile
+    def changes_meanwhile(x):
+        seen = []
+        try:
+            for v in rest:
+                seen.append(v * x)
+                rest.append(v)
+        except RuntimeError as error:
+            seen.append(str(error))
+        return seen
+
+    @compile
+    def part(x):
+        rest.append(3)
+        ahead = iter(rest)
+        x = x * next(ahead)
+        print(end="")
+        return x, next(ahead), list(ahead)
+
+    out = [push(torch.randn(2)) for _ in range(5)] + [part(torch.ones(2)) for _ in range(2)]
+    return out, changes_meanwhile(torch.ones(1)), list(frames), list(rest)
+
+
+@script
 def deques(compile):
     @compile
     def f(x, window):

@@ -445,6 +445,33 @@ def arrays_of_tensors(compile):
 
 
 @script
+def ufuncs_of_tensors(compile):
+    """A ufunc makes an array of a tensor, and a tensor of what it gives; numpy says each time that it would like to say more to torch."""
+
+    @compile
+    def f(x, y, a):
+        made = np.exp(x), np.add(x, 2), np.greater(x, a), np.maximum(y, x), np.isnan(x[0, 0]), np.sqrt(y[0, 0])
+        made[0].add_(1)
+        return made
+
+    @compile
+    def refused(x):
+        try:
+            return np.sin(x.requires_grad_())
+        except RuntimeError as error:
+            return str(error)
+
+    def said(f, *args):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = f(*args)
+        return result, [str(w.message) for w in caught if w.category is DeprecationWarning]
+
+    out = [said(f, torch.randn(n, 3), torch.rand(n, 3).double(), np.ones(3)) for n in (4, 4, 5)]
+    return out, refused(torch.ones(2))
+
+
+@script
 def spectra(compile):
     @compile
     def f(a):
