@@ -966,6 +966,31 @@ def test_tensor_subclasses():
     expect(got.unit == "m" and got.value.shape == (6,), "objects that are no tensors answer too")
 
 
+def test_history_asks_no_class():
+    """The history of a view of what was written is made when it is asked for, which sets an attribute of the tensor."""
+    asked = []
+
+    class Heard(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(getattr(func, "__name__", "?"))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    def f(x, w):
+        y = x * w
+        v = y[1:]
+        v.mul_(2)
+        y.t()[2].add_(1)
+        return y.sum(), v
+
+    x, w = torch.randn(4, 5).as_subclass(Heard), torch.randn(4, 5, requires_grad=True)
+    f(x, w)
+    plain = list(asked)
+    asked.clear()
+    fusebox.compile(f)(x, w)
+    expect(asked == plain, f"{asked} against {plain}")
+
+
 def test_function_modes_left_entered():
     class Noting(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

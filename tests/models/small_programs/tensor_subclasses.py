@@ -469,34 +469,3 @@ class AskedForSizes(torch.Tensor):
 def wrappers_that_answer_for_their_sizes(compile):
     f = compile(lambda t: t.unflatten(-1, [2, 5]))
     return [f(AskedForSizes(torch.randn(3, 10))).inner for _ in range(2)]
-
-
-class Heard(torch.Tensor):
-    """A class that writes down what it is asked."""
-
-    asked = []
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        cls.asked.append(getattr(func, "__name__", "?"))
-        return super().__torch_function__(func, types, args, kwargs)
-
-
-@script
-def the_compiler_asks_no_class(compile):
-    """A view of what was written has its history made anew when it is asked for, and sets an attribute then."""
-
-    @compile
-    def f(x, w):
-        y = x * w
-        v = y[1:]
-        v.mul_(2)
-        y.t()[2].add_(1)
-        return y.sum(), v
-
-    Heard.asked.clear()
-    for _ in range(2):
-        x, w = torch.randn(4, 5).as_subclass(Heard), torch.randn(4, 5, requires_grad=True)
-        a, v = f(x, w)
-    heard = list(Heard.asked)
-    return a.as_subclass(torch.Tensor), v.as_subclass(torch.Tensor), heard
