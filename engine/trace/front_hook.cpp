@@ -194,7 +194,7 @@ bool rewriteBernoulli(Stack* stack) {
 // data keeps the order of self's dimensions.
 bool rewriteMaxPool1d(Stack* stack) {
   const at::Tensor self = torch::jit::last(*stack, 6)[0].toTensor();
-  if (!self.is_cpu() || (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined()) return false;
+  if (!poolsRowByRow(self)) return false;
   static const auto withIndices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
   withIndices.callBoxed(stack);
   torch::jit::drop(*stack, 1);

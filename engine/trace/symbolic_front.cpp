@@ -155,8 +155,7 @@ bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   if (!isPlain(self) || !hasSymbolicSizes(self)) return false;
   auto made = std::get<0>(at::max_pool1d_with_indices(self, args[1].toIntVector(), args[2].toIntVector(), args[3].toIntVector(), args[4].toIntVector(),
                                                       args[5].toBool()));
-  const bool wantsGradient = (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined();
-  if (self.is_cpu() && !wantsGradient && !self.is_contiguous()) made = made.clone(at::MemoryFormat::Contiguous);  // as its kernel there lays it
+  if (poolsRowByRow(self) && !self.is_contiguous()) made = made.clone(at::MemoryFormat::Contiguous);
   torch::jit::drop(*stack, arity);
   stack->push_back(std::move(made));
   return true;
@@ -251,6 +250,10 @@ bool rewritePadSequence(Stack* stack, size_t arity) {
 bool hasSymbolicSizes(const at::Tensor& t) {
   auto* traced = asTraceThroughWrapper(belowLevels(t));
   return traced && traced->symbolic();
+}
+
+bool poolsRowByRow(const at::Tensor& self) {
+  return self.is_cpu() && !(self.requires_grad() && at::GradMode::is_enabled()) && !self._fw_grad(0).defined();
 }
 
 bool rewriteBlockDiag(Stack* stack) {

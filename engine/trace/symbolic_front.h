@@ -12,6 +12,8 @@ namespace fusebox::trace {
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, torch::jit::Stack* stack);
 /// Whether sizes of a tensor of the trace are symbols, be it inside of levels of transforms.
 bool hasSymbolicSizes(const at::Tensor& tensor);
+/// Whether max_pool1d of `self` lays its result out row by row, whatever self is: its kernel of the CPU where no gradient is wanted.
+bool poolsRowByRow(const at::Tensor& self);
 /// block_diag(tensors), whose kernel writes each into zeros at places that are numbers.
 bool rewriteBlockDiag(torch::jit::Stack* stack);
 

@@ -101,6 +101,22 @@ def normal_quantiles():
 
 
 @program()
+def cell_in_a_loop():
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.GRUCell(64, 64)
+
+        def forward(self, x):
+            h, made = x[0], []
+            for row in x:
+                h = torch.tanh(self.cell(row, h)) * 0.9 + row
+                made.append(h * 2)
+            return torch.stack(made)
+    return Steps(), torch.randn(60, 8, 64)
+
+
+@program()
 def mandelbrot():
     a, b = torch.meshgrid(torch.linspace(-2, 1, 600), torch.linspace(-1, 1, 400), indexing="ij")
 

@@ -4,15 +4,10 @@
 #include <limits>
 #include <vector>
 
+#include "engine/graph/sym_node.h"
+
 namespace fusebox::inductor {
 namespace {
-
-int64_t constantTerm(const SymExpr& index) {
-  if (index.isConstant()) return index.constant();
-  for (const SymExpr::Term& term : index.terms())
-    if (term.factors.empty()) return term.coefficient;
-  return 0;
-}
 
 /// Calls `visit(buffer, index)` for each element that is read or written.
 template <class Visit>
@@ -33,7 +28,7 @@ void takePlaces(FinishedKernel& finished) {
   std::vector<int64_t> first(kernel.buffers.size(), std::numeric_limits<int64_t>::max());
   forEachAccess(kernel, [&](BufferId buffer, const SymExpr& index) {
     int64_t& least = first[static_cast<size_t>(buffer)];
-    least = std::min(least, constantTerm(index));
+    least = std::min(least, graph::constantTerm(index));
   });
   std::vector<SymExpr> shift(kernel.buffers.size());
   for (const KernelBuffer& buffer : kernel.buffers) {
