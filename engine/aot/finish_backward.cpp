@@ -171,14 +171,15 @@ Result<void> TraceFinisher::recordBackward() {
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
   };
   // Zeros for what had no elements come of the gradient that was given, though nothing is read from it: who gets a gradient at all is read off the graph.
+  // Tensors around those of the graph (distributed ones) are no values of it.
   observer.after = [&](std::span<const at::Tensor> given, std::span<at::Tensor> made) {
     std::vector<graph::NodeId> from;
     const at::Tensor* any = nullptr;
     for (auto& g : given)
-      if (g.defined()) from.push_back(valueRef(belowFunctionalisation(*(any = &g))).node);
+      if (g.defined() && trace::isTraceTensor(g)) from.push_back(valueRef(belowFunctionalisation(*(any = &g))).node);
     if (!any) return;
     for (auto& m : made)
-      if (m.defined() && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
+      if (m.defined() && trace::isTraceTensor(m) && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
         m = at::copy(any->new_empty_strided_symint(m.sym_sizes(), m.sym_strides(), m.options()), m);
   };
   observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {

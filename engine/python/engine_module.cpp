@@ -22,6 +22,7 @@
 #include "engine/python/record_queue.h"
 #include "engine/python/torch_graph_capture.h"
 #include "engine/record/gpu_recording.h"
+#include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 
 namespace py = pybind11;
@@ -232,6 +233,11 @@ void bindCapture(py::module_& m) {
   m.def("simulate_cuda_graphs", [](bool on) { runtime::GraphCapture::install(on ? simulatedGraphCapture() : nullptr); },
         "Takes the CPU for a device with CUDA graphs: tests of recording and replaying without a GPU.");
   m.def("is_capturing", &capture::isCapturing);
+  m.def("is_tracing", [] { return trace::TraceContext::current() != nullptr; });
+  m.def("outside_trace", [](const py::function& function, const py::args& args) {
+    const trace::NoTrace off;
+    return function(*args);
+  });
   m.def("in_region", &capture::inRegion);
   m.def("reset", &capture::clearEntries);
   m.def("set_stance", &setStance);

@@ -102,9 +102,33 @@ void refuseListOfSeveralDevices(const OperatorFacts& facts, const c10::OperatorH
   });
 }
 
+/// Calls are traced like the program's, below autograd, while it lives.
+struct TracedBelowAutograd {
+  DispatchState state;
+  TracedBelowAutograd() {
+    state.exclude(c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView));
+    state.include(traceKeys());
+  }
+};
+
+// A tensor whose class computes by tensors of the trace inside of it.
+void dispatchToClass(const c10::OperatorHandle& op, Stack* stack) {
+  if (factsOf(op).random) raiseBreak(BreakKind::UnsupportedOp, op.schema().name() + " of a distributed tensor draws random numbers", "draw them outside of the compiled region");
+  const TracedBelowAutograd state;
+  (*c10::impl::getGlobalPyInterpreter())->dispatch(op, stack);
+}
+
+/// Whether functionalisation was passed over: libtorch asks the class of a tensor itself where it shares or saves one inside of a kernel.
+bool isAboveFunctionalisation(c10::ArrayRef<IValue> args) {
+  bool any = false;
+  for (const auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { any |= t.key_set().has(c10::DispatchKey::Functionalize); });
+  return any;
+}
+
 // A wrapper subclass or a user's TorchDispatchMode. The stock Python fallback excludes every key above Python, tracing included, so
 // __torch_dispatch__ is called here with tracing left on for what it calls.
 void dispatchToPython(const c10::OperatorHandle& op, Stack* stack) {
+  if (!c10::impl::TorchDispatchModeTLS::any_modes_set() && TraceContext::current()) return dispatchToClass(op, stack);
   static const c10::DispatchKeySet above =
       c10::DispatchKeySet(c10::DispatchKeySet::FULL) -
       (c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |
@@ -399,6 +423,10 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   auto& facts = factsOf(op);
   size_t arity = op.schema().arguments().size();
   auto args = torch::jit::last(*stack, arity);
+  if (isAboveFunctionalisation(args)) {
+    const TracedBelowAutograd again;
+    return op.callBoxed(stack);
+  }
   auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey), stack); };
 
   const bool isPrograms = AskedBy::now() == facts.name;  // not what another operator is taken apart into

@@ -12,6 +12,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -50,6 +51,11 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   if (e_.isNumber(object)) e_.refuseNumber("kept by the program");
   const at::Tensor& value = tensorOf(object);
   if (RecipePtr made = withoutData(object)) return made;
+  if (isDistributedStandIn(object)) {
+    const DistributedParts parts = partsOfDistributed(e_, object);
+    keep_.insert(keep_.end(), {parts.local, parts.spec});
+    return call(object, parts.whole.get(), {parts.local.get(), parts.spec.get()});
+  }
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
                         e_.place(), {}}, origin ? origin->birth : -1};

@@ -9,9 +9,11 @@
 #include "engine/capture/evaluation/data_conditions.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/dispatch_asking.h"
+#include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/optimizer_state.h"
@@ -199,6 +201,8 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   }
   if (PyObject* wrapped = underDisabled(function, f->func_dict)) return pin(wrapped, Why::Function), callFunction(wrapped, a);
   refuseDisabled(*this, function, f->func_dict);
+  bool isOfDistributed = false;
+  if (PyRef result = callOfDistributed(*this, function, a, &isOfDistributed); isOfDistributed) return result;
   if (isCalledAsItIs(function)) return callAsItIs(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
@@ -379,7 +383,7 @@ PyRef Evaluation::checked(PyObject* result) {
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value) value = fromTorch(std::move(value));
   if (value && isTensor(value.get())) {
-    if (!isPlainTensorClass(Py_TYPE(value.get())) && !isFollowedClass(Py_TYPE(value.get())))
+    if (!isPlainTensorClass(Py_TYPE(value.get())) && !isFollowedClass(Py_TYPE(value.get())) && !isDistributedStandIn(value.get()))
       breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(value.get())->tp_name + " is made, whose methods C code calls");
     noteLeaf(value.get());
   }
@@ -660,6 +664,8 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     }
   } else if (PyType_Check(callable)) {
     if (CallRule rule = ruleOf(callable)) return applyRule(rule, callable, a);
+    bool isPlacements = false;
+    if (PyRef made = callOfDistributed(*this, callable, a, &isPlacements); isPlacements) return made;
     return callType(reinterpret_cast<PyTypeObject*>(callable), a);
   } else if (CallRule rule = ruleOf(callable)) {
     return applyRule(rule, callable, a);
@@ -668,6 +674,8 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
   } else if (!PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type && Py_TYPE(callable) != &PyWrapperDescr_Type) {
     return callInstance(callable, a);
   }
+  bool isPlacements = false;
+  if (PyRef answer = callOfDistributed(*this, callable, a, &isPlacements); isPlacements) return answer;
   breakHere("unsupported call", describe(callable) + " is a C function that no rule describes",
             "Move the call out of the compiled region, or mark it with torch.compiler.disable.");
 }

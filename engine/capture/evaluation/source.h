@@ -45,6 +45,7 @@ struct Source {
     GlobalWeak,   ///< the object a weak reference `key` points to
     FunctionMode, ///< torch function mode `index` of the thread's stack
     NestedValues, ///< the values of nested tensor `base` with their history, which has its own
+    LocalTensor,  ///< the local tensor of distributed tensor `base` with its history; `key`: how its gradient is laid
   } kind = Kind::Local;
   const Source* base = nullptr;
   HeldRef key;         ///< attribute name or dict key; Pinned: the object

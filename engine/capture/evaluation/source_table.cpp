@@ -88,6 +88,7 @@ std::string Source::str() const {
     case Kind::TensorGrad: return of + ".grad";
     case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
     case Kind::NestedValues: return of + ".values()";
+    case Kind::LocalTensor: return of + ".to_local()";
     case Kind::Upcoming: return "upcoming(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
     case Kind::FunctionMode: return "torch_function_modes[" + std::to_string(index) + "]";
@@ -117,6 +118,7 @@ std::string Source::label() const {
     case Kind::TensorGrad: return base->label() + ".grad";
     case Kind::ArrayTensor: return base->label();
     case Kind::NestedValues: return base->label() + ".values()";
+    case Kind::LocalTensor: return base->label();
     default: return str();
   }
 }

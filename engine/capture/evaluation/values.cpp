@@ -2,6 +2,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/namespaces.h"
@@ -60,7 +61,7 @@ bool isFixedPlace(const Source* s) {
 }  // namespace
 
 bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o) && !isWrapperClass(Py_TYPE(o)); }
-bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && trace::isTraceTensor(tensorOf(o)); }
+bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && (trace::isTraceTensor(tensorOf(o)) || isDistributedStandIn(o)); }
 
 void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected, int64_t number) {
   if (functions_->isLate()) functions_->noteGuard(kind, source);
@@ -251,7 +252,13 @@ static bool hasPlainAttributes(Evaluation& e, PyTypeObject* type) {
 
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   const at::Tensor& real = tensorOf(object);
-  if (trace::isTraceTensor(real)) return PyRef::borrow(object);
+  if (trace::isTraceTensor(real) || isDistributedStandIn(object)) return PyRef::borrow(object);
+  if (isDistributed(object)) {
+    PyRef standIn = distributedStandIn(*this, object, source);
+    origins_.add(object, source).twin = standIn;
+    origins_.add(standIn.get(), source).twin = PyRef::borrow(object);
+    return standIn;
+  }
   const bool isOfProgram = isFollowedClass(Py_TYPE(object)) && !real.key_set().has(c10::DispatchKey::Python) && hasPlainAttributes(*this, Py_TYPE(object));
   if (!isPlainTensorClass(Py_TYPE(object)) && !isOfProgram)
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
@@ -324,8 +331,8 @@ namespace {
 
 /// Objects that C code gives and nobody can tell apart later: by identity, or because they never change.
 std::optional<Why> isKnownByItself(PyObject* o) {
-  if (isIdentityValue(o) || PyFunction_Check(o)) return Why::Process;
-  if (isValueObject(o)) return Why::Immutable;
+  if (isIdentityValue(o) || PyFunction_Check(o) || isDeviceMesh(o)) return Why::Process;
+  if (isValueObject(o) || isPlacement(o)) return Why::Immutable;
   PyTypeObject* type = Py_TYPE(o);
   const std::string_view name = type->tp_name;
   if (!isChangeable(type) && (name.starts_with("torch.") || name.starts_with("re."))) return Why::Immutable;

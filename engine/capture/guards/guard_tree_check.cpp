@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
+#include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -173,6 +174,10 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
       break;
     case Code::NestedValues:
       o = valuesOfNested(base).release();
+      if (o) owned_.push_back(o);
+      break;
+    case Code::LocalTensor:
+      o = localOfDistributed(base, op.key).release();
       if (o) owned_.push_back(o);
       break;
     case Code::Upcoming:

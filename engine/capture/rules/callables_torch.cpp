@@ -7,6 +7,7 @@
 #include "engine/aot/aot_function.h"
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
@@ -683,12 +684,19 @@ PyRef rulePadding(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 constexpr char kPadded[] = "fusebox._nested.padded", kPacked[] = "fusebox._nested.packed";
 
-/// torch.optim gives _foreach_addcdiv_ tensors for numbers where steps are compiled, which no overload of it takes.
+/// torch.optim gives _foreach_addcdiv_ tensors for numbers where steps are compiled: a list, which no overload of it takes, or one for all, which is none
+/// beside distributed ones.
 PyRef ruleForeachAddcdiv(Evaluation& e, PyObject* callable, const CallArguments& a) {
   constexpr size_t kNumbers = 3;
-  const bool areTensors = a.total() == kNumbers + 1 && a.positional == kNumbers + 1 && PyList_CheckExact(a.args[kNumbers]) &&
-                          PyList_GET_SIZE(a.args[kNumbers]) > 0 && isTensorObject(PyList_GET_ITEM(a.args[kNumbers], 0));
-  if (!areTensors || !isLibraryNamespace(e.frame()->globals, Library::Torch)) return e.callReal(callable, a);
+  const bool fits = a.total() == kNumbers + 1 && a.positional == kNumbers + 1 && isLibraryNamespace(e.frame()->globals, Library::Torch);
+  const auto first = [](PyObject* list) { return PyList_CheckExact(list) && PyList_GET_SIZE(list) > 0 ? PyList_GET_ITEM(list, 0) : Py_None; };
+  if (fits && isDistributedStandIn(first(a.args[0])) && e.isTensor(a.args[kNumbers])) {
+    PyRef numbers = e.callMethodNamed(a.args[kNumbers], "unbind", {});
+    if (!numbers) return {};
+    PyObject* given[] = {a.args[0], a.args[1], a.args[2], numbers.get()};
+    return ruleHigherOrder<kForeachAddcdiv>(e, callable, {given, kNumbers + 1, nullptr});
+  }
+  if (!fits || !isTensorObject(first(a.args[kNumbers]))) return e.callReal(callable, a);
   return ruleHigherOrder<kForeachAddcdiv>(e, callable, a);
 }
 
