@@ -251,10 +251,17 @@ void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::strin
 }
 
 /// The answer where data give at least 2 of everything, if it follows from that; which is assumed then.
-std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
+std::vector<Symbol> ShapeEnv::maybeFew(const SymExpr& a, const SymExpr& b) const {
   std::vector<Symbol> few;
   for (const Symbol s : dataSymbols_)
     if ((a.contains(s) || b.contains(s)) && !atLeast(simplify(s), kSeveral)) few.push_back(s);
+  return few;
+}
+
+std::optional<bool> ShapeEnv::usually(Compare op, const SymExpr& a, const SymExpr& b) {
+  if (const auto known = provable(op, a, b)) return known;
+  const std::vector<Symbol> few = maybeFew(a, b);
+  if (few.empty()) return std::nullopt;
   const auto before = lower_;
   const auto forget = [&] {
     for (const Symbol s : few) shifted_.erase(s.id);
@@ -265,8 +272,13 @@ std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymE
   const auto answer = prove(op, a, b);
   lower_ = before;
   forget();
+  return answer;
+}
+
+std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
+  const auto answer = usually(op, a, b);
   if (answer && !closed_)
-    for (const Symbol s : few) record(Compare::Le, kSeveral, s, reason);
+    for (const Symbol s : maybeFew(a, b)) record(Compare::Le, kSeveral, s, reason);
   return answer;
 }
 

@@ -77,6 +77,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   /// The answer, proven or by the hints; in the latter case the relation (or its opposite) becomes a guard.
   bool decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  /// The answer where every symbol of data is at least 2, for questions that do not matter below that; nullopt: that does not tell.
+  std::optional<bool> usually(Compare op, const SymExpr& a, const SymExpr& b);
   /// From now on the relation holds, of data: what the program does where it does not is raise. The value that was taken for a symbol that `isFree` is
   /// changed if it says otherwise. False: it is never true, or the values taken so far speak against it.
   static constexpr std::string_view kRaisesOtherwise = "the program raises otherwise";  ///< reason of such a relation
@@ -113,6 +115,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   /// which divisions cancel. Else what is put together again after a view (n // 2, 2, -1) grows with each of them.
   bool dividesWhole(const SymExpr& a, const SymExpr& b, std::string_view reason);
   void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  /// Symbols of data in the two that may be 0 or 1.
+  std::vector<Symbol> maybeFew(const SymExpr& a, const SymExpr& b) const;
   std::optional<bool> ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
   void askData(const std::string& what, std::string_view reason, bool isConstant) const;
   void learn(Compare op, const SymExpr& a, const SymExpr& b);

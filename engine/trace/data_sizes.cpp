@@ -289,18 +289,8 @@ bool recordDataSized(const c10::OperatorHandle& op, const OperatorFacts& facts, 
   return true;
 }
 
-bool fitsAnyCount(const OperatorFacts& facts) {
-  static const std::unordered_set<std::string> kNames{
-      "aten::mm", "aten::addmm", "aten::sum", "aten::sum.dim_IntList", "aten::mean", "aten::mean.dim", "aten::index.Tensor", "aten::index_put",
-      "aten::_unsafe_index", "aten::_unsafe_index_put", "aten::index_add", "aten::index_select", "aten::embedding", "aten::cat",
-      "aten::select.int", "aten::split_with_sizes", "aten::unsafe_split_with_sizes", "aten::unsqueeze", "aten::t", "aten::transpose.int", "aten::permute", "aten::expand", "aten::alias", "aten::detach",
-      "aten::unbind.int", "aten::clone", "aten::_to_copy", "aten::full", "aten::zeros", "aten::ones", "aten::empty.memory_format", "aten::arange", "aten::arange.start_step",
-      "aten::new_zeros", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::new_full", "aten::new_ones", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::copy", "aten::fill.Scalar"};
-  return facts.pointwise || kNames.contains(facts.name);
-}
-
 void assumeSeveral(const OperatorFacts& facts, c10::ArrayRef<IValue> args, graph::ShapeEnv& env) {
-  if (env.dataSymbols().empty() || fitsAnyCount(facts)) return;
+  if (env.dataSymbols().empty()) return;
   const auto several = [&](const SymExpr& e) {
     for (const graph::Symbol s : env.dataSymbols())
       if (e.contains(s)) env.decide(Compare::Le, kLeast, s, facts.name);

@@ -71,10 +71,9 @@ void settleParts(const OperatorFacts& facts, std::vector<c10::IValue>& args, Tra
 /// rule for it, or nothing of the kind may be recorded now.
 bool recordDataSized(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::Device device, TraceContext& context, torch::jit::Stack* stack);
 
-/// Where data decide sizes of an operator's arguments or results, they are at least 2 from here on, unless its rule holds for none and one as well.
+/// Where data decide sizes of the arguments of an operator that the program describes, they are at least 2 from here on. (Our own rules hold for none and
+/// one as well.)
 void assumeSeveral(const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args, graph::ShapeEnv& env);
-/// Whether the rule does.
-bool fitsAnyCount(const OperatorFacts& facts);
 
 /// Indexing by masks becomes indexing by the positions that are set, whose number is a symbol: reading always, writing where the values have such a
 /// size. False: there are no masks, or that may not be.

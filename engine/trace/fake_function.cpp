@@ -179,7 +179,7 @@ bool recordByFakeFunction(const c10::OperatorHandle& op, const OperatorFacts& fa
     mapTensors(result, [&](const at::Tensor& t) -> at::Tensor {
       SymbolicGeometry geometry = SymbolicCall::geometryOf(t);
       std::vector<int64_t> sizes, strides;
-      for (SymExpr& e : geometry.sizes) sizes.push_back(env.hint(e = settledSize(e, env, facts.name, true)));
+      for (SymExpr& e : geometry.sizes) sizes.push_back(env.hint(e = settledSize(e, env, facts.name)));
       for (SymExpr& e : geometry.strides) strides.push_back(env.hint(e = env.simplify(e)));
       geometry.offset = 0;
       if (std::exchange(first, false) && !t.device().is_meta()) device = t.device();

@@ -244,11 +244,12 @@ bool rewriteSameStorage(Stack* stack) {
   return true;
 }
 
-/// index_add_(self, dim, index, source, alpha) of no rows: its shape function looks into the first one.
+/// index_add_(self, dim, index, source, alpha) of no rows, or of as many as a symbol says: its shape function looks into the first one.
 bool rewriteIndexAddOfNothing(Stack* stack) {
   const auto a = torch::jit::last(*stack, 5);
   at::Tensor self = a[0].toTensor();
-  if (self.dim() < 2 || a[3].toTensor().sym_numel() != 0) return false;
+  const c10::SymInt elements = a[3].toTensor().sym_numel();
+  if (self.dim() < 2 || (!elements.is_symbolic() && elements != 0)) return false;
   self.copy_(at::index_add(self, a[1].toInt(), a[2].toTensor(), a[3].toTensor(), a[4].toScalar()));
   torch::jit::drop(*stack, 5);
   stack->push_back(std::move(self));

@@ -145,9 +145,9 @@ bool mayBeAny(const SymExpr& size, const graph::ShapeEnv& env) {
 
 }  // namespace
 
-SymExpr settledSize(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
+SymExpr settledSize(const SymExpr& e, graph::ShapeEnv& env, std::string_view who) {
   SymExpr size = env.simplify(e);
-  if (size.isConstant() || (fitsAny && mayBeAny(size, env))) return size;
+  if (size.isConstant() || mayBeAny(size, env)) return size;
   if (env.hint(size) < 2) return env.specialise(size, who);
   env.decide(Compare::Le, 2, size, who);
   return env.simplify(size);
@@ -204,12 +204,11 @@ std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete
   return made;
 }
 
-Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string_view who,
-                            bool fitsAny) {
+Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string_view who) {
   SymbolicCall::want(static_cast<int64_t>(shape.sizes.size()) == concrete.dim());
   for (size_t d = 0; d < shape.sizes.size(); ++d) {
     SymbolicCall::want(env.hint(shape.sizes[d]) == concrete.size(static_cast<int64_t>(d)));
-    shape.sizes[d] = settledSize(shape.sizes[d], env, who, fitsAny);
+    shape.sizes[d] = settledSize(shape.sizes[d], env, who);
   }
   SymbolicGeometry made;
   if (!shape.strides) shape.strides = denseStrides(shape.sizes, concrete, args, env);
@@ -269,7 +268,6 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
   std::vector<Recorder::Geometry> made;
   std::vector<std::optional<SymExpr>> scalars;
   bool known = false;
-  assumeSeveral(facts, args, env);
   if (auto rule = findSymbolicRule(facts)) try {
       auto shapes = rule(call);
       SymbolicCall::want(shapes.size() == call.results());
@@ -284,7 +282,7 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
         bool isArgument = false;
         auto kept = ofArgument(args, call.result(k), isArgument);
         if (isArgument && kept && fits(*kept, call.result(k), env)) made.push_back(kept);
-        else made.push_back(finished(std::move(shapes[k]), call.result(k), args, env, facts.name, fitsAnyCount(facts)));
+        else made.push_back(finished(std::move(shapes[k]), call.result(k), args, env, facts.name));
       }
       known = true;
     } catch (const NoSymbolicRule&) {

@@ -94,7 +94,7 @@ void specialiseAll(c10::ArrayRef<c10::IValue> args, graph::ShapeEnv& env, std::s
 
 /// A size of a result, simplified. Sizes are at least 2 wherever they are not known: what has no elements or one of them is another program. `fitsAny`: of
 /// data they may be that too.
-graph::SymExpr settledSize(const graph::SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny);
+graph::SymExpr settledSize(const graph::SymExpr& e, graph::ShapeEnv& env, std::string_view who);
 
 /// Geometries of an operator's results, lists flattened and undefined tensors left out, after its shape function gave `results` for the numbers
 /// at capture; results that are integers become symbolic integers in place. Where no rule knows, everything symbolic among the arguments becomes

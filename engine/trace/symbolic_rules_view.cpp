@@ -32,8 +32,14 @@ Exprs inferred(const Call& call, Exprs wanted, const SymExpr& numel) {
   return wanted;
 }
 
-/// at::detail::computeStride over expressions.
+/// at::detail::computeStride over expressions. A dimension of as many rows as data say may be passed over or not where that is one: its stride counts for
+/// nothing then.
 Exprs viewStrides(const Call& call, const SymbolicGeometry& from, const Exprs& sizes) {
+  const auto less = [&](const SymExpr& a, const SymExpr& b) {
+    const bool isOfData = call.env().isOfData(a) || call.env().isOfData(b);
+    const auto usual = isOfData ? call.env().usually(graph::Compare::Lt, a, b) : std::nullopt;
+    return usual ? *usual : call.less(a, b);
+  };
   Exprs made(sizes.size(), SymExpr(1));
   if (from.sizes.empty()) return made;
   auto at = static_cast<int64_t>(sizes.size()) - 1;
@@ -42,7 +48,7 @@ Exprs viewStrides(const Call& call, const SymbolicGeometry& from, const Exprs& s
     have *= from.sizes[d];
     const bool ends = d == 0 || (from.sizes[d - 1] != SymExpr(1) && !call.equal(from.strides[d - 1], have * base));
     if (!ends) continue;
-    while (at >= 0 && (sizes[static_cast<size_t>(at)] == SymExpr(1) || call.less(used, have))) {
+    while (at >= 0 && (sizes[static_cast<size_t>(at)] == SymExpr(1) || less(used, have))) {
       made[static_cast<size_t>(at)] = used * base;
       used *= sizes[static_cast<size_t>(at)];
       --at;

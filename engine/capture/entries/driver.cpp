@@ -424,6 +424,10 @@ void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
     return;
   }
   if (!isRule && !(known && point.dataCaptures == 0)) return;
+  if (!known && options_->fullgraph) {  // there is no other graph, and a program that was accepted goes on
+    warnOnce("calls of " + placeOf(codeOf(frame_), started_ ? state_.offset : 0).function + " run eagerly where data decide sizes otherwise than its graph assumes: " + error.what());
+    return;
+  }
   if (known && ++point.dataCaptures < kMostCaptures) point.dataHints = error.values;
   else point.dataRefused = error.what();
   takeOut(point, entry);

@@ -66,6 +66,22 @@ def test_a_length_that_is_given():
     f(torch.tensor([12, 0, 0]))
 
 
+def test_rows_for_each_expert():
+    """As many rows as there are, none and one among them."""
+
+    def program(x, expert, w):
+        out = torch.zeros_like(x)
+        for i in range(3):
+            rows, = torch.where(expert == i)
+            out.index_add_(0, rows, torch.nn.functional.silu(x[rows] @ w[i]))
+        return out
+
+    f = Whole(program)
+    for chosen in ([0, 1, 2, 2, 1, 0], [0, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2], [0, 0, 1, 1, 1, 2]):
+        f(torch.randn(6, 4), torch.tensor(chosen), torch.randn(3, 4, 4))
+    expect(f.since("recompiles") == 0 and f.since("eager_runs") == 0, "one graph for all counts")
+
+
 @torch.library.custom_op("fusebox_sizes::above", mutates_args=())
 def above(x: torch.Tensor, least: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Positions and values of what is greater."""
