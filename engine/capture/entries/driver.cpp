@@ -218,8 +218,9 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const Stance stance = captureStance();
   if (stance == Stance::EagerOnRecompile) return nullptr;
   if (stance == Stance::FailOnRecompile) {
+    const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
     PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError,
-                    "torch.compiler.set_stance(\"fail_on_recompile\"): no compiled code fits this call");
+                    ("torch.compiler.set_stance(\"fail_on_recompile\"): no compiled code of " + place.function + " (" + place.file + ":" + std::to_string(place.line) + ") fits this call").c_str());
     *failed = true;
     return nullptr;
   }

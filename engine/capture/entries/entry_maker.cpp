@@ -53,6 +53,7 @@ class EntryMaker {
  private:
   bool isNotWorthIt();
   bool withinLimits();
+  std::string whyUnfit() const;
   std::string limitText(const CaptureEvent& e, int limit) const;
   void explainMisses(const char* outcome);
   void overtake(const Entry& made);
@@ -243,13 +244,16 @@ bool EntryMaker::isNotWorthIt() {
   return true;
 }
 
+/// Which guard of the nearest entry this call does not pass; empty where none is known.
+std::string EntryMaker::whyUnfit() const {
+  if (!nearestFailure_) return "";
+  return " This call did not fit because of " + nearestFailure_->guard + ": expected " + nearestFailure_->expected + ", found " + nearestFailure_->found + ".";
+}
+
 /// What a person reads when a frame is not compiled any more: which, why, and what to do.
 std::string EntryMaker::limitText(const CaptureEvent& e, int limit) const {
   std::string text = "fusebox hit config." + e.what + " (" + std::to_string(limit) + "): " + e.function + " (" + e.file + ":" +
-                     std::to_string(e.line) + ") runs eagerly from now on when none of its compiled entries fits.";
-  if (nearestFailure_)
-    text += " This call did not fit because of " + nearestFailure_->guard + ": expected " + nearestFailure_->expected + ", found " +
-            nearestFailure_->found + ".";
+                     std::to_string(e.line) + ") runs eagerly from now on when none of its compiled entries fits." + whyUnfit();
   return text + " Keep that the same between calls, pass it as a tensor, or raise torch._dynamo.config." + e.what + "; `fusebox run --session` lists "
          "every recompile with its cause.";
 }
@@ -749,7 +753,10 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   if (isRecompile) {
     ++captureCounters().recompiles;
     if (recompileRules().errorOnRecompile) {
-      PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, "fusebox: recompiling (error_on_recompile is set)");
+      explainMisses("recompile");
+      const std::string text = std::string("fusebox: recompiling ") + PyUnicode_AsUTF8(code_.code->co_qualname) + " (" + PyUnicode_AsUTF8(code_.code->co_filename) + ":" +
+                               std::to_string(code_.code->co_firstlineno) + "), which error_on_recompile forbids." + whyUnfit();
+      PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
       *failed = true;
       return nullptr;
     }

@@ -44,6 +44,8 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     """The engine's form of torch.compile's arguments, checked."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic has to be True, False or None, not {dynamic!r}")
     if mode is None and options is None:
         mode = "default"
     name = engine_backend(backend)

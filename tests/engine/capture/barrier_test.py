@@ -27,6 +27,24 @@ class ProcessTest(unittest.TestCase):
         status, out, err = run(code)
         self.assertEqual((status, out), (0, "fine"), err)
 
+    def test_names_that_are_no_utf8(self):
+        """Files, modules and attributes may have them: surrogates stand for bytes that no encoding knows."""
+        self.passes("""
+            space = {}
+            exec(compile("def f(x, k):\\n    k = getattr(k, 'a\\\\udcff')\\n    return x.sin() + k", "/tmp/bad\\udcff/p.py", "exec"), space)
+            sys.modules["mod\\udcff"] = module = type(sys)("mod\\udcff")
+            exec("C = 3\\ndef q(x): return x + C", module.__dict__)
+            class Holder: pass
+            holder = Holder()
+            setattr(holder, "a\\udcff", 2)
+            f = fusebox.compile(space["f"])
+            assert torch.equal(f(x, holder), x.sin() + 2)
+            setattr(holder, "a\\udcff", 5)
+            assert torch.equal(f(x, holder), x.sin() + 5)
+            assert torch.equal(fusebox.compile(lambda x: module.q(x) * 2)(x), (x + 3) * 2)
+            print("fine")
+        """)
+
     def test_precision_by_the_newer_interface(self):
         self.passes("""
             f = fusebox.compile(lambda x: x @ x, fullgraph=True)

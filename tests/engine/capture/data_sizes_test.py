@@ -82,6 +82,23 @@ def test_rows_for_each_expert():
     expect(f.since("recompiles") == 0 and f.since("eager_runs") == 0, "one graph for all counts")
 
 
+def test_none_and_one_are_counts():
+    """Operators on rows that data count, forward and backward, in one graph; where one assumes more, the call goes on eagerly."""
+    norm, w = torch.nn.LayerNorm(8), torch.randn(8, 8)
+    programs = [lambda r: r.softmax(-1), lambda r: norm(r), lambda r: r.amax(1), lambda r: r.topk(2, 1)[0], lambda r: r.sort(1)[0], lambda r: r.var(1),
+                lambda r: r.gather(1, (r[:, :2] > 0).long()), lambda r: torch.zeros(20, 8).scatter_add(0, (r > 0).long(), r), lambda r: r.view(-1, 2, 4).sum(1),
+                lambda r: r.view(-1, 2, 4) @ torch.ones(4, 3), lambda r: torch.stack([r, r], 1), lambda r: r.norm(dim=1), lambda r: torch.einsum("nd,de->ne", r, w),
+                lambda r: torch.nn.functional.conv1d(r[:, None], torch.ones(1, 1, 3)), lambda r: torch.nn.functional.cross_entropy(r, r.argmax(1), reduction="sum")]
+    for number, program in enumerate(programs):
+        f = Whole(lambda x, mask, program=program: program(x[mask]))
+        for count in (5, 1, 0, 7, 1, 0, 1, 2):
+            f(torch.randn(10, 8), torch.arange(10) < count)
+        expect(f.since("recompiles") == 0 and f.since("eager_runs") == 0, f"program {number}: {f.since('recompiles')} recompiles, {f.since('eager_runs')} calls run eagerly")
+    f = Whole(lambda x, mask: x[mask].tril())
+    for count in (5, 1, 1, 1, 1, 1, 3):
+        f(torch.randn(10, 8), torch.arange(10) < count)
+
+
 @torch.library.custom_op("fusebox_sizes::above", mutates_args=())
 def above(x: torch.Tensor, least: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Positions and values of what is greater."""
