@@ -260,6 +260,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   const SymbolicInputs::Geometry geometry = symbolicInputs_->geometry(object, source);
   PyRef standIn;
   try {
+    const ClassesNotAsked off;  // a view that was written to is asked for its history
     standIn = PyRef::steal(newTensorObject(trace_->input(real, nameOf(frame_, object, source), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
   } catch (const trace::BreakError& error) {
     breakHere(error);
