@@ -437,6 +437,14 @@ class OutArguments {
   std::vector<Watched> watched_;
 };
 
+/// torch.tensor and its like read numbers with tracing switched off; of one with a pending sign libtorch would copy memory that is not there.
+void refuseNumberOfStandIn(const c10::OperatorHandle& op, const Stack& stack) {
+  const auto excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  if (!excluded.has(kTraceKey) || !excluded.has(c10::DispatchKey::Functionalize) || op.operator_name().name != "aten::item") return;
+  if (isTraceTensor(stack.back().toTensor()))
+    raiseBreak(BreakKind::DataAccess, "a number is read from a tensor whose operators are traced", "Move the call out of the compiled region.");
+}
+
 }  // namespace
 
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
@@ -518,6 +526,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
 
 void levelsHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto* context = TraceContext::current();
+  if (context) refuseNumberOfStandIn(op, *stack);
   if (context && !context->sharedShapes()->empty() && insideTransform() &&
       decomposeBeforeLevels(factsOf(op), op.schema().arguments().size(), stack))
     return;

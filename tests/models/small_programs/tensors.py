@@ -892,11 +892,11 @@ def signs_that_are_pending(compile):
         a, b = z.real, z.imag
         return a * b, b.exp(), b, b.flatten(), torch.as_strided(b, (2, 2), (1, 2))
 
-    def same(z):
-        return z
+    def read(z):
+        return torch.tensor([[z[0, 0], 1.0]]), z.new_full((2,), 3), torch.tensor([z.conj().imag[0, 1], 2])
 
     out = []
-    for f in map(compile, (once_more, written, transposed, parts, same)):
+    for f in map(compile, (once_more, written, transposed, parts, read, lambda z: z)):
         for rows in (3, 5):
             z = complexes(rows, 4)
             for x in (z, z.conj(), z.t().conj(), z.conj()[1:], torch._neg_view(z)):
