@@ -400,6 +400,12 @@ def normalised_modules(instance):
         return [m for m in Walk(instance).kept if isinstance(m, torch.nn.Module) and {"weight_g", "weight_v"} <= m._parameters.keys()]
 
 
+def parametrizations(instance):
+    """What computes parameters of the instance's modules from others."""
+    with torch._C.DisableTorchFunction():
+        return [m for m in Walk(instance).kept if isinstance(m, torch.nn.utils.parametrize.ParametrizationList)]
+
+
 def sites(instance):
     """Changes that can be made to the instance, by kind."""
     with torch._C.DisableTorchFunction():
