@@ -17,6 +17,7 @@
 #include "engine/graph/symbol_values.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/random_state.h"
+#include "engine/runtime/strided_copy.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/trace_fallback.h"
 
@@ -109,16 +110,22 @@ void separateWrites(const AotModule& module, const std::vector<at::Tensor>& inpu
       results[m.result] = results[m.result].clone();
 }
 
-/// What may not be written in place in this call is given to the graph as a copy: it is written back from there, with eager's errors.
-std::vector<at::Tensor> shielded(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+/// What the graph is given instead of `inputs`; empty: these. Memory, where a sign is pending; and a copy of what may not be written in place in this
+/// call: it is written back from there, with eager's errors.
+std::vector<at::Tensor> givenFor(const AotModule& module, const std::vector<at::Tensor>& inputs) {
   std::vector<at::Tensor> made;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!runtime::hasPendingSign(inputs[i])) continue;
+    if (made.empty()) made = inputs;
+    made[i] = runtime::asInMemory(inputs[i]);
+  }
   for (auto& m : module.mutations) {
     const at::Tensor& input = inputs[m.input];
     if (m.result < 0 || !input.defined() || !input.has_storage()) continue;
     const bool shared = std::any_of(module.constants.begin(), module.constants.end(), [&](auto& constant) { return mayOverlap(input, constant); });
-    if (!shared && !(input.is_inference() && !c10::InferenceMode::is_enabled())) continue;
+    if (!shared && !(input.is_inference() && !c10::InferenceMode::is_enabled()) && !runtime::hasPendingSign(input)) continue;
     if (made.empty()) made = inputs;
-    made[m.input] = at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(input);
+    made[m.input] = at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(runtime::asInMemory(input));
   }
   return made;
 }
@@ -134,7 +141,7 @@ std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<a
     if (done[i] || m.result < 0 || m.metadata || m.differentiable) continue;
     auto &input = inputs[m.input], &result = results[m.result];
     if (input.device().is_cpu() || input.scalar_type() != result.scalar_type() || input.strides() != result.strides()) continue;
-    if (isInPlace(input, result)) continue;
+    if (isInPlace(input, result) || runtime::hasPendingSign(input)) continue;
     auto& [to, from] = groups[{input.device().index(), input.scalar_type()}];
     to.push_back(input);
     from.push_back(result);
@@ -371,7 +378,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   std::vector<at::Tensor> results;
   {
     ExecutorScope scope;
-    const auto others = shielded(module, inputs);
+    const auto others = givenFor(module, inputs);
     results = shared_->forward(others.empty() ? inputs : others, symbolValues);
     separateWrites(module, inputs, results);
   }

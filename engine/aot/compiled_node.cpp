@@ -196,7 +196,9 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
   };
   for (auto& plan : module.saved) {
     if (plan.kind == SavedPlan::Kind::Input) {
-      saved_.emplace_back(inputs[plan.index], false);
+      const at::Tensor& input = inputs[plan.index];
+      const c10::AutoGradMode noGrad(false);
+      saved_.emplace_back(runtime::hasPendingSign(input) ? runtime::asInMemory(input) : input, false);
       continue;
     }
     auto& t = results[plan.index];
@@ -260,7 +262,8 @@ std::vector<at::Tensor> gradientsAs(const std::vector<graph::TensorMeta>& expect
     auto options = at::TensorOptions(static_cast<at::ScalarType>(meta.dtype)).device(trace::fromDevice(meta.device));
     if (!gradient.defined()) {
       made.push_back(at::empty_strided(sizes, strides, options).zero_());
-    } else if (gradient.strides() == at::IntArrayRef(strides) && gradient.scalar_type() == static_cast<at::ScalarType>(meta.dtype)) {
+    } else if (gradient.strides() == at::IntArrayRef(strides) && gradient.scalar_type() == static_cast<at::ScalarType>(meta.dtype) &&
+               !runtime::hasPendingSign(gradient)) {
       made.push_back(gradient);
     } else {
       made.push_back(at::empty_strided(sizes, strides, options).copy_(gradient));
@@ -295,7 +298,7 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
       TORCH_CHECK(tensor.is_inference() || tensor._version() == version,
                   "one of the variables needed for gradient computation has been modified by an inplace operation: an input of a compiled "
                   "function, of shape ", tensor.sizes(), ", is at version ", tensor._version(), "; expected version ", version, " instead.");
-      values.push_back(withHistory(tensor, feed.index));
+      values.push_back(runtime::asInMemory(withHistory(tensor, feed.index)));
     } else {
       auto value = saved_[i].unpack(self);
       if (module.joint.meta(module.saved[i].joint).tensor.isContiguous()) value = value.contiguous();

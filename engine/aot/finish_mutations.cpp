@@ -77,6 +77,7 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
     if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
     plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
   }
+  if (data && input.requiresGrad && (input.real.is_conj() || input.real.is_neg())) return refuse(input, "has a pending conjugation or negation, needs a gradient and is written");
   if (metadata && input.requiresGrad) return refuse(input, "changes its shape in place while it needs a gradient");
   module_.mutations.push_back(std::move(plan));
   return {};

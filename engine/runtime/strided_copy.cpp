@@ -13,4 +13,11 @@ at::Tensor withStrides(const at::Tensor& tensor, c10::IntArrayRef strides) {
   return at::empty_strided(distinct.sizes(), strides, tensor.options()).copy_(distinct).expand(tensor.sizes());
 }
 
+at::Tensor asInMemory(const at::Tensor& tensor) {
+  at::Tensor made = tensor;
+  if (made.defined() && made.is_neg()) made = at::_neg_view(made);
+  if (made.defined() && made.is_conj()) made = at::_conj(made);
+  return made;
+}
+
 }  // namespace fusebox::runtime

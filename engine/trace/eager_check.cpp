@@ -222,6 +222,33 @@ bool isPartOfExpanded(const at::Tensor& t) {
   return false;
 }
 
+/// Where the elements of `t` lie in its storage, in order; empty: too many to look at.
+std::vector<int64_t> placesOf(const at::Tensor& t) {
+  constexpr int64_t kMost = 65536;
+  if (t.numel() > kMost) return {};
+  std::vector<int64_t> made{t.storage_offset()};
+  if (t.numel() == 0) return {};
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    const size_t before = made.size();
+    for (int64_t i = 1; i < t.size(d); ++i)
+      for (size_t k = 0; k < before; ++k) made.push_back(made[k] + i * t.stride(d));
+  }
+  std::sort(made.begin(), made.end());
+  return made;
+}
+
+/// Whether some element of one is an element of the other at another position: what eager reads there depends on what it has written.
+bool meetElsewhere(const at::Tensor& written, const at::Tensor& read) {
+  const auto *to = asTraceThroughWrapper(written), *from = asTraceThroughWrapper(read);
+  if (!to || !from) return false;
+  const at::Tensor &a = to->meta(), &b = from->meta();
+  if (a.scalar_type() != b.scalar_type() || (a.sizes() == b.sizes() && a.strides() == b.strides() && a.storage_offset() == b.storage_offset())) return false;
+  const auto places = placesOf(a), others = placesOf(b);
+  std::vector<int64_t> both;
+  std::set_intersection(places.begin(), places.end(), others.begin(), others.end(), std::back_inserter(both));
+  return !both.empty();
+}
+
 }  // namespace
 
 void setGenerated(bool (*isGenerated)(const std::string& op)) { theGenerated = isGenerated; }
@@ -291,10 +318,14 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
       if (auto* alias = schema[i].alias_info(); alias && alias->isWrite()) written.push_back(t);
     });
   auto storage = [](const at::Tensor& t) { return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; };
-  bool overlaps = false, expanded = false;
+  bool overlaps = false, expanded = false, meets = false;
   for (auto& w : written) {
     overlaps |= expanded |= mayMeetItself(w) || isPartOfExpanded(w);
-    for (auto& t : all) overlaps |= !t.is_same(w) && storage(t) && storage(t) == storage(w);
+    for (auto& t : all) {
+      const bool shares = !t.is_same(w) && storage(t) && storage(t) == storage(w);
+      overlaps |= shares;
+      meets = meets || (shares && meetElsewhere(w, t));
+    }
   }
   if (!overlaps) return;
   tryForReal(op, args, all);
@@ -302,6 +333,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   // for writes of whole values, where eager goes over shared elements several times.
   if (expanded && !op.hasTag(at::Tag::inplace_view))
     raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor of which several elements are one place in memory", "clone the tensor first");
+  if (meets) raiseBreak(BreakKind::UnsupportedOp, facts.name + " reads memory that it writes, at other positions", "clone what is read first");
 }
 
 }  // namespace fusebox::trace

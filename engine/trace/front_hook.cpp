@@ -12,6 +12,7 @@
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
+#include "engine/trace/eager_gradients.h"
 #include "engine/trace/few_elements.h"
 #include "engine/trace/functional_form.h"
 #include "engine/trace/idle_masks.h"
@@ -113,12 +114,11 @@ bool rewriteOneHot(Stack* stack) {
   return true;
 }
 
-// cumprod_backward(grad, input, dim, output) looks whether an element is zero, and of what has no data takes an operator for each element of `dim`.
-// Up to the first zero the products after an element, times their gradients, are over the element; at the first zero they are the products
-// without it, up to the second; past it all products are zero. No factor of an element lies past a zero, be it infinite or no number.
+// cumprod_backward(grad, input, dim, output) looks whether an element is zero, and of what has no data takes an operator for each element of `dim`. One
+// call is kept where it has no history itself. Else: of the products up to each later place, without the element.
 bool rewriteCumprodBackward(Stack* stack) {
   const auto a = torch::jit::last(*stack, 4);
-  const at::Tensor grad = a[0].toTensor(), input = a[1].toTensor().conj(), output = a[3].toTensor().conj();
+  const at::Tensor grad = a[0].toTensor(), input = a[1].toTensor();
   if (input.dim() == 0) return false;
   const int64_t dim = at::maybe_wrap_dim(a[2].toInt(), input.dim());
   if (input.sym_size(dim) == 1) {  // a product of one factor, whatever it is
@@ -126,14 +126,19 @@ bool rewriteCumprodBackward(Stack* stack) {
     stack->push_back(grad);
     return true;
   }
-  const auto fromTheEnd = [&](const at::Tensor& t) { return t.flip(dim).cumsum(dim).flip(dim); };
-  const at::Tensor one = at::ones({}, input.options()), none = at::zeros({}, input.options());
-  const at::Tensor isZero = input.eq(0), zeros = isZero.cumsum(dim), isBefore = zeros.eq(0), isUpToSecond = zeros.eq(1);
-  const at::Tensor isFirst = isZero.logical_and(isUpToSecond), isBetween = isUpToSecond.logical_and(isZero.logical_not());
-  const at::Tensor beforeZero = fromTheEnd(at::where(isBefore, grad * output, none)) / at::where(isZero, one, input);
-  const at::Tensor after = (at::where(isUpToSecond, grad, none) * at::where(isBetween, input, one).cumprod(dim)).sum(dim, /*keepdim=*/true);
-  const at::Tensor atZero = after * at::where(isBefore, input, one).prod(dim, /*keepdim=*/true);
-  at::Tensor made = at::where(isBefore, beforeZero, at::where(isFirst, atZero, none));
+  const auto isPlain = [](const IValue& v) { return at::functionalization::impl::isFunctionalTensor(v.toTensor()); };
+  if (!at::GradMode::is_enabled() && isPlain(a[0]) && isPlain(a[1]) && isPlain(a[3])) {
+    static const auto whole = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cumprod_backward", "");
+    DispatchState state;
+    state.exclude(aboveTraceKeys() - c10::DispatchKeySet(c10::DispatchKey::Functionalize));
+    whole.callBoxed(stack);
+    return true;
+  }
+  const c10::SymInt n = input.sym_size(dim);
+  const at::Tensor upper = at::ones_symint({n, n}, input.options().dtype(at::kBool)).triu(), isElement = upper.logical_and(upper.mT());
+  const at::Tensor factors = at::where(isElement, at::ones({}, input.options()), input.conj().movedim(dim, -1).unsqueeze(-2));
+  const at::Tensor others = at::where(upper, factors.cumprod(-1), at::zeros({}, input.options()));
+  at::Tensor made = (grad.movedim(dim, -1).unsqueeze(-2) * others).sum(-1).movedim(-1, dim);
   torch::jit::drop(*stack, 4);
   stack->push_back(std::move(made));
   return true;
@@ -433,6 +438,14 @@ class OutArguments {
   std::vector<Watched> watched_;
 };
 
+/// torch.tensor and its like read numbers with tracing switched off; of one with a pending sign libtorch would copy memory that is not there.
+void refuseNumberOfStandIn(const c10::OperatorHandle& op, const Stack& stack) {
+  const auto excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  if (!excluded.has(kTraceKey) || !excluded.has(c10::DispatchKey::Functionalize) || op.operator_name().name != "aten::item") return;
+  if (isTraceTensor(stack.back().toTensor()))
+    raiseBreak(BreakKind::DataAccess, "a number is read from a tensor whose operators are traced", "Move the call out of the compiled region.");
+}
+
 }  // namespace
 
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
@@ -502,6 +515,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     if (held) held->say();
   }
   forEachTensor(writtenList, [](const at::Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); });
+  if (!stack->empty() && stack->back().isTensor()) followEagersGradient(facts, stack->back().toTensor());
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [&](const at::Tensor& t) {
@@ -513,6 +527,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
 
 void levelsHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto* context = TraceContext::current();
+  if (context) refuseNumberOfStandIn(op, *stack);
   if (context && !context->sharedShapes()->empty() && insideTransform() &&
       decomposeBeforeLevels(factsOf(op), op.schema().arguments().size(), stack))
     return;

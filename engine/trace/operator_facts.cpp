@@ -62,6 +62,9 @@ bool mentionsTensor(const c10::TypePtr& type) { return type->str().find("Tensor"
 // Composite kernels that look at data, so that the Python meta is the only way.
 const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_mm"};
 
+// Compositions that go by the data: one call, which is written as others later.
+const std::unordered_set<std::string_view> kKeptWhole{"aten::cumprod_backward"};
+
 // What no tag and no schema says, each list with what it says.
 const std::unordered_set<std::string_view> kAssertsWithResult{"aten::_functional_assert_async.msg", "aten::_functional_assert_scalar"};
 const std::unordered_set<std::string_view> kHiddenViews{"aten::_unsafe_view"};  // results of unsafe_split stay what they are
@@ -72,7 +75,7 @@ const std::unordered_set<std::string_view> kOwnNamespaces{"aten",      "prims", 
                                                           "_quantized", "mkldnn", "onednn", "fusebox"};
 /// Operators (by how their names begin) that wait for the device or look at data on the host although no tag of theirs says so.
 constexpr std::string_view kSynchronising[] = {
-    "aten::_unique",     "aten::unique_",      "aten::bincount",   "aten::histc",       "aten::repeat_interleave", "aten::masked_select",
+    "aten::_unique",     "aten::unique_",      "aten::bincount",   "aten::histc",       "aten::repeat_interleave", "aten::masked_select", "aten::cumprod_backward",
     "aten::nonzero",     "aten::_local_scalar", "aten::item",      "aten::equal",       "aten::is_nonzero",        "aten::linalg_",
     "aten::_linalg_",    "aten::cholesky",     "aten::lu_",        "aten::triangular_", "aten::ormqr",             "aten::geqrf",
     "aten::_ctc_loss",   "aten::multinomial",  "aten::_sparse",    "aten::to_sparse",   "aten::_to_sparse",        "aten::record_stream",
@@ -217,7 +220,7 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
   facts.hasPythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
   facts.compositeImplicit = kernels.meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
   // A device may have a kernel of its own for what is a composition elsewhere (_fused_rms_norm): there the operator is called as one.
-  if (rule && cudaKernel) facts.compositeImplicit = nullptr;
+  if ((rule && cudaKernel) || kKeptWhole.count(facts.name)) facts.compositeImplicit = nullptr;
   // A collective's composite kernel starts it, on whatever it is given.
   if (!kCompositeReadsData.count(facts.name) && !facts.collective)
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})

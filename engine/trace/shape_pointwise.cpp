@@ -238,6 +238,7 @@ const ShapeTable& pointwiseRules() {
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},
       {"aten::hardswish_backward", binary},
+      {"aten::cumprod_backward", binary},
       {"aten::rrelu_with_noise", rowsOf<0>},
       {"aten::rrelu_with_noise_functional", rreluFunctional},
       {"aten::native_dropout", nativeDropout},

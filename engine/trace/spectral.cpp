@@ -61,7 +61,7 @@ bool rewriteIstft(torch::jit::Stack* stack) {
   const at::Tensor self = a[0].toTensor();
   const int64_t length = a[1].toInt(), step = a[2].isNone() ? length / 4 : a[2].toInt(), width = a[3].isNone() ? length : a[3].toInt();
   const bool center = a[5].toBool(), complexOut = a[9].toBool();
-  if (!isTraced(self) || !self.is_complex() || self.dim() < 2 || self.dim() > 3 || !a[8].isNone() || !fits(length, step, width)) return false;
+  if (!isTraced(self) || !self.is_complex() || self.dim() < 2 || self.dim() > 3 || !fits(length, step, width)) return false;
   const SymInt bins = self.sym_size(-2), count = self.sym_size(-1);
   const bool oneSided = a[7].isNone() ? bins != length : a[7].toBool();
   if (self.sym_numel() == 0 || bins != (oneSided ? length / 2 + 1 : length) || (complexOut && oneSided)) return false;
@@ -69,8 +69,9 @@ bool rewriteIstft(torch::jit::Stack* stack) {
   if (!window || (window->defined() && window->is_complex() && !complexOut)) return false;
   if (!window->defined()) window = windowOf(at::ones({width}, self.options().dtype(at::toRealValueType(self.scalar_type()))), width, length);
 
-  const SymInt whole = (count - 1) * step + length, end = center ? whole - length / 2 : whole;
-  if (center && end <= length / 2) return false;  // nothing is left
+  const int64_t start = center ? length / 2 : 0;
+  const SymInt whole = (count - 1) * step + length, end = a[8].isNone() ? whole - start : SymInt(start + a[8].toInt());
+  if (end <= start || end > whole) return false;  // nothing is left, or eager warns that zeros are added
   at::Tensor frames = (self.dim() == 2 ? self.unsqueeze(0) : self).transpose(1, 2);
   const int64_t norm = a[6].toBool() ? kByRoot : kByCount;
   if (complexOut) {
@@ -80,7 +81,7 @@ bool rewriteIstft(torch::jit::Stack* stack) {
     frames = at::_fft_c2r(frames, {2}, norm, length);
   }
   // What overlaps is added up, and divided by what the windows' squares add up to.
-  const auto added = [&](const at::Tensor& t) { return at::unfold_backward_symint(t, {t.sym_size(0), whole}, 1, length, step).slice_symint(1, center ? length / 2 : 0, end); };
+  const auto added = [&](const at::Tensor& t) { return at::unfold_backward_symint(t, {t.sym_size(0), whole}, 1, length, step).slice_symint(1, start, end); };
   const at::Tensor weights = added(window->pow(2).expand_symint({1, count, length}));
   at::_assert_async(weights.abs().min().lt(1e-11).logical_not(), "window overlap add min: 1");
   at::Tensor made = added(frames * window->view({1, 1, length})) / weights;

@@ -34,7 +34,6 @@ void refuseUntraceable(const at::Tensor& real) {
   if (real.layout() != at::kStrided) refuse("a sparse tensor");
   if (real.is_quantized()) refuse("a quantised tensor");
   if (real.is_nested()) refuse("a nested tensor");
-  if (real.is_conj() || real.is_neg()) refuse("a tensor with a pending conjugation or negation");
   if (isTraceTensor(real)) raiseBreak(BreakKind::FinishedTrace, "a tensor of another trace is used", "do not keep it in globals");
   if (real.key_set().has(c10::DispatchKey::Python)) refuse("a tensor subclass with __torch_dispatch__");
   if (at::functionalization::impl::isFunctionalTensor(real) || real.key_set().has(c10::DispatchKey::FuncTorchBatched) ||
@@ -120,7 +119,7 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name,
   TORCH_INTERNAL_ASSERT(!symbolic || fits(geometry, real, *shapes_), "the symbolic geometry of ", made.name, " is not its own");
   auto traced = recorder_->placeholder(made.name, metaOf(real), real.device(), made.index, made.requiresGrad, std::move(symbolic));
   made.meta = recorder_->graph().meta(asTrace(traced)->value()).tensor;
-  made.standIn = at::functionalization::impl::to_functional_tensor(traced);
+  made.standIn = at::functionalization::impl::to_functional_tensor(withPendingSign(traced, real));
   forbidDataAccess(made.standIn);
   made.storage = made.standIn.storage().unsafeGetStorageImpl();
   if (made.requiresGrad && made.isLeaf) {
@@ -134,6 +133,19 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name,
   indexOf_[made.standIn.unsafeGetTensorImpl()] = made.index;
   inputs_.push_back(std::move(made));
   return inputs_.back();
+}
+
+/// The graph is given memory; a conjugation or negation that is pending on `real` is written down.
+at::Tensor TraceContext::withPendingSign(const at::Tensor& traced, const at::Tensor& real) {
+  if (!real.is_conj() && !real.is_neg()) return traced;
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  const auto outer = std::exchange(currentContext, this);
+  at::Tensor made = real.is_conj() ? at::_conj(traced) : traced;
+  if (real.is_neg()) made = at::_neg_view(made);
+  currentContext = outer;
+  return made;
 }
 
 std::optional<int32_t> TraceContext::inputOf(const at::Tensor& tensor) const {

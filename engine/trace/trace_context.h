@@ -137,6 +137,8 @@ class TraceContext {
   static TraceContext* current();
 
  private:
+  at::Tensor withPendingSign(const at::Tensor& traced, const at::Tensor& real);
+
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;

@@ -457,6 +457,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     makeConcrete(facts, stack, arity);
     return runOnMeta(op, facts, stack);
   }
+  if (facts.reinterprets && call.anyTensor && call.onlyNumbers) return below();
   if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack) || keepAsNumber(facts, *context, stack)) return;
   if (facts.compositeImplicit) {  // reached with autograd excluded: decompose, the inner operators come back here
     state.neutral(c10::DispatchKeySet(kTraceKey));

@@ -428,7 +428,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 }
 
 bool Evaluation::guessLength(PyObject* iterable) {
-  if (pythonMethod(iterable, "__len__")) {
+  if (pythonMethod(iterable, "__len__") || answersTorchFunctions(iterable)) {
     if (length(iterable) >= 0) return true;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     clearError();

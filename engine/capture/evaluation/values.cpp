@@ -2,6 +2,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/dispatch_asking.h"
 #include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/module_paths.h"
@@ -263,10 +264,14 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   if (!isPlainTensorClass(Py_TYPE(object)) && !isOfProgram)
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
               "Convert it to a plain torch.Tensor before the compiled region.");
+  if (isInsideDispatch() && (real.is_conj() || real.is_neg()))
+    breakHere("tensor subclass", "a tensor with a pending conjugation or negation is read in __torch_dispatch__, where operators do not see that",
+              "Call resolve_conj() and resolve_neg() on what a wrapper holds.");
   if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");
   const SymbolicInputs::Geometry geometry = symbolicInputs_->geometry(object, source);
   PyRef standIn;
   try {
+    const ClassesNotAsked off;  // a view that was written to is asked for its history
     standIn = PyRef::steal(newTensorObject(trace_->input(real, nameOf(frame_, object, source), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
   } catch (const trace::BreakError& error) {
     breakHere(error);

@@ -81,6 +81,48 @@ bool hookBelow(PyObject* cls, int depth = 0) {
   return false;
 }
 
+/// What an abstract class remembers of a class that it was asked about: 1 it is a subclass, 0 it is none; -1: nothing that still counts.
+int remembered(PyObject* cls, PyObject* type) {
+  static PyObject* const dump = torchObject("_abc._get_dump");
+  static PyObject* const token = torchObject("_abc.get_cache_token");
+  const PyRef known = PyRef::steal(PyObject_CallOneArg(dump, cls)), now = PyRef::steal(PyObject_CallNoArgs(token));
+  const PyRef reference = PyRef::steal(PyWeakref_NewRef(type, nullptr));
+  if (!known || !now || !reference || !PyTuple_Check(known.get()) || PyTuple_GET_SIZE(known.get()) != 4) return clearError(), -1;
+  const auto isIn = [&](Py_ssize_t set) { return PySequence_Contains(PyTuple_GET_ITEM(known.get(), set), reference.get()) == 1; };
+  enum { kSubclasses = 1, kOthers, kAskedAt };
+  const bool isKnown = isIn(kSubclasses) || (PyObject_RichCompareBool(PyTuple_GET_ITEM(known.get(), kAskedAt), now.get(), Py_EQ) == 1 && isIn(kOthers));
+  const int answer = !isKnown ? -1 : isIn(kSubclasses);
+  clearError();
+  return answer;
+}
+
+/// `expected`: a class, and whether it is a subclass.
+bool remembersStill(PyObject* cls, PyObject* expected) {
+  return remembered(cls, PyTuple_GET_ITEM(expected, 0)) == (PyTuple_GET_ITEM(expected, 1) == Py_True);
+}
+
+/// A __subclasshook__ of the program's is asked once: its answer is remembered, whatever it would say later.
+int answerOfHook(Evaluation& e, PyObject* type, PyObject* cls) {
+  if (remembered(cls, type) < 0) {
+    const auto done = [&] { return std::tuple(e.effectsSoFar().writes, e.journal().size(), e.journal().calls(), e.trace().graph().nodes().size()); };
+    const auto before = done();
+    if (ownHook(asType(cls))) {
+      const PyRef hook = e.getAttr(cls, internedName("__subclasshook__"));
+      PyObject* args[] = {type};
+      if (!hook || !e.call(hook.get(), args, 1, nullptr)) return -1;
+    }
+    if (hookBelow(cls) || done() != before || e.journal().calls() > 0)
+      e.breakHere("class check", "an abstract class or one below it decides with a __subclasshook__ of its own, which does more than to answer");
+    trace::NoTrace off;
+    if (PyObject_IsSubclass(type, cls) < 0) return -1;
+  }
+  const int answer = remembered(cls, type);
+  if (answer < 0) e.breakHere("class check", "an abstract class does not remember what its __subclasshook__ says");
+  const PyRef expected = PyRef::steal(PyTuple_Pack(2, type, answer ? Py_True : Py_False));
+  e.guardCustom(e.sources().pinned(cls, Why::Process), remembersStill, expected.get(), "what an abstract class remembers of a class");
+  return answer;
+}
+
 /// ABCMeta.__subclasscheck__: registered and structural subclasses too.
 int abstractSubclass(Evaluation& e, PyTypeObject* type, PyObject* cls) {
   static PyObject* const kState = internedName("_abc_impl");
@@ -90,15 +132,8 @@ int abstractSubclass(Evaluation& e, PyTypeObject* type, PyObject* cls) {
   static PyObject* const kHook = internedName("__subclasshook__");
   auto* typeObject = reinterpret_cast<PyObject*>(type);
   e.typeLookup(asType(cls), kHook);
-  if (ownHook(asType(cls))) {
-    PyRef hook = e.getAttr(cls, kHook);
-    PyObject* args[] = {typeObject};
-    PyRef answer = hook ? e.call(hook.get(), args, 1, nullptr) : PyRef();
-    if (!answer) return -1;
-    if (answer.get() != Py_NotImplemented) return answer.get() == Py_True;
-  }
+  if (ownHook(asType(cls)) || (!PyType_IsSubtype(type, asType(cls)) && hookBelow(cls))) return answerOfHook(e, typeObject, cls);
   if (PyType_IsSubtype(type, asType(cls))) return 1;
-  if (hookBelow(cls)) e.breakHere("class check", "a subclass of an abstract class decides with a __subclasshook__ of its own");
   e.guardTypeAttribute(type, kHook);  // and with it the special methods that structural checks look for
   guardAnswer(e, torchObject("_abc.get_cache_token"), {}, "no class was registered with an abstract base class");
   trace::NoTrace off;

@@ -141,6 +141,35 @@ void aminmax(Rewriter& r) {
   r.output(1, r.call("aten::amax", {x.v, dimsOf(r, 1), r.args().boolean(2)}, r.outMeta(1)));
 }
 
+/// (grad, input, dim, output). Up to the first zero the products after an element, times their gradients, are over the element; at the first zero they are
+/// the products without it, up to the second; past it all products are zero. No factor of an element lies past a zero, be it infinite or no number.
+void cumprodBackward(Rewriter& r) {
+  const T grad = r.upcast(r.in(0)), x = r.upcast(r.in(1)), output = r.upcast(r.in(3));
+  const int64_t dim = wrapDim(r.args().integer(2), x.rank());
+  const auto rows = [](T t, DType type, bool single = false, int64_t d = 0) {
+    TensorMeta m = t.meta();
+    if (single) m.sizes[static_cast<size_t>(d)] = SymExpr(1);
+    m.strides = graph::contiguousStrides(m.sizes);
+    m.storageOffset = 0;
+    m.dtype = type;
+    return m;
+  };
+  const auto running = [&](const char* op, T t, DType type) { return r.call(op, {t.v, dim, {}}, rows(t, type)); };
+  const auto turned = [&](T t) { return r.call("aten::flip", {t.v, graph::ArgumentList{dim}}, rows(t, t.dtype())); };
+  const auto isEqual = [&](T t, graph::Argument value) { return r.pointwise("aten::eq.Scalar", {t.v, std::move(value)}, DType::Bool); };
+  const auto both = [&](T a, T b) { return r.pointwise("aten::logical_and", {a.v, b.v}, DType::Bool); };
+  const T isZero = isEqual(x, 0.0), zeros = running("aten::cumsum", isZero, DType::Int64);
+  const T isBefore = isEqual(zeros, int64_t{0}), isUpToSecond = isEqual(zeros, int64_t{1}), isFirst = both(isZero, isUpToSecond);
+  const T isBetween = both(isUpToSecond, r.pointwise("aten::logical_not", {isZero.v}, DType::Bool));
+  const T one = r.full({}, 1, x.dtype());
+  const T fromTheEnd = turned(running("aten::cumsum", turned(r.where(isBefore, grad * output, 0.0)), x.dtype()));
+  const T beforeZero = fromTheEnd / r.where(isZero, one, x);
+  const T after = r.sum(r.where(isUpToSecond, grad, 0.0) * running("aten::cumprod", r.where(isBetween, x, one), x.dtype()), {dim}, true);
+  const T factors = r.where(isBefore, x, one);
+  const T atZero = after * r.call("aten::prod.dim_int", {factors.v, dim, true, {}}, rows(factors, x.dtype(), true, dim));
+  r.output(0, r.where(isBefore, beforeZero, r.where(isFirst, atZero, 0.0)));
+}
+
 }  // namespace
 
 void addOtherDecompositions(DecompositionTable& table) {
@@ -157,6 +186,7 @@ void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::count_nonzero.dim_IntList", countNonzero});
   table.push_back({"aten::nansum", nanSum});
   table.push_back({"aten::aminmax", aminmax});
+  table.push_back({"aten::cumprod_backward", cumprodBackward});
 }
 
 }  // namespace fusebox::inductor

@@ -1508,6 +1508,13 @@ def test_overloads_that_nobody_named_before():
     expect(fusebox.compile(lambda: hasattr(ops.scaled, "thrice"), fullgraph=True)() is False, "an overload that is not there")
 
 
+def test_signs_that_are_pending():
+    z = torch.randn(5, dtype=torch.complex64)
+    for name, x in ("a conjugate", z.conj()), ("its imaginary part", z.conj().imag), ("a negative view", torch._neg_view(z.real.contiguous())):
+        whole(name, lambda x: (x * 2, x.sum(), x.conj(), x[1:], x.abs()), x)
+    whole("a product of numbers and a gradient", lambda z: torch.autograd.grad((1j * z).real.sum() + (z @ z).abs(), z)[0], z.requires_grad_())
+
+
 def test_tensors_without_data():
     def program(x):
         plan = torch.empty((4, x.shape[0], 2), dtype=torch.float16, device="meta").transpose(0, 1)

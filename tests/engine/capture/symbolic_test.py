@@ -461,7 +461,7 @@ def test_spectra():
         window = torch.hann_window(16)
         parts = torch.stft(x, 16, 4, window=window, return_complex=True)
         short = torch.stft(x[0], 16, win_length=12, window=window[:12], center=False, normalized=True, return_complex=True)
-        return parts.abs(), torch.view_as_real(short), torch.istft(parts * 2, 16, 4, window=window), torch.istft(parts[0], 16, 4, window=window, normalized=True)
+        return parts.abs(), torch.view_as_real(short), torch.istft(parts * 2, 16, 4, window=window), torch.istft(parts[0], 16, 4, window=window, normalized=True), torch.istft(parts, 16, 4, window=window, length=45)
 
     f = Compiled(f, fullgraph=True)
     for n in (64, 52, 103, 80):

@@ -289,8 +289,9 @@ def same_text(a, b):
 
 
 def plain_error(text):
-    """An error's text without libtorch's own stack, and whatever autograd's node is called: it is the compiled graph's."""
-    return re.sub(r"\b\w+Backward\d*\b", "Backward", text.partition("Exception raised from")[0]) if isinstance(text, str) else text
+    """An error's text without libtorch's own stack, and whatever autograd's node and its result are called: they are the compiled graph's."""
+    text = re.sub(r"\[torch\.\w+ \[[\d, ]*\]\]", "[a tensor]", text) if isinstance(text, str) else text  # of several that were written, autograd names one
+    return re.sub(r"\b(Output \d+ of )?\w+Backward\d*\b", "Backward", text.partition("Exception raised from")[0]) if isinstance(text, str) else text
 
 
 def content(cell):

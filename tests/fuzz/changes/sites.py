@@ -33,8 +33,8 @@ def literal(value):
 
 
 def is_outside(module):
-    """Whether both worlds share the module: it was imported."""
-    return module.__name__ in sys.modules
+    """Whether both worlds share the module: it was imported, or holds PyTorch's operators."""
+    return module.__name__ in sys.modules or isinstance(module, torch._ops._OpNamespace)
 
 
 class Walk:
@@ -133,7 +133,8 @@ class Walk:
                  put(f"{plain}.as_subclass(Logged)"))
         own = type(t).__module__.partition(".")[0] == "torch"  # what PyTorch's classes keep for themselves is not a program's to change
         for k, v in vars(t).items() if getattr(t, "__dict__", None) else ():
-            if not (own and k.startswith("_")):
+            # Nor where its C++ keeps sizes that a class says, and marks for compilers.
+            if not (own and k.startswith("_")) and not k.endswith("_capsule") and not k.startswith("_dynamo_"):
                 self.place(v, f"{p}.{k}")
 
     def aliases(self):
@@ -397,6 +398,12 @@ def normalised_modules(instance):
     """Modules with a weight norm that the instance reaches."""
     with torch._C.DisableTorchFunction():
         return [m for m in Walk(instance).kept if isinstance(m, torch.nn.Module) and {"weight_g", "weight_v"} <= m._parameters.keys()]
+
+
+def parametrizations(instance):
+    """What computes parameters of the instance's modules from others."""
+    with torch._C.DisableTorchFunction():
+        return [m for m in Walk(instance).kept if isinstance(m, torch.nn.utils.parametrize.ParametrizationList)]
 
 
 def sites(instance):

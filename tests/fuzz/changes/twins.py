@@ -20,7 +20,7 @@ import fusebox
 
 from . import changed
 from .compare import Comparison, Difference, fail, same_text
-from .sites import normalised_modules, recurrent_modules
+from .sites import normalised_modules, parametrizations, recurrent_modules
 from .worlds import Unusable
 
 HELPERS = {name: getattr(changed, name) for name in vars(changed) if not name.startswith("_")}
@@ -171,6 +171,11 @@ class Side:
         return {"result": result, "error": error, "printed": printed.getvalue(), "warnings": said, **state, **random_state()}
 
 
+#: Words of an error of eager's after which the pair tells nothing, and why.
+UNTOLD = {"UncapturedHigherOrderOpError": "eager's operator asks PyTorch's own compiler, which does not know such a tensor",
+          "aten._nested_sum_backward": "eager has no gradient there", "DispatchKey Conjugate doesn't correspond to a device": "eager cannot make a tensor like a conjugate"}
+
+
 def reads_beyond(instance):
     """Whether an LSTM has weights of other sizes than it says: eager reads and writes memory that is not theirs. So does a weight norm with
     another number of lengths than the weight has slices: its gradient is memory as it was found."""
@@ -178,6 +183,12 @@ def reads_beyond(instance):
         g, v = module._parameters["weight_g"], module._parameters["weight_v"]
         if isinstance(g, torch.Tensor) and isinstance(v, torch.Tensor) and g.numel() not in (1, *(g.shape[d] for d in range(g.dim()))):
             return True
+    for parts in parametrizations(instance):
+        norm = parts[0] if len(parts) else None
+        if type(norm).__name__ == "_WeightNorm":
+            g, v = (getattr(parts, name, None) for name in ("original0", "original1"))
+            if isinstance(g, torch.Tensor) and isinstance(v, torch.Tensor) and (type(norm.dim) is not int or not -v.dim() <= norm.dim < v.dim() or g.numel() != v.shape[norm.dim]):
+                return True
     for module in recurrent_modules(instance):
         directions = 2 if module.bidirectional else 1
         weights, layers = list(module._flat_weights), module.num_layers * directions
@@ -262,6 +273,9 @@ class Twins:
 
         seen = self.on_both(observe)
         torch.set_grad_enabled(before)
+        for words, why in UNTOLD.items():
+            if words in repr(seen[0]["error"]):
+                raise Unusable(why)
         if "backward through the graph a second time" in str(seen[0]["error"]):
             raise Unusable("a part of an earlier graph is among the inputs, whose node ours does not free")
         if any(isinstance(o["error"], Warning) and "Triggered internally" in str(o["error"]) for o in seen):

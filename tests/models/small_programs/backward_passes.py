@@ -478,3 +478,41 @@ def what_is_written_after_it_was_written_inside(compile):
     losses = [centred(x), centred(x)]
     out += [outcome(lambda: losses[1].backward()), outcome(lambda: losses[0].backward()), x.grad, mean]
     return out
+
+
+@script
+def infinite_gradients_reach_only_what_was_selected(compile):
+    """The others get zero, not zero times them; products of what is infinite, no number or several zeros have eager's gradients."""
+    inf, nan = float("inf"), float("nan")
+
+    def pair(f, values, grad, again):
+        x = torch.tensor(values, requires_grad=True)
+        y = f(x)
+        g, = torch.autograd.grad(y, x, torch.full_like(y, grad), create_graph=again)
+        return [g, torch.autograd.grad(g.sum(), x)[0]] if again else [g]
+
+    out = []
+    for f in (torch.min, torch.max, torch.median, torch.nanmedian, lambda x: torch.func.grad(torch.max)(x) * x):
+        g = compile(f)
+        for values in ([3.0, 1.0, 2.0, 1.0], [nan, 1.0, 2.0], [inf, inf, -inf]):
+            out += [pair(g, values, grad, False) for grad in (1.0, nan, inf)]
+    for f in (torch.prod, lambda x: torch.stack([x, x * 2]).prod(1, keepdim=True), lambda x: x[None].prod(0), lambda x: x.half().prod(dtype=torch.float32)):
+        g = compile(f)
+        for values in ([2.0, 3.0, 4.0], [nan, 0.0, 0.0, 2.0], [0.0, nan, 2.0], [inf, 2.0], [1e4, 3e4, 1e-3], [inf, 0.0, 3.0], [0.0, 0.0, 4.0]):
+            out += [pair(g, values, grad, False) for grad in (1.0, inf)]
+    for values in ([2.0, 4.0, 8.0], [0.0, 0.0, 4.0], [0.0, 3.0, 4.0]):
+        out += pair(compile(torch.prod), values, 1.0, True)
+    return out
+
+
+@script
+def products_of_zeros_are_differentiated_twice(compile):
+    out = []
+    for f in (lambda x: x.cumprod(0), lambda x: x.prod(), lambda x: torch.autograd.grad(x.cumprod(0).sum(), x, create_graph=True)[0],
+              lambda x: torch.autograd.grad(x.prod(), x, create_graph=True)[0]):
+        f = compile(f)
+        for values in ([2.0, 0.0, 4.0, 8.0], [0.0, 0.0, 4.0], [0.0, 4.0, 0.0, 2.0], [0.0, 2.0, 4.0], [2.0, 4.0, 8.0]):
+            x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+            once, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+            out += [once.detach(), torch.autograd.grad((once * torch.arange(1, len(values) + 1)).sum(), x)[0]]
+    return out

@@ -79,13 +79,13 @@ def outcome(f, *args):
 @script
 def writes_to_memory_that_overlaps(compile):
     """Eager refuses some and carries out others; which, its kernels say."""
-    writes = [lambda a: a.expand(3, 4).add_(1), lambda a: a[1:].add_(a[:-1]), lambda a: a[2:].add_(a[:2]), lambda a: a.expand(3, 4).zero_(),
+    writes = [lambda a: a.expand(3, 4).add_(1), lambda a: a[1:].add_(a[:-1]), lambda a: a[2:].add_(a[:2]), lambda a: a[::2].add_(a[1::2]), lambda a: a.expand(3, 4).zero_(),
               lambda a: a.expand(3, 4).copy_(torch.ones(3, 4)), lambda a: a[1:].mul_(a[1:]), lambda a: a.expand(2, 4).clamp_(0, 1),
               lambda a: torch.sin(a[1:], out=a[:-1]), lambda a: a.as_strided((3, 2), (1, 1)).sub_(2), lambda a: a.expand(2, 4).index_fill_(0, torch.tensor([0]), 1)]
     out = []
     for write in writes:
-        a = torch.arange(4.0)
-        out += [outcome(compile(write), a), a]
+        a, apart = torch.arange(4.0), torch.stack([torch.arange(4.0), torch.ones(4)], -1)[:, 0]
+        out += [outcome(compile(write), a), a, outcome(compile(write), apart), apart]
     return out
 
 

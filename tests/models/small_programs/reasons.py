@@ -234,15 +234,29 @@ def class_checks(compile):
         def __class__(self):
             return claimed[0]
 
-    claimed, s, c, x = [int], Sized(), Claims(), rows()
-    fs = [compile(lambda x: (x, isinstance(s, collections.abc.Sized), isinstance(s, collections.abc.Iterable), isinstance([], collections.abc.Sequence))),
+    class Remembers(abc.ABC):
+        @classmethod
+        def __subclasshook__(cls, other):
+            return Hooked.answer if other is Sized else NotImplemented
+
+    class Counts(abc.ABC):
+        @classmethod
+        def __subclasshook__(cls, other):
+            asked.append(other.__name__)
+            return True
+
+    claimed, s, c, x, asked = [int], Sized(), Claims(), rows(), []
+    fs = [compile(lambda x: (x, isinstance(s, Remembers), isinstance(c, Remembers), issubclass(int, Remembers))),
+          compile(lambda x: (x, isinstance(s, Counts), issubclass(bool, Counts), len(asked))),
+          compile(lambda x: (x, isinstance(s, collections.abc.Sized), isinstance(s, collections.abc.Iterable), isinstance([], collections.abc.Sequence))),
           compile(lambda x: (x, isinstance(s, Hooked), isinstance(s, (Registered, int)))), compile(lambda x: (x, isinstance(c, int), isinstance(c, (str, float)))),
           compile(lambda x: (x, issubclass(Sized, Registered), isinstance(3, int | str), isinstance(x, nn.Parameter), isinstance(x, torch.Tensor)))]
     out = [f(x) for f in fs]
     Sized.__iter__ = lambda self: iter(())
     Hooked.answer, claimed[0] = True, str
+    out += [f(x) for f in fs[:2]]
     Registered.register(Sized)
-    return out + [f(x) for f in fs]
+    return out + [f(x) for f in fs], asked
 
 
 @script

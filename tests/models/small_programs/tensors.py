@@ -864,3 +864,56 @@ def an_expansion_to_the_same_sizes_can_be_written(compile):
 
     g = compile(f)
     return g(torch.ones(3, 2)), g(torch.randn(3, 2, requires_grad=True))
+
+
+@script
+def signs_that_are_pending(compile):
+    """A conjugation or negation that an input, a result or a gradient has not carried out yet."""
+    def complexes(*shape, grad=False):
+        return torch.randn(*(shape or (3, 4)), dtype=torch.complex64).requires_grad_(grad)
+
+    def facts(t):
+        return t, t.is_conj(), t.is_neg(), t.stride(), t.storage_offset(), t._version
+
+    def once_more(x):
+        y = x * 2 + x.real.sum()
+        return y, x, x.conj(), x.mT, torch.view_as_real(x.resolve_conj()), x.is_conj(), x[1:], x.imag, x.conj().imag, x @ x.mH, x.abs()
+
+    def written(x):
+        x[1].mul_(2)
+        x.add_(1)
+        return x, x.conj(), x[0]
+
+    def transposed(x):
+        x.t_()
+        return x + 1
+
+    def parts(z):
+        a, b = z.real, z.imag
+        return a * b, b.exp(), b, b.flatten(), torch.as_strided(b, (2, 2), (1, 2))
+
+    def read(z):
+        return torch.tensor([[z[0, 0], 1.0]]), z.new_full((2,), 3), torch.tensor([z.conj().imag[0, 1], 2])
+
+    out = []
+    for f in map(compile, (once_more, written, transposed, parts, read, lambda z: z)):
+        for rows in (3, 5):
+            z = complexes(rows, 4)
+            for x in (z, z.conj(), z.t().conj(), z.conj()[1:], torch._neg_view(z)):
+                out += [facts(t) if isinstance(t, torch.Tensor) else t for t in f(x)] + [facts(x), facts(z)]
+    halve, double = compile(lambda x: x.div_(2)), compile(lambda x: (x * 2, x.exp().sum(), x))
+    for x in (complexes().conj().imag, torch._neg_view(torch.randn(4)), torch._neg_view(torch.randn(4, 6))[:, ::2]):
+        out += [facts(t) for t in (*double(x), halve(x), x)]
+    learnt = compile(lambda x, w: ((x * w).abs().pow(2).sum(), x * x, x.conj()))
+    for of in (lambda z: z.conj(), lambda z: z.conj().detach().requires_grad_(), lambda z: torch._neg_view(z)):
+        z, w = complexes(grad=True), complexes(grad=True)
+        x = of(z)
+        loss, y, c = learnt(x, w)
+        gz, = torch.autograd.grad(loss + y.abs().sum() + c.real.sum(), x, create_graph=True)
+        gz.abs().sum().backward()
+        out += [facts(gz.detach()), z.grad, x.grad if x.is_leaf else None, w.grad]
+    real = torch.randn(5, requires_grad=True)
+    compile(lambda x: x.exp() * 2)(real).backward(torch._neg_view(torch.arange(5.0)))
+    z = complexes(grad=True)
+    compile(lambda z: (z * z, z.imag))(z)[1].backward(torch._neg_view(torch.ones(3, 4)))
+    return out, real.grad, z.grad
