@@ -416,6 +416,7 @@ RecipePtr RecipeMaker::lazy(LazyIterator& iterator, PyObject* object) {
     throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + iterator.type()->tp_name + " is alive where capture stops",
                         "Consume it before the break, or use a list.", e_.place(), {}},
                        iterator.birth};
+  lazies_.insert(&iterator);
   RecipePtr recipe = node(Recipe::Kind::Call, object);
   PyRef keywords = again.kwargs ? again.kwargs : PyRef::steal(PyDict_New());
   keep_.insert(keep_.end(), {again.args, keywords, again.state});

@@ -707,7 +707,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
-    if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+    if (o && o->source) return changeRequiresGrad(object, value), true;
     if (torchCalls_ && nameIs(name, "requires_grad") && value)
       return static_cast<bool>(callMethodNamed(object, "requires_grad_", {value}));
     PyObject* place = typeLookup(type, name);

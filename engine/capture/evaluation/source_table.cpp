@@ -89,6 +89,7 @@ std::string Source::str() const {
     case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
     case Kind::NestedValues: return of + ".values()";
     case Kind::Upcoming: return "upcoming(" + of + ")";
+    case Kind::IteratorParts: return "parts(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
     case Kind::FunctionMode: return "torch_function_modes[" + std::to_string(index) + "]";
   }
