@@ -541,7 +541,9 @@ RecipePtr RecipeMaker::slice(PyObject* object) {
 RecipePtr RecipeMaker::builtinFunction(PyObject* object) {
   PyObject* self = boundSelf(object);
   if (!self) return constant(object);
-  PyRef method = unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
+  const LazyIterator* iterator = lazyOf(self);
+  PyRef name = iterator ? PyRef::steal(PyObject_GetAttrString(object, "__name__")) : PyRef();
+  PyRef method = name ? PyRef::borrow(_PyType_Lookup(iterator->type(), name.get())) : unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
   if (!bind) refuse(object, "a builtin method cannot be bound again");
   keep_.push_back(bind);
   return call(object, bind.get(), {self});

@@ -72,6 +72,7 @@ PyObject* SuspendedFrame::delegate() const {
 
 int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
   running_ = true;
+  advancedAt_ = e.rootCount();
   PyRef callers = PyRef::steal(PyErr_GetHandledException());
   if (handled_) PyErr_SetHandledException(handled_.get());
   int status;
@@ -223,7 +224,7 @@ std::pair<PyRef, PyRef> SuspendedFrame::position() const {
 }
 
 Remaking SuspendedFrame::remake(Evaluation&) const {
-  if (!frame_ || running_ || handled_) return {};
+  if (!frame_ || running_ || frame_->handling > 0) return {};
   static PyMethodDef method = {"make_generator",
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(+[](PyObject*, PyObject* const* args, Py_ssize_t count) { return makeGenerator(args, count); })),
                                METH_FASTCALL, nullptr};
@@ -239,7 +240,8 @@ Remaking SuspendedFrame::remake(Evaluation&) const {
 
 std::vector<std::shared_ptr<Recipe>> SuspendedFrame::stateAfter(Evaluation& e, RecipeMaker& recipes) const {
   if (!frame_) return {recipes.make(Py_None)};
-  if (running_ || handled_) e.breakHere("iterator from outside", "a generator that was made before this segment is suspended where it handles an exception");
+  if (frame_->handling > 0)
+    throw CaptureBreak{{"iterator from outside", "a generator that was made before this segment is suspended where it handles an exception", "", e.place(), {}}, advancedAt_};
   const auto [offset, bound] = position();
   std::vector<std::shared_ptr<Recipe>> state = {recipes.make(offset.get()), recipes.make(bound.get())};
   for (size_t i = 0; i < frame_->locals.size(); ++i) {

@@ -39,6 +39,7 @@ class SuspendedFrame final : public LazyIterator {
   std::unique_ptr<Frame> frame_;
   PyRef handled_;  ///< the exception that its own except clause was handling when it was suspended
   bool started_ = false, running_ = false;
+  int64_t advancedAt_ = -1;  ///< root instruction that did so last
   bool closing_ = false;  ///< the exception thrown into it dies when close() returns
 };
 

@@ -236,6 +236,20 @@ def test_settings_of_the_process():
         torch.backends.cudnn.benchmark = False
 
 
+def test_rows_that_data_choose():
+    def step(scores, table):
+        table[scores.argmax()] += 1
+        return table * 2
+
+    compiled, before = fusebox.compile(step), fusebox.counters()
+    for best in (0, 1, 2, 0):
+        table = torch.zeros(3, 2)
+        compiled(torch.eye(3)[best], table)
+        expect(table.sum(1).tolist() == [2.0 * (k == best) for k in range(3)], f"row {best} is written")
+    after = fusebox.counters()
+    expect(after["eager_runs"] == before["eager_runs"] and after["graphs"] == before["graphs"] + 1, "the first and second row are no exception")
+
+
 def test_iterators_that_are_handed_on():
     """What is left of an iterator of itertools when the region ends comes to its caller, as an iterator of the same class."""
     def advanced(iterator, n):
