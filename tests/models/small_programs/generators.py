@@ -679,5 +679,23 @@ def suspended_across_breaks(compile):
         next(two[0])
         return next(two[1]), two[0] is g, next(g, None)
 
-    programs = (looped, driven, delegates, nested, shared, with_a_cell, all_kinds_of_arguments, managed_across, raises_inside, handed_out)
+    def trampolined(x):
+        def sums(n):
+            if n == 0:
+                return x, x + 1
+            a, b = yield sums(n - 1)
+            torch._dynamo.graph_break()
+            return a * 2, b + a
+
+        waiting, given = [sums(3)], None
+        while waiting:
+            try:
+                waiting.append(next(waiting[-1]) if given is None else waiting[-1].send(given))
+                given = None
+            except StopIteration as stop:
+                waiting.pop()
+                given = stop.value
+        return given
+
+    programs = (trampolined, looped, driven, delegates, nested, shared, with_a_cell, all_kinds_of_arguments, managed_across, raises_inside, handed_out)
     return [times(compile, f, ones(n)) for f in programs for n in (3, 4)]
