@@ -299,8 +299,9 @@ void assumeSeveral(const OperatorFacts& facts, c10::ArrayRef<IValue> args, graph
     if (!v.isSymInt()) return;
     if (const auto e = exprOf(v.toSymInt())) several(*e);
   };
+  const bool isPosition = facts.name == "aten::select_scatter" || facts.name == "aten::select_backward";  // it lies in its dimension, and no size comes of it
   for (const IValue& a : args) {
-    number(a);
+    if (!isPosition) number(a);
     if (a.isList() && !a.isIntList() && !a.isTensorList())
       for (const IValue& element : a.toListRef()) number(element);
     forEachTensor(a, [&](const at::Tensor& t) {

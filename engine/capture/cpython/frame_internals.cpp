@@ -3,6 +3,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_walk.h"
@@ -279,6 +280,76 @@ RecursionCount::RecursionCount(PyThreadState* thread) : thread_(thread) {
 
 void RecursionCount::release() {
   if (std::exchange(counted_, false)) ++remainingRecursion(thread_);
+}
+
+namespace {
+
+InterpreterFrame* frameOf(PyObject* generator) { return reinterpret_cast<InterpreterFrame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe); }
+
+/// Its stack goes first, and last first; then the locals in their order.
+void releaseSlots(InterpreterFrame* frame) {
+  while (frame->stacktop > frame->f_code->co_nlocalsplus) PyRef::steal(std::exchange(frame->localsplus[--frame->stacktop], nullptr));
+  for (int i = 0; i < frame->stacktop; ++i) PyRef::steal(std::exchange(frame->localsplus[i], nullptr));
+}
+
+}  // namespace
+
+PyRef generatorParts(PyObject* generator) {
+  const auto* g = reinterpret_cast<PyGenObject*>(generator);
+  if (g->gi_frame_state >= FRAME_COMPLETED) return PyRef::steal(PyTuple_New(0));
+  if (g->gi_frame_state == FRAME_EXECUTING || g->gi_exc_state.exc_value) return {};
+  InterpreterFrame* frame = frameOf(generator);
+  const int n = frame->stacktop;
+  PyRef parts = PyRef::steal(PyTuple_New(kGeneratorSlots + n)), bound = PyRef::steal(PyBytes_FromStringAndSize(nullptr, n));
+  if (!parts || !bound) return {};
+  for (int i = 0; i < n; ++i) {
+    PyObject* slot = frame->localsplus[i];
+    PyBytes_AS_STRING(bound.get())[i] = slot ? 1 : 0;
+    PyTuple_SET_ITEM(parts.get(), kGeneratorSlots + i, Py_NewRef(slot ? slot : Py_None));
+  }
+  const auto next = static_cast<long>(frame->prev_instr - _PyCode_CODE(frame->f_code)) + 1;
+  PyTuple_SET_ITEM(parts.get(), 0, Py_NewRef(reinterpret_cast<PyObject*>(frame->f_code)));
+  PyTuple_SET_ITEM(parts.get(), 1, Py_NewRef(reinterpret_cast<PyObject*>(functionOf(frame))));
+  PyTuple_SET_ITEM(parts.get(), 2, PyLong_FromLong(next));
+  PyTuple_SET_ITEM(parts.get(), 3, bound.release());
+  return parts;
+}
+
+bool restoreGenerator(PyObject* generator, PyObject* const* args, Py_ssize_t count) {
+  auto* g = reinterpret_cast<PyGenObject*>(generator);
+  if (g->gi_frame_state >= FRAME_COMPLETED) return true;  // and has no frame any more
+  InterpreterFrame* frame = frameOf(generator);
+  _Py_CODEUNIT* const first = _PyCode_CODE(frame->f_code);
+  const auto isStart = [](const _Py_CODEUNIT* unit) { return _Py_OPCODE(*unit) == RETURN_GENERATOR; };
+  if (args[0] == Py_None) {
+    // Closed where no handler is, it ends as CPython ends it.
+    releaseSlots(frame);
+    _Py_CODEUNIT* at = first;
+    while (!isStart(at)) ++at;
+    frame->prev_instr = at;
+    g->gi_frame_state = FRAME_CREATED;
+    return static_cast<bool>(PyRef::steal(PyObject_CallMethod(generator, "close", nullptr)));
+  }
+  const char* bound = PyBytes_AS_STRING(args[1]);
+  std::vector<PyRef> before;
+  for (int i = 0; i < frame->stacktop; ++i) before.push_back(PyRef::steal(frame->localsplus[i]));
+  const int slots = static_cast<int>(count) - 2;
+  for (int i = 0; i < slots; ++i) frame->localsplus[i] = bound[i] ? Py_NewRef(args[2 + i]) : nullptr;
+  frame->stacktop = slots;
+  frame->prev_instr = first + PyLong_AsLong(args[0]) - 1;
+  g->gi_frame_state = isStart(frame->prev_instr) ? FRAME_CREATED : FRAME_SUSPENDED;
+  while (before.size() > static_cast<size_t>(frame->f_code->co_nlocalsplus)) before.pop_back();
+  return true;
+}
+
+PyObject* makeGenerator(PyObject* const* args, Py_ssize_t count) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(args[0]));
+  const int positional = code->co_argcount, keywords = code->co_kwonlyargcount;
+  const std::vector<PyObject*> nothing(static_cast<size_t>(positional + keywords) + 1, Py_None);
+  PyRef names = PyRef::steal(PyTuple_GetSlice(code->co_localsplusnames, positional, positional + keywords));
+  // It runs to where it is a generator, and binds its arguments.
+  PyRef made = PyRef::steal(PyObject_Vectorcall(args[0], nothing.data(), static_cast<size_t>(positional), names.get()));
+  return made && restoreGenerator(made.get(), args + 1, count - 1) ? made.release() : nullptr;
 }
 
 Py_ssize_t requestCodeSlot(void (*free)(void*)) {

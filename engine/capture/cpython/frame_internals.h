@@ -79,6 +79,16 @@ class RecursionCount {
   bool exhausted_ = false, counted_ = false;
 };
 
+/// What a generator consists of: its code, its function, the offset of its next instruction in code units, which slots are bound (bytes of 0 and 1),
+/// and the slots, localsplus and then its stack, where None stands for what is not bound. () for one that has ended; null without error: it runs, or
+/// handles an exception.
+PyRef generatorParts(PyObject* generator);
+inline constexpr Py_ssize_t kGeneratorSlots = 4;  ///< position of the first slot
+/// A generator of `function`, suspended: args are the function and what restoreGenerator() is given.
+PyObject* makeGenerator(PyObject* const* args, Py_ssize_t count);
+/// Suspends a generator elsewhere: args are the offset, which slots are bound, and the slots. None instead: it has ended.
+bool restoreGenerator(PyObject* generator, PyObject* const* args, Py_ssize_t count);
+
 /// Slot of code objects that holds our data; `free` is called when a code object dies.
 Py_ssize_t requestCodeSlot(void (*free)(void*));
 void* codeSlot(PyCodeObject* code, Py_ssize_t slot);

@@ -422,6 +422,7 @@ RecipePtr RecipeMaker::lazy(LazyIterator& iterator, PyObject* object) {
     throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + iterator.type()->tp_name + " is alive where capture stops",
                         "Consume it before the break, or use a list.", e_.place(), {}},
                        iterator.birth};
+  lazies_.insert(&iterator);
   RecipePtr recipe = node(Recipe::Kind::Call, object);
   PyRef keywords = again.kwargs ? again.kwargs : PyRef::steal(PyDict_New());
   keep_.insert(keep_.end(), {again.args, keywords, again.state});
@@ -546,7 +547,9 @@ RecipePtr RecipeMaker::slice(PyObject* object) {
 RecipePtr RecipeMaker::builtinFunction(PyObject* object) {
   PyObject* self = boundSelf(object);
   if (!self) return constant(object);
-  PyRef method = unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
+  const LazyIterator* iterator = lazyOf(self);
+  PyRef name = iterator ? PyRef::steal(PyObject_GetAttrString(object, "__name__")) : PyRef();
+  PyRef method = name ? PyRef::borrow(_PyType_Lookup(iterator->type(), name.get())) : unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
   if (!bind) refuse(object, "a builtin method cannot be bound again");
   keep_.push_back(bind);
   return call(object, bind.get(), {self});

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/capture/evaluation/evaluation.h"
@@ -18,6 +19,7 @@ class RecipeMaker {
   RecipePtr make(PyObject* object);
   /// Tensors that the graph has to return, in the order of GraphOutput indices.
   const std::vector<at::Tensor>& graphOutputs() const { return outputs_; }
+  bool hasMade(const LazyIterator* iterator) const { return lazies_.contains(iterator); }
 
  private:
   using Maker = RecipePtr (RecipeMaker::*)(PyObject*);
@@ -65,6 +67,7 @@ class RecipeMaker {
   std::vector<at::Tensor> outputs_;
   std::vector<PyRef> keep_;
   int32_t nextId_ = 0;
+  std::unordered_set<const LazyIterator*> lazies_;
 };
 
 }  // namespace fusebox::capture

@@ -73,6 +73,8 @@ class Arrays;
 class ExchangedData;
 class FunctionModes;
 class RandomDraws;
+class SwitchedLeaves;
+class TakenIterators;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -370,6 +372,14 @@ class Evaluation final : public Operations {
   /// An exception leaves a frame: what it had on its stack goes now, what its locals hold when the exception does.
   void unwind(Frame& frame);
   IteratorPool& iterators() { return *iterators_; }
+  /// requires_grad of a tensor from outside is set; a break where the graph cannot go on with it.
+  void changeRequiresGrad(PyObject* tensor, PyObject* value);
+  /// Keeps an object as long as the capture lasts.
+  void keepAlive(PyRef object) { keepAlive_.push_back(std::move(object)); }
+  /// What advances an iterator: it itself, or what stands in for one of the program's that Python code takes part in. Null: C code.
+  LazyIterator* advancerOf(PyObject* iterator);
+  /// A value that nobody has looked at is what is found there.
+  RecipePtr unreadRecipe(const Source* source) const;
   const std::shared_ptr<IteratorPool>& iteratorPool() const { return iterators_; }
   /// Before C code may advance an object: an iterator from before this segment is left alone by a break.
   void willConsume(PyObject* object);
@@ -589,11 +599,10 @@ class Evaluation final : public Operations {
   /// `withSelf`: the first argument is the object of a bound method.
   PyRef applyRule(CallRule rule, PyObject* callable, const CallArguments& a, bool withSelf = false);
   bool holdsItsOwn(const Frame& root, size_t i);
-  RecipePtr unreadRecipe(const Source* source) const;
   void leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& segment);
   void attachGraph(RecipeMaker& recipes, Segment& segment);
-  /// A generator that ends at an unknown place: nothing may be left to run when the segment ends.
-  void requireNoneSuspended();
+  /// A generator that ends at an unknown place: nothing may be left to run when the segment ends, but of those that are made again.
+  void requireNoneSuspended(const RecipeMaker* recipes = nullptr);
   const FrameState& state_;
   CaptureOptions options_;
   std::shared_ptr<GuardSet> guards_;
@@ -607,7 +616,9 @@ class Evaluation final : public Operations {
   std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<FunctionModes> functionModes_;
   std::unique_ptr<ExchangedData> exchangedData_;
+  std::unique_ptr<SwitchedLeaves> switchedLeaves_;
   std::unique_ptr<RandomDraws> draws_;
+  std::unique_ptr<TakenIterators> takenIterators_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;
@@ -639,7 +650,11 @@ class Evaluation final : public Operations {
   std::vector<PyRef> keepAlive_;
   std::unordered_set<PyObject*> pinnedNumbers_;  ///< numbers that were taken as known without a place: others may be the same object
   std::unordered_map<PyObject*, std::pair<PyRef, PyRef>> copies_;  ///< by copy: the copy, and what it is one of
-  std::vector<PyObject*> holders_;  ///< in the frame when the segment began: generators, and what holds one
+  struct Holder {
+    PyObject* object;
+    bool isMissed;  ///< a weak reference notices its end, or that of something it holds
+  };
+  std::vector<Holder> holders_;  ///< in the frame when the segment began: generators, and what holds one
   void findHolders(const Frame& root);
   void refuseDrops(const Frame& root);
   void refuseOtherOrder(const Frame& root);

@@ -12,6 +12,8 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/exchanged_data.h"
+#include "engine/capture/evaluation/switched_leaves.h"
+#include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -214,7 +216,9 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
       arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
-      exchangedData_(std::make_unique<ExchangedData>(*this)), draws_(std::make_unique<RandomDraws>(*this)) {
+      exchangedData_(std::make_unique<ExchangedData>(*this)), draws_(std::make_unique<RandomDraws>(*this)),
+      switchedLeaves_(std::make_unique<SwitchedLeaves>(*this)),
+      takenIterators_(std::make_unique<TakenIterators>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -438,11 +442,11 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     std::fill(root.locals.begin(), root.locals.end(), PyRef());
     closeAbandoned();
   }
-  requireNoneSuspended();
   requireHistories();
   functionModes_->end(exit == Segment::Exit::Return);
   arrays_->finish();
   exchangedData_->takeBack();
+  switchedLeaves_->takeBack();
   RecipeMaker recipes(*this);
   segment.exit = exit;
   segment.graphBreak = std::move(why);
@@ -456,6 +460,8 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   guardWritesAgainstAliases();
   segment.draws = draws_->finish(recipes);
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
+  takenIterators_->giveBack(recipes, segment.effects);
+  requireNoneSuspended(&recipes);
   Modes now;
   if (functionModes_->takesPart()) now.functions = entryModes_->functions;  // end() has seen to them
   if (!(now == *entryModes_)) {
@@ -533,6 +539,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     readOperands(*root);
     const Flow flow = tracedStep(*this, *root);
     if (!iterators_->abandoned.empty()) closeAbandoned();
+    switchedLeaves_->requireUnused();
     if (torchCalls_ && flow != Flow::Error) torchCalls_->requireAll();
     switch (flow) {
       case Flow::Next:

@@ -23,9 +23,10 @@ struct Frame {
   PyRef result;                  ///< set by Flow::Return and Flow::Yield
   Frame* caller = nullptr;
   size_t handedOver = 0;         ///< during a call: first slot of the arguments that the callee's frame takes over; 0: none
+  int handling = 0;              ///< exceptions that its handlers are handling, of those that they have taken since the frame was made
   bool isRoot = false;
   bool reraises = false;         ///< Flow::Error hands on what was raised before: the frame gets no further traceback entry for it
-  /// Root frame of a capture: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
+  /// Root frame of a capture, and a generator from before it: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
   std::vector<bool> unread;
   struct UnreadEntry {
     size_t index = 0;

@@ -10,6 +10,8 @@
 namespace fusebox::capture {
 
 class Evaluation;
+class RecipeMaker;
+struct Recipe;
 
 /// How to make an iterator again that a segment leaves behind: callable(*args, **kwargs), or the one argument itself without a callable;
 /// then __setstate__(state) where there is one; then iter() of it with `taken` items skipped. Without arguments: it cannot be.
@@ -34,6 +36,8 @@ class LazyIterator {
   /// The class that CPython's iterator has.
   virtual PyTypeObject* type() const = 0;
   virtual Remaking remake(Evaluation&) const { return {}; }
+  /// Where it stands in for one of the program's (taken_iterators.h): what that is given after the graph. Empty: it has no state of its own.
+  virtual std::vector<std::shared_ptr<Recipe>> stateAfter(Evaluation&, RecipeMaker&) const { return {}; }
   int64_t birth = 0;  ///< root instructions executed before it was made
 };
 PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator);

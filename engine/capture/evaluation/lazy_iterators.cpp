@@ -1,6 +1,8 @@
 #include "engine/capture/evaluation/lazy_iterators.h"
 
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/effects/recipes.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -65,9 +67,11 @@ PyRef EnumerateIterator::next(Evaluation& e) {
   if (!item) return {};
   PyRef pair = PyRef::steal(PyTuple_Pack(2, count_.get(), item.get()));
   PyRef one = PyRef::steal(PyLong_FromLong(1));
-  count_ = PyRef::steal(PyNumber_Add(count_.get(), one.get()));
+  count_ = e.binary(kAdd, count_.get(), one.get());
   return pair;
 }
+
+std::vector<std::shared_ptr<Recipe>> EnumerateIterator::stateAfter(Evaluation&, RecipeMaker& recipes) const { return {recipes.make(count_.get())}; }
 
 Remaking EnumerateIterator::remake(Evaluation&) const { return {typeRef(PyEnum_Type), tupleOf(iterator_, {count_}), {}, {}}; }
 
@@ -121,6 +125,15 @@ PyRef ChainIterator::next(Evaluation& e) {
 }
 
 PyTypeObject* ChainIterator::type() const { return itertoolsType("chain"); }
+
+std::vector<std::shared_ptr<Recipe>> ChainIterator::stateAfter(Evaluation& e, RecipeMaker& recipes) const {
+  if (current_) return {recipes.make(iterables_.get()), recipes.make(current_.get())};
+  if (iterables_) return {recipes.make(iterables_.get())};
+  PyRef ended = PyRef::steal(PyObject_GetIter(nothing().get()));
+  e.adoptIterator(ended.get());
+  e.keepAlive(ended);
+  return {recipes.make(ended.get())};
+}
 
 Remaking ChainIterator::remake(Evaluation& e) const {
   if (!iterables_) return {itertoolsMember("chain"), nothing(), {}, {}};

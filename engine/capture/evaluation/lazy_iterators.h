@@ -37,6 +37,7 @@ class EnumerateIterator final : public LazyIterator {
   PyRef next(Evaluation& e) override;
   PyTypeObject* type() const override { return &PyEnum_Type; }
   Remaking remake(Evaluation&) const override;
+  std::vector<std::shared_ptr<Recipe>> stateAfter(Evaluation&, RecipeMaker& recipes) const override;
 
  private:
   PyRef iterator_, count_;
@@ -69,10 +70,12 @@ class FilterIterator final : public LazyIterator {
 /// itertools.chain, over an iterator of iterables.
 class ChainIterator final : public LazyIterator {
  public:
-  explicit ChainIterator(PyRef iterables) : iterables_(std::move(iterables)) {}
+  /// `current`: null, or the iterator that comes before the others.
+  explicit ChainIterator(PyRef iterables, PyRef current = {}) : iterables_(std::move(iterables)), current_(std::move(current)) {}
   PyRef next(Evaluation& e) override;
   PyTypeObject* type() const override;
   Remaking remake(Evaluation&) const override;
+  std::vector<std::shared_ptr<Recipe>> stateAfter(Evaluation& e, RecipeMaker& recipes) const override;
 
  private:
   PyRef iterables_, current_;

@@ -50,7 +50,7 @@ class Search {
 
 bool liesAhead(const Source* source) {
   for (; source; source = source->base)
-    if (source->kind == Source::Kind::Upcoming || source->kind == Source::Kind::Stack) return true;
+    if (source->kind == Source::Kind::Upcoming || source->kind == Source::Kind::IteratorParts || source->kind == Source::Kind::Stack) return true;
   return false;
 }
 

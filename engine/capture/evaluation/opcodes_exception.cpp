@@ -24,12 +24,14 @@ Flow pushExcInfo(Operations&, Frame& f, const Instruction&) {
   f.push(handled ? PyRef::steal(handled) : PyRef::borrow(Py_None));
   PyErr_SetHandledException(exception.get());
   f.push(std::move(exception));
+  ++f.handling;
   return Flow::Next;
 }
 
 Flow popExcept(Operations&, Frame& f, const Instruction&) {
   PyRef previous = f.pop();
   PyErr_SetHandledException(previous.get());
+  --f.handling;
   return Flow::Next;
 }
 

@@ -54,7 +54,7 @@ Flow unbound(const Frame& f, int index) {
 Flow loadFast(Operations& ops, Frame& f, const Instruction& i) {
   const auto index = static_cast<size_t>(i.arg);
   if (!f.unread.empty() && f.unread[index]) {
-    if (ops.pushUnread(f, i.arg)) return Flow::Next;
+    if (f.isRoot && ops.pushUnread(f, i.arg)) return Flow::Next;
     ops.readLocal(f, i.arg);
   }
   if (!f.locals[index]) return unbound(f, i.arg);

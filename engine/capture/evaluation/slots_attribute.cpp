@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -484,6 +485,12 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   return genericGetAttr(super, name);
 }
 
+/// Attributes of an iterator of C that do not tell how far it is.
+static bool isSameInAllStates(PyObject* name) {
+  static constexpr const char* kNames[] = {"__class__", "__iter__", "__next__", "__name__", "__qualname__", "close", "gi_code", "send", "throw"};
+  return std::any_of(std::begin(kNames), std::end(kNames), [name](const char* known) { return nameIs(name, known); });
+}
+
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (PyRef whole = settled(object); whole.get() != object) return getAttr(whole.get(), name);
   if (isNumber(object)) refuseNumber("asked for an attribute");
@@ -494,6 +501,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isNestedTensor(object))
     if (PyRef value = nestedAttribute(*this, object, name); value || PyErr_Occurred()) return value;
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
+  if (takenIterators_->find(object) && !isSameInAllStates(name)) breakHere("iterator from outside", std::string(PyUnicode_AsUTF8(name)) + " of a " + Py_TYPE(object)->tp_name + " that has been advanced is read");
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};
   // It knows its caller only while an instruction of it runs.
@@ -707,7 +715,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
-    if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+    if (o && o->source) return changeRequiresGrad(object, value), true;
     if (torchCalls_ && nameIs(name, "requires_grad") && value)
       return static_cast<bool>(callMethodNamed(object, "requires_grad_", {value}));
     PyObject* place = typeLookup(type, name);

@@ -14,6 +14,8 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/taken_iterators.h"
+#include "engine/capture/effects/recipes.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -121,12 +123,8 @@ PyRef Evaluation::lazyGetAttr(PyObject* object, PyObject* name, PyRef* self) {
   const bool works = own && (Py_IS_TYPE(own, &PyMethodDescr_Type) || PyUnicode_CompareWithASCIIString(name, "__next__") == 0 ||
                              PyUnicode_CompareWithASCIIString(name, "__iter__") == 0);
   if (!works) breakHere("iterator", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + shown->tp_name + " is read");
-  if (self && Py_IS_TYPE(own, &PyMethodDescr_Type)) {
-    *self = PyRef::borrow(object);
-    return PyRef::borrow(own);
-  }
   // The method of the type that it stands for: it may be called when the iterator is CPython's again.
-  if (PyObject* theirs = _PyType_Lookup(shown, name); self && Py_IS_TYPE(theirs, &PyWrapperDescr_Type)) {
+  if (PyObject* theirs = _PyType_Lookup(shown, name); self && (Py_IS_TYPE(theirs, &PyWrapperDescr_Type) || Py_IS_TYPE(theirs, &PyMethodDescr_Type))) {
     *self = PyRef::borrow(object);
     return pin(theirs, Why::Class);
   }
@@ -156,11 +154,11 @@ void Evaluation::closeAbandoned() {
   }
 }
 
-void Evaluation::requireNoneSuspended() {
+void Evaluation::requireNoneSuspended(const RecipeMaker* recipes) {
   int64_t birth = -1;
   PyTypeObject* type = nullptr;
   for (LazyIterator* iterator : iterators_->all)
-    if (iterator->runsWhenClosed() && (birth < 0 || iterator->birth < birth)) {
+    if (!(recipes && recipes->hasMade(iterator)) && iterator->runsWhenClosed() && (birth < 0 || iterator->birth < birth)) {
       birth = iterator->birth;
       type = iterator->type();
     }
@@ -205,14 +203,14 @@ bool runsCodeWhenItDies(PyObject* o) {
   return PyGen_CheckExact(o) || (isPythonClass(Py_TYPE(o)) && _PyType_Lookup(Py_TYPE(o), kDel));
 }
 
-bool refersToGenerator(PyObject* object, int depth) { return refersTo(object, depth, runsCodeWhenItDies); }
+constexpr int kHolding = 2;  // an instance, its __dict__
 
 /// The same of what an exception keeps alive: the frames of its traceback, which is None where it was taken off.
 bool exceptionHoldsGenerator(PyObject* exception) {
   bool found = false;
   PyRef at = PyRef::steal(PyException_GetTraceback(exception));
   for (; at && PyTraceBack_Check(at.get()) && !found; at = PyRef::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_next)))
-    found = refersToGenerator(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_frame), 1);
+    found = refersTo(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_frame), 1, runsCodeWhenItDies);
   return found;
 }
 
@@ -238,22 +236,28 @@ bool isMissedByWeakReferences(const Frame& root, PyObject* object) {
 }  // namespace
 
 void Evaluation::findHolders(const Frame& root) {
-  if (handled_ && PyExceptionInstance_Check(handled_.get()) && exceptionHoldsGenerator(handled_.get())) holders_.push_back(handled_.get());
-  constexpr int kDepth = 2;  // an instance, its __dict__
+  if (handled_ && PyExceptionInstance_Check(handled_.get()) && exceptionHoldsGenerator(handled_.get())) holders_.push_back({handled_.get(), false});
   for (const auto* slots : {&root.locals, &root.stack})
     for (const PyRef& slot : *slots) {
       PyObject* o = slot.get();
-      if (o && o != handled_.get() && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth) || isMissedByWeakReferences(root, o)))
-        holders_.push_back(o);
+      if (!o || o == handled_.get()) continue;
+      const bool isException = PyExceptionInstance_Check(o), isMissed = !isException && isMissedByWeakReferences(root, o);
+      if (isMissed || (isException ? exceptionHoldsGenerator(o) : refersTo(o, kHolding, runsCodeWhenItDies))) holders_.push_back({o, isMissed});
     }
 }
 
-/// A real generator is closed when the frame lets go of it, which only the instruction itself can do.
+/// A real generator is closed when the frame lets go of it, which only the instruction itself can do, where that runs code of the program.
 void Evaluation::refuseDrops(const Frame& root) {
-  for (PyObject* holder : holders_) {
-    auto holds = [holder](const PyRef& slot) { return slot.get() == holder; };
+  const auto runs = [this](PyObject* o) {
+    if (!PyGen_CheckExact(o)) return runsCodeWhenItDies(o);
+    const LazyIterator* suspended = advancerOf(o);
+    return !suspended || suspended->runsWhenClosed();
+  };
+  for (const auto& [holder, isMissed] : holders_) {
+    auto holds = [object = holder](const PyRef& slot) { return slot.get() == object; };
     if (PyRef::steal(PyErr_GetHandledException()).get() == holder) continue;
-    if (std::none_of(root.locals.begin(), root.locals.end(), holds) && std::none_of(root.stack.begin(), root.stack.end(), holds))
+    if (std::any_of(root.locals.begin(), root.locals.end(), holds) || std::any_of(root.stack.begin(), root.stack.end(), holds)) continue;
+    if (isMissed || PyExceptionInstance_Check(holder) || refersTo(holder, kHolding, runs))
       breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator, an object with __del__ or one with weak references is let go of");
   }
 }
@@ -265,7 +269,7 @@ void Evaluation::refuseOtherOrder(const Frame& root) {
   for (size_t i = 0; i < root.locals.size() && i < state_.locals.size(); ++i) {
     if (root.locals[i] == state_.locals[i]) continue;
     for (PyObject* object : {root.locals[i].get(), state_.locals[i].get()})
-      if (object && std::find(holders_.begin(), holders_.end(), object) != holders_.end())
+      if (object && std::any_of(holders_.begin(), holders_.end(), [object](const Holder& h) { return h.object == object; }))
         breakHere("generator", std::string("a frame ends that has put a ") + Py_TYPE(object)->tp_name + " into another variable, which is or holds a suspended generator or an object whose end is noticed");
   }
 }
@@ -321,6 +325,7 @@ void Evaluation::readOrder(PyObject* set) {
 PyRef Evaluation::iter(PyObject* object) {
   if (isNumber(object)) refuseNumber("gone through");
   if (lazyOf(object)) return PyRef::borrow(object);
+  if (Py_TYPE(object)->tp_iter == PyObject_SelfIter && !isChangeable(Py_TYPE(object))) return PyRef::borrow(object);
   if (PyAnySet_Check(object)) readOrder(object);
   PyTypeObject* type = Py_TYPE(object);
   if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__iter__", {object});
@@ -433,7 +438,17 @@ void Evaluation::requireUnwritten(const Ahead& a) {
   if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
 }
 
+LazyIterator* Evaluation::advancerOf(PyObject* iterator) {
+  if (LazyIterator* lazy = lazyOf(iterator)) return lazy;
+  if (LazyIterator* taken = takenIterators_->find(iterator)) return taken;
+  const Origin* o = origins_.find(iterator);
+  const bool isAhead = std::any_of(ahead_.begin(), ahead_.end(), [iterator](const auto& a) { return a->iterator.get() == iterator; });
+  if (isAhead || !o || !o->source || (!PyGen_CheckExact(iterator) && upcoming(iterator))) return nullptr;
+  return takenIterators_->take(iterator, o->source);
+}
+
 PyRef Evaluation::nextOutside(PyObject* iterator, const Source* source) {
+  if (LazyIterator* taken = advancerOf(iterator)) return taken->next(*this);
   Ahead& a = aheadOf(iterator, source);
   if (a.exhausted) return {};
   requireUnwritten(a);
@@ -558,7 +573,7 @@ bool Evaluation::assignUnread(Frame& root, PyObject* value, const Source* source
 }
 
 int Evaluation::send(PyObject* receiver, PyObject* value, PyRef* result) {
-  if (LazyIterator* lazy = lazyOf(receiver)) {
+  if (LazyIterator* lazy = advancerOf(receiver)) {
     PyRef keep = PyRef::borrow(receiver);
     return lazy->send(*this, value, result);
   }

@@ -42,6 +42,7 @@ struct Source {
     TensorGrad,   ///< base.grad
     ArrayTensor,  ///< a tensor that shares the memory of array `base`
     Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
+    IteratorParts, ///< what iterator `base`, in which Python code takes part, consists of (taken_iterators.h): a tuple
     GlobalWeak,   ///< the object a weak reference `key` points to
     FunctionMode, ///< torch function mode `index` of the thread's stack
     NestedValues, ///< the values of nested tensor `base` with their history, which has its own

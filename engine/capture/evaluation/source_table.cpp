@@ -90,6 +90,7 @@ std::string Source::str() const {
     case Kind::NestedValues: return of + ".values()";
     case Kind::LocalTensor: return of + ".to_local()";
     case Kind::Upcoming: return "upcoming(" + of + ")";
+    case Kind::IteratorParts: return "parts(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
     case Kind::FunctionMode: return "torch_function_modes[" + std::to_string(index) + "]";
   }

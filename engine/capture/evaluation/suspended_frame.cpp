@@ -1,6 +1,8 @@
 #include "engine/capture/evaluation/suspended_frame.h"
 
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/effects/recipes.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -39,6 +41,8 @@ PyRef stopValue() {
   return PyRef::borrow(value ? value : Py_None);
 }
 
+constexpr size_t kMakeHead = 3;  // what makeGenerator() takes before the slots
+
 /// In 3.12 all of a generator's body stands in a handler that only renames StopIteration.
 bool onlyRenames(const DecodedCode& code, const HandlerRange& range) {
   constexpr int kStopIterationError = 3;
@@ -68,6 +72,7 @@ PyObject* SuspendedFrame::delegate() const {
 
 int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
   running_ = true;
+  advancedAt_ = e.rootCount();
   PyRef callers = PyRef::steal(PyErr_GetHandledException());
   if (handled_) PyErr_SetHandledException(handled_.get());
   int status;
@@ -208,6 +213,43 @@ bool SuspendedFrame::close(Evaluation& e) {
     clearError();
   }
   return true;
+}
+
+std::pair<PyRef, PyRef> SuspendedFrame::position() const {
+  const Frame& f = *frame_;
+  std::string bound;
+  for (const auto* slots : {&f.locals, &f.stack})
+    for (const PyRef& slot : *slots) bound.push_back(slot ? 1 : 0);
+  return {PyRef::steal(PyLong_FromLong(f.instruction().offset)), PyRef::steal(PyBytes_FromStringAndSize(bound.data(), static_cast<Py_ssize_t>(bound.size())))};
+}
+
+Remaking SuspendedFrame::remake(Evaluation&) const {
+  if (!frame_ || running_ || frame_->handling > 0) return {};
+  static PyMethodDef method = {"make_generator",
+                               reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(+[](PyObject*, PyObject* const* args, Py_ssize_t count) { return makeGenerator(args, count); })),
+                               METH_FASTCALL, nullptr};
+  static PyObject* const function = PyCFunction_New(&method, nullptr);
+  const auto [offset, bound] = position();
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(kMakeHead + frame_->locals.size() + frame_->stack.size())));
+  Py_ssize_t at = 0;
+  for (const PyRef& part : {frame_->function, offset, bound}) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(part.get()));
+  for (const auto* slots : {&frame_->locals, &frame_->stack})
+    for (const PyRef& slot : *slots) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(slot ? slot.get() : Py_None));
+  return {PyRef::borrow(function), args, {}, {}};
+}
+
+std::vector<std::shared_ptr<Recipe>> SuspendedFrame::stateAfter(Evaluation& e, RecipeMaker& recipes) const {
+  if (!frame_) return {recipes.make(Py_None)};
+  if (frame_->handling > 0)
+    throw CaptureBreak{{"iterator from outside", "a generator that was made before this segment is suspended where it handles an exception", "", e.place(), {}}, advancedAt_};
+  const auto [offset, bound] = position();
+  std::vector<std::shared_ptr<Recipe>> state = {recipes.make(offset.get()), recipes.make(bound.get())};
+  for (size_t i = 0; i < frame_->locals.size(); ++i) {
+    PyObject* local = frame_->locals[i].get();
+    state.push_back(local && frame_->unread[i] ? e.unreadRecipe(frame_->unreadSource[i]) : recipes.make(local ? local : Py_None));
+  }
+  for (const PyRef& slot : frame_->stack) state.push_back(recipes.make(slot ? slot.get() : Py_None));
+  return state;
 }
 
 }  // namespace fusebox::capture

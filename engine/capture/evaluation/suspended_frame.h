@@ -9,15 +9,19 @@ namespace fusebox::capture {
 /// A generator made by interpreted code: its frame, suspended between two instructions.
 class SuspendedFrame final : public LazyIterator {
  public:
-  explicit SuspendedFrame(std::unique_ptr<Frame> frame) : frame_(std::move(frame)) {}
+  explicit SuspendedFrame(std::unique_ptr<Frame> frame, bool started = false) : frame_(std::move(frame)), started_(started) {}
   PyRef next(Evaluation& e) override;
   int send(Evaluation& e, PyObject* value, PyRef* result) override;
   bool close(Evaluation& e) override;
   int throwInto(Evaluation& e, PyObject* exception, PyRef* result) override;
   bool runsWhenClosed() const override;
   PyTypeObject* type() const override { return &PyGen_Type; }
+  Remaking remake(Evaluation& e) const override;
+  std::vector<std::shared_ptr<Recipe>> stateAfter(Evaluation& e, RecipeMaker& recipes) const override;
 
  private:
+  /// The offset of the next instruction and which slots are bound, as restoreGenerator() takes them.
+  std::pair<PyRef, PyRef> position() const;
   int resume(Evaluation& e, PyRef* result);
   /// Raises the exception at the yield itself.
   int raiseHere(Evaluation& e, PyObject* exception, PyRef* result);
@@ -35,6 +39,7 @@ class SuspendedFrame final : public LazyIterator {
   std::unique_ptr<Frame> frame_;
   PyRef handled_;  ///< the exception that its own except clause was handling when it was suspended
   bool started_ = false, running_ = false;
+  int64_t advancedAt_ = -1;  ///< root instruction that did so last
   bool closing_ = false;  ///< the exception thrown into it dies when close() returns
 };
 

@@ -29,7 +29,9 @@ bool isSequenceRead(const Source* s) { return s->kind == Source::Kind::SequenceI
 /// Objects that fetching may make, which nothing but the check then holds.
 bool isMadeByCheck(Source::Kind kind) {
   using Kind = Source::Kind;
-  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::ClassAttr || kind == Kind::TensorGrad || kind == Kind::ArrayTensor || kind == Kind::NestedValues || kind == Kind::LocalTensor;
+  static constexpr Kind kMade[] = {Kind::Upcoming, Kind::IteratorParts, Kind::SlotAttr, Kind::Attr, Kind::ClassAttr, Kind::TensorGrad, Kind::ArrayTensor,
+                                   Kind::NestedValues, Kind::LocalTensor};
+  return std::find(std::begin(kMade), std::end(kMade), kind) != std::end(kMade);
 }
 
 bool readsDict(const Source* s) { return s->kind == Source::Kind::DictItem; }
@@ -259,8 +261,9 @@ void GuardTree::emitFetch(uint32_t position) {
       {Kind::Attr, Code::Attr}, {Kind::ClassAttr, Code::ClassAttr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
       {Kind::FunctionDefaults, Code::FunctionDefaults}, {Kind::FunctionKwDefaults, Code::FunctionKwDefaults},
       {Kind::FunctionClosure, Code::FunctionClosure}, {Kind::MethodSelf, Code::MethodSelf},
-      {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::NestedValues, Code::NestedValues},
-      {Kind::LocalTensor, Code::LocalTensor}, {Kind::Upcoming, Code::Upcoming},
+      {Kind::MethodFunction, Code::MethodFunction}, {Kind::ViewDict, Code::ViewDict}, {Kind::TensorGrad, Code::TensorGrad},
+      {Kind::ArrayTensor, Code::ArrayTensor}, {Kind::NestedValues, Code::NestedValues}, {Kind::LocalTensor, Code::LocalTensor},
+      {Kind::Upcoming, Code::Upcoming}, {Kind::IteratorParts, Code::IteratorParts},
       {Kind::FunctionMode, Code::FunctionMode}};
   const Source* source = nodes_[position].source;
   Op op;

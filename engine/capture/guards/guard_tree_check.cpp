@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/nested_tensors.h"
+#include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -182,6 +183,10 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
       break;
     case Code::Upcoming:
       o = PyIter_Check(base) ? upcoming(base).release() : nullptr;
+      if (o) owned_.push_back(o);
+      break;
+    case Code::IteratorParts:
+      o = partsOfIterator(base).release();
       if (o) owned_.push_back(o);
       break;
     default: break;

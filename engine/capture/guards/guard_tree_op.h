@@ -14,7 +14,8 @@ struct GuardTree::Op {
   enum class Code : uint8_t {
     // fetches
     Local, Stack, Pinned, Weak, FunctionMode, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, ClassAttr, TypeOf,
-    FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, ViewDict, TensorGrad, ArrayTensor, NestedValues, LocalTensor, Upcoming,
+    FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, ViewDict, TensorGrad, ArrayTensor, NestedValues,
+    LocalTensor, Upcoming, IteratorParts,
     // control
     DictUnchanged,  ///< version tag as at the last success: jump to `skip`
     DictCommit,     ///< remember the version tag

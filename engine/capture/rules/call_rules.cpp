@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/process_settings.h"
 #include "engine/capture/rules/state_queries.h"
 
 namespace fusebox::capture {
@@ -38,9 +39,10 @@ class RuleTable {
   RuleTable() {
     for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules(), outputRules(), randomRules()})
       for (size_t i = 0; i < rows.count; ++i) missing_.push_back(&rows.first[i]);
-    rules_.emplace(lazyMethod("send"), generatorSend);
-    rules_.emplace(lazyMethod("throw"), generatorThrow);
-    rules_.emplace(lazyMethod("close"), generatorClose);
+    for (const auto& [name, rule] : std::initializer_list<std::pair<const char*, CallRule>>{{"send", generatorSend}, {"throw", generatorThrow}, {"close", generatorClose}}) {
+      rules_.emplace(lazyMethod(name), rule);
+      rules_.emplace(identityOf(PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyGen_Type), name)).get()), rule);
+    }
   }
 
   CallRule find(PyObject* callable) {
@@ -93,6 +95,7 @@ CallRule ruleOf(PyObject* callable) {
   static auto* table = new RuleTable();
   if (CallRule rule = table->find(callable)) return rule;
   if (CallRule rule = stateQueryOf(callable)) return rule;
+  if (CallRule rule = processSettingOf(callable)) return rule;
   if (CallRule rule = numpyRuleOf(callable)) return rule;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return ruleOfOwner(PyDescr_TYPE(callable));

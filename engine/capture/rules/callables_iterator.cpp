@@ -453,7 +453,7 @@ PyRef stopIterationOr(int status, PyRef result) {
 }  // namespace
 
 PyRef nextOrStop(Evaluation& e, PyObject* iterator) {
-  if (LazyIterator* lazy = lazyOf(iterator)) {
+  if (LazyIterator* lazy = e.advancerOf(iterator)) {
     PyRef result;
     const int status = lazy->send(e, Py_None, &result);
     return stopIterationOr(status, std::move(result));
@@ -463,14 +463,20 @@ PyRef nextOrStop(Evaluation& e, PyObject* iterator) {
   return item;
 }
 
+/// What a method of a generator is called on.
+static LazyIterator* advancing(Evaluation& e, const CallArguments& a) {
+  if (LazyIterator* iterator = e.advancerOf(a.args[0])) return iterator;
+  e.breakHere("generator", "a generator whose frame belongs to CPython is advanced");
+}
+
 PyRef generatorSend(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef result;
-  const int status = lazyOf(a.args[0])->send(e, a.positional > 1 ? a.args[1] : Py_None, &result);
+  const int status = advancing(e, a)->send(e, a.positional > 1 ? a.args[1] : Py_None, &result);
   return stopIterationOr(status, std::move(result));
 }
 
 PyRef generatorClose(Evaluation& e, PyObject*, const CallArguments& a) {
-  return lazyOf(a.args[0])->close(e) ? PyRef::borrow(Py_None) : PyRef();
+  return advancing(e, a)->close(e) ? PyRef::borrow(Py_None) : PyRef();
 }
 
 PyRef generatorThrow(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -490,7 +496,7 @@ PyRef generatorThrow(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!exception) return {};
   if (!PyExceptionInstance_Check(exception.get())) e.breakHere("unsupported call", "a class that makes no exception is thrown into a generator");
   PyRef result;
-  const int status = lazyOf(a.args[0])->throwInto(e, exception.get(), &result);
+  const int status = advancing(e, a)->throwInto(e, exception.get(), &result);
   return stopIterationOr(status, std::move(result));
 }
 

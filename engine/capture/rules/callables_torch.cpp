@@ -540,13 +540,12 @@ PyRef ruleAsStrided(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
-/// Whether a tensor from outside requires a gradient cannot be changed by a graph; asking for what it is already changes nothing.
 PyRef ruleRequiresGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
   Origin* o = e.origin(a.args[0]);
   if (!o || !o->source) return e.callReal(callable, a);
-  if (isTensorObject(a.args[0]) && tensorOf(a.args[0]).requires_grad() == (!given || given == Py_True)) return PyRef::borrow(a.args[0]);
-  e.breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+  e.changeRequiresGrad(a.args[0], given ? given : Py_True);
+  return PyRef::borrow(a.args[0]);
 }
 
 PyRef ruleBackward(Evaluation& e, PyObject*, const CallArguments&) {

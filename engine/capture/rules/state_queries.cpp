@@ -96,16 +96,6 @@ const Query* queryOf(PyObject* callable) {
   return it == table->end() ? nullptr : it->second;
 }
 
-/// Functions of torch._C and its submodules: the module is their `self`, or they say which it is (pybind11's).
-bool isOfTorchC(PyObject* callable) {
-  auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
-  PyObject* name = function->m_self && PyModule_Check(function->m_self) ? PyModule_GetNameObject(function->m_self) : Py_XNewRef(function->m_module);
-  PyRef keep = PyRef::steal(name);
-  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!text) clearError();
-  return text && (std::strcmp(text, "torch._C") == 0 || std::strncmp(text, "torch._C.", 9) == 0);
-}
-
 /// Constants, and what pybind11 makes of enumerations, which are one object a value.
 bool sameAnswer(PyObject* a, PyObject* b) {
   if (a == b || sameConstant(a, b)) return true;
@@ -180,6 +170,16 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 }  // namespace
+
+/// Functions of torch._C and its submodules: the module is their `self`, or they say which it is (pybind11's).
+bool isOfTorchC(PyObject* callable) {
+  auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+  PyObject* name = function->m_self && PyModule_Check(function->m_self) ? PyModule_GetNameObject(function->m_self) : Py_XNewRef(function->m_module);
+  PyRef keep = PyRef::steal(name);
+  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text) clearError();
+  return text && (std::strcmp(text, "torch._C") == 0 || std::strncmp(text, "torch._C.", 9) == 0);
+}
 
 bool answersAsBefore(PyObject* callable, PyObject* expected) {
   PyRef now = PyRef::steal(PyObject_CallObject(callable, PyTuple_GET_ITEM(expected, 0)));

@@ -6,6 +6,9 @@
 
 namespace fusebox::capture {
 
+/// Functions of torch._C and its submodules.
+bool isOfTorchC(PyObject* callable);
+
 /// The rule of a function of torch._C that reads libtorch's state or the types of its arguments; null for all others.
 CallRule stateQueryOf(PyObject* callable);
 

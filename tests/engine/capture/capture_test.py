@@ -181,6 +181,75 @@ def test_iterators():
     expect(got.tolist() == [3, 3] and next(given).tolist() == [3, 3], "an iterator from outside is advanced as far as it was read")
 
 
+def test_generators_across_breaks():
+    """A break inside a loop over a generator is one break in each turn, whatever the generator is inside of, and turns share their code."""
+    def rows(x):
+        for k in range(3):
+            yield x * k
+
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    makers = {"a generator": rows, "zip": lambda x: zip(rows(x), rows(x)), "enumerate": lambda x: enumerate(rows(x)), "map": lambda x: map(torch.sin, rows(x)),
+              "parameters": lambda x: net.parameters(), "modules": lambda x: enumerate(net.children())}
+    for name, make in makers.items():
+        def program(x):
+            for item in make(x):
+                x = x + len(str(type(item)))
+                torch._dynamo.graph_break()
+            return x
+
+        _, counts = counted(program, torch.ones(2), calls=3)
+        expect(counts["graph_breaks"] <= 4, f"{name}: nothing but graph_break() is a break: {counts}")
+
+
+def test_leaves_that_are_frozen():
+    def step(net, x):
+        net.requires_grad_(False)
+        y = net(x)
+        net.requires_grad_(True)
+        return y
+
+    _, counts = counted(step, nn.Linear(2, 2), torch.ones(3, 2, requires_grad=True), calls=3)
+    expect(counts["graph_breaks"] == 0 and counts["graphs"] == 1, f"parameters are frozen and thawed in one graph: {counts}")
+
+
+def test_settings_of_the_process():
+    """What a setting is already may be set again."""
+    def step(x):
+        torch.use_deterministic_algorithms(False)
+        torch.set_float32_matmul_precision(torch.get_float32_matmul_precision())
+        torch.backends.cudnn.benchmark = False
+        torch.set_num_threads(torch.get_num_threads())
+        return x + 1
+
+    step(torch.ones(2))
+    _, counts = counted(step, torch.ones(2), calls=2)
+    expect(counts["graph_breaks"] == 0, f"nothing is changed: {counts}")
+
+    def changes(x):
+        torch.backends.cudnn.benchmark = True
+        return x * 2
+
+    try:
+        _, counts = counted(changes, torch.ones(2), calls=3)
+        expect(counts["graph_breaks"] == 1 and torch.backends.cudnn.benchmark, f"changed once, then as it is: {counts}")
+    finally:
+        torch.backends.cudnn.benchmark = False
+
+
+def test_rows_that_data_choose():
+    def step(scores, table):
+        table[scores.argmax()] += 1
+        return table * 2
+
+    compiled, before = fusebox.compile(step), fusebox.counters()
+    for best in (0, 1, 2, 0):
+        table = torch.zeros(3, 2)
+        compiled(torch.eye(3)[best], table)
+        expect(table.sum(1).tolist() == [2.0 * (k == best) for k in range(3)], f"row {best} is written")
+    after = fusebox.counters()
+    expect(after["eager_runs"] == before["eager_runs"] and after["graphs"] == before["graphs"] + 1, "the first and second row are no exception")
+
+
 def test_iterators_that_are_handed_on():
     """What is left of an iterator of itertools when the region ends comes to its caller, as an iterator of the same class."""
     def advanced(iterator, n):

@@ -71,6 +71,36 @@ def positions(compile):
 
 
 @script
+def written_at_a_position(compile):
+    """A row that data choose is read and written: the first, the second, the last, from either end."""
+    def best(scores, table, x):
+        at = scores.argmax()
+        table[at] += torch.outer(x, x)
+        table[at, 0].mul_(0.5)
+        return at, table * 2
+
+    def from_behind(at, table, x):
+        table[at] = table[at.item()] + x
+        return table.sum(0)
+
+    def differentiated(scores, table, x):
+        table = table.requires_grad_()
+        (gradient,) = torch.autograd.grad((table[scores.argmin().item()] * x).sum(), table)
+        return gradient
+
+    out = [calls(compile, differentiated, lambda: (torch.randn(3), torch.randn(3, 4), torch.randn(4)))]
+    f, table = compile(best), torch.eye(4).repeat(3, 1, 1)
+    out += [(f(torch.eye(3)[k], table, torch.randn(4)), table.clone()) for k in (0, 1, 2, 0)]
+    f = compile(from_behind)
+    for at in (0, 1, 2, -1, -3, 2, 3, -4):
+        try:
+            out.append(f(torch.tensor(at), torch.ones(3, 4), torch.arange(4.0)))
+        except IndexError as error:
+            out.append(str(error))
+    return out
+
+
+@script
 def distinct_values(compile):
     def program(x, rows):
         values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)

@@ -1,6 +1,7 @@
 """Generators and context managers: when they are closed, what they are told, what they leave behind."""
 
 import contextlib
+import itertools
 
 import torch
 
@@ -544,3 +545,157 @@ def generators_from_outside(compile):
     out += [stored(ones(), box), next(box[0])]
     box.clear()
     return out, list(LOG)
+
+
+@script
+def suspended_across_breaks(compile):
+    """A generator is made before a break and advanced behind it: by loops, send, throw and close, inside others and inside zip, enumerate, map, filter and chain."""
+    def rows(x, n=3):
+        for i in range(n):
+            yield x * i
+
+    def told(x, log):
+        try:
+            for i in range(3):
+                got = yield x * i
+                log.append((i, got))
+        except ValueError as e:
+            log.append(repr(e))
+            yield x - 1
+        finally:
+            log.append("end")
+        return x + 7
+
+    def looped(x):
+        out = []
+        for v in rows(x):
+            out.append(v + 1)
+            torch._dynamo.graph_break()
+            out.append(v.sin())
+        return out
+
+    def driven(x):
+        log = []
+        g = told(x, log)
+        out = [next(g)]
+        torch._dynamo.graph_break()
+        out.append(g.send("hi"))
+        torch._dynamo.graph_break()
+        out.append(g.throw(ValueError("v")))
+        torch._dynamo.graph_break()
+        g.close()
+        return out, log, next(g, None)
+
+    def delegates(x):
+        def outer():
+            r = yield from told(x, log)
+            yield r * 2
+
+        log, out = [], []
+        for v in outer():
+            out.append(v + 1)
+            torch._dynamo.graph_break()
+        return out, log
+
+    def nested(x):
+        out = []
+        for i, (v, w) in enumerate(zip(rows(x), itertools.chain(rows(x + 1, 1), rows(x + 2, 9))), 5):
+            out.append(v * w + i)
+            torch._dynamo.graph_break()
+        for v in map(lambda t: t.cos() + x, filter(lambda t: t.shape[0] > 1, rows(x))):
+            out.append(v)
+            torch._dynamo.graph_break()
+        return out, i
+
+    def shared(x):
+        g = rows(x, 5)
+        next(g)
+        torch._dynamo.graph_break()
+        e = enumerate(g)
+        next(e)
+        torch._dynamo.graph_break()
+        z = zip(g, e, strict=False)
+        first = next(z)
+        torch._dynamo.graph_break()
+        return first, next(z, None), next(e, None), list(g)
+
+    def with_a_cell(x):
+        k = 2
+
+        def g():
+            nonlocal k
+            for _ in range(3):
+                k += 1
+                yield x * k
+
+        out = []
+        for v in g():
+            torch._dynamo.graph_break()
+            out.append(v + k)
+            k *= 2
+        return out, k
+
+    def all_kinds_of_arguments(x):
+        def g(a, /, b, *c, d, **e):
+            while True:
+                y = yield a, b, c, d, e
+                b = b + 1 if y is None else y
+
+        h = g(x, 1, 2, 3, d=4, z=5)
+        next(h)
+        torch._dynamo.graph_break()
+        out = h.send(x + 9)
+        torch._dynamo.graph_break()
+        return out, next(h)
+
+    def managed_across(x):
+        log = []
+        with managed("m"):
+            y = x + 1
+            torch._dynamo.graph_break()
+            log.append("body")
+        return y, log
+
+    def raises_inside(x):
+        def g():
+            yield 1
+            raise KeyError("k")
+
+        h = g()
+        next(h)
+        torch._dynamo.graph_break()
+        try:
+            next(h)
+        except KeyError as e:
+            said = repr(e)
+        torch._dynamo.graph_break()
+        return said, next(h, "ended"), x + 1
+
+    def handed_out(x):
+        g = rows(x)
+        next(g)
+        torch._dynamo.graph_break()
+        two = [g, g]
+        next(two[0])
+        return next(two[1]), two[0] is g, next(g, None)
+
+    def trampolined(x):
+        def sums(n):
+            if n == 0:
+                return x, x + 1
+            a, b = yield sums(n - 1)
+            torch._dynamo.graph_break()
+            return a * 2, b + a
+
+        waiting, given = [sums(3)], None
+        while waiting:
+            try:
+                waiting.append(next(waiting[-1]) if given is None else waiting[-1].send(given))
+                given = None
+            except StopIteration as stop:
+                waiting.pop()
+                given = stop.value
+        return given
+
+    programs = (trampolined, looped, driven, delegates, nested, shared, with_a_cell, all_kinds_of_arguments, managed_across, raises_inside, handed_out)
+    return [times(compile, f, ones(n)) for f in programs for n in (3, 4)]

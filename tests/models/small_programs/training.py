@@ -772,3 +772,68 @@ def a_network_of_float16(compile):
         results += [out, mixed, x.grad, *(p.grad for p in net.parameters())]
     with torch.no_grad():
         return results + list(run(x, torch.zeros(4, 4).half()))
+
+
+@script
+def requires_grad_switched(compile):
+    """requires_grad of parameters is changed inside, before, between and after what uses them."""
+    def frozen_meanwhile(net, x):
+        for p in net.parameters():
+            p.requires_grad_(False)
+        y = net(x)
+        for p in net.parameters():
+            p.requires_grad_(True)
+        return y + x.sum()
+
+    def frozen_after(net, x):
+        y = net(x)
+        net.requires_grad_(False)
+        return y, net(x)
+
+    def assigned(net, x):
+        net[0].weight.requires_grad = False
+        y = net(x)
+        net[0].weight.requires_grad = True
+        return y + net(x), net[0].weight.requires_grad
+
+    def switched_on_and_used(net, x):
+        net.requires_grad_(False)
+        y = net(x)
+        net.requires_grad_(True)
+        return y, net(x)
+
+    def toggled(net, x):
+        net.requires_grad_(not net[0].weight.requires_grad)
+        return net(x)
+
+    def written_while_frozen(net, x):
+        net.requires_grad_(False)
+        for p in net.parameters():
+            p.mul_(0.5)
+        row = net[0].weight[0]
+        net.requires_grad_(True)
+        return row, net[0].weight[1]
+
+    def of_an_argument(net, x):
+        x.requires_grad_()
+        gradient, = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+        return gradient.square()
+
+    def said(net, x):
+        print(net[0].bias)
+        net[0].bias.requires_grad_(False)
+        print(net[0].bias)
+        return net(x)
+
+    out = []
+    for program in (frozen_meanwhile, frozen_after, assigned, switched_on_and_used, toggled, written_while_frozen, of_an_argument, said):
+        torch.manual_seed(3)
+        net, c = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2)), compile(program)
+        for n in (3, 3, 4):
+            x = rows(n, 5)
+            made = c(net, x)
+            wanted = [t for t in (made if isinstance(made, tuple) else (made,)) if isinstance(t, torch.Tensor) and t.requires_grad]
+            if wanted:
+                sum(t.sum() for t in wanted).backward()
+            out.append((made, [(p.requires_grad, p.grad, p) for p in net.parameters()], x.requires_grad))
+    return out
