@@ -1,6 +1,7 @@
 #include "engine/codegen/cpu/math_inline.h"
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 /// Exponentials and logarithms. Polynomials are minimax fits (Remez) on the reduced ranges.
 namespace fusebox::codegen::cpu {
@@ -69,31 +70,25 @@ Value* powerOfTwo(const Lanes& l, Value* x) {
   return scaleByPower(l, smallExponential(l, r), n);
 }
 
-/// x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x.
-struct Mantissa {
-  Value* e;
-  Value* f;
-};
+constexpr double kRootOfTwo = 1.41421356237309505;
 
-Mantissa decompose(const Lanes& l, Value* x) {
+/// By the instructions that take a number apart, which know denormals and the ends.
+Mantissa decomposeRegisters(const Lanes& l, Value* x) {
   auto& ir = l.ir;
   const bool d = isDouble(x);
-  Value* tiny = ir.CreateFCmpOLT(x, l.real(x, d ? 0x1p-1022 : 0x1p-126));
-  Value* normal = ir.CreateSelect(tiny, ir.CreateFMul(x, l.real(x, d ? 0x1p54 : 0x1p24)), x);
-  Value* u = l.bits(normal);
-  const int64_t root = d ? int64_t{0x3fe6a09e667f3bcd} : int64_t{0x3f3504f3};
-  const int fraction = d ? 52 : 23;
-  Value* e = ir.CreateAShr(ir.CreateSub(u, l.integer(u, root)), l.integer(u, fraction));
-  Value* m = l.asFloat(ir.CreateSub(u, ir.CreateShl(e, l.integer(u, fraction))), x->getType());
-  Value* real;
-  if (d) {  // small integers through the significand: cheaper than converting 64-bit lanes
-    Value* biased = ir.CreateAdd(e, l.integer(e, 0x4330000000000000 + 4096));
-    real = ir.CreateFSub(l.asFloat(biased, x->getType()), l.real(x, 0x1p52 + 4096));
-  } else {
-    real = ir.CreateSIToFP(e, x->getType());
-  }
-  real = ir.CreateSelect(tiny, ir.CreateFSub(real, l.real(x, d ? 54 : 24)), real);
-  return {real, ir.CreateFSub(m, l.real(m, 1))};
+  using namespace llvm::Intrinsic;
+  constexpr int kFromOneToTwoNanIfNegative = 12, kCurrentRounding = 4;
+  Value* all = d ? ir.getInt8(0xff) : static_cast<Value*>(ir.getInt16(0xffff));
+  Value* e = byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
+    return ir.CreateIntrinsic(d ? x86_avx512_mask_getexp_pd_512 : x86_avx512_mask_getexp_ps_512, {}, {part, part, all, ir.getInt32(kCurrentRounding)});
+  });
+  Value* m = byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
+    return ir.CreateIntrinsic(d ? x86_avx512_mask_getmant_pd_512 : x86_avx512_mask_getmant_ps_512, {},
+                              {part, ir.getInt32(kFromOneToTwoNanIfNegative), part, all, ir.getInt32(kCurrentRounding)});
+  });
+  Value* upper = ir.CreateFCmpOGE(m, l.real(m, kRootOfTwo));
+  m = ir.CreateSelect(upper, ir.CreateFMul(m, l.real(m, 0.5)), m);
+  return {ir.CreateSelect(upper, ir.CreateFAdd(e, l.real(e, 1)), e), ir.CreateFSub(m, l.real(m, 1)), true};
 }
 
 /// log(1 + f) + e * ln 2.
@@ -106,7 +101,7 @@ Value* logOfParts(const Lanes& l, Value* e, Value* f) {
     r = l.fma(square, l.real(f, -0.5), r);
     return l.fma(e, l.real(f, kLn2HighSingle), ir.CreateFAdd(r, f));
   }
-  Value* s = ir.CreateFDiv(f, ir.CreateFAdd(f, l.real(f, 2)));
+  Value* s = quotient(l, f, ir.CreateFAdd(f, l.real(f, 2)));
   Value* z = ir.CreateFMul(s, s);
   Value* rest = ir.CreateFMul(z, polynomial(l, z, kLogDouble));
   Value* half = ir.CreateFMul(ir.CreateFMul(f, f), l.real(f, 0.5));
@@ -129,9 +124,10 @@ Value* logInBase(const Lanes& l, Value* x, double factorHigh, double factorLow, 
   auto& ir = l.ir;
   const Mantissa m = decompose(l, x);
   Value* natural = logOfParts(l, l.real(x, 0), m.f);
-  Value* r = l.fma(natural, l.real(x, factorLow), ir.CreateFMul(m.e, l.real(x, unitLow)));
-  r = l.fma(natural, l.real(x, factorHigh), r);
-  return withLogSpecials(l, x, l.fma(m.e, l.real(x, unitHigh), r));
+  Value* r = ir.CreateFMul(natural, l.real(x, factorLow));
+  if (unitLow != 0) r = l.fma(m.e, l.real(x, unitLow), r);
+  r = l.fma(m.e, l.real(x, unitHigh), l.fma(natural, l.real(x, factorHigh), r));
+  return m.isWhole ? r : withLogSpecials(l, x, r);
 }
 
 }  // namespace
@@ -168,6 +164,19 @@ Value* exponentialWithin(const Lanes& l, Value* x) {
   return scaleByPower(l, smallExponential(l, r.r), r.n);
 }
 
+Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low) {
+  auto& ir = l.ir;
+  const bool d = isDouble(x);
+  Value* n = nearestInteger(l, x, 1.44269504088896341).first;
+  Value* high = l.fma(n, l.real(x, -(d ? kLn2HighDouble : kLn2HighSingle)), x);  // exact
+  low = l.fma(n, l.real(x, -(d ? kLn2LowDouble : kLn2LowSingle)), low);
+  Value* r = ir.CreateFAdd(high, low);
+  low = ir.CreateFSub(low, ir.CreateFSub(r, high));
+  Value* q = d ? polynomial(l, r, kExpDouble) : polynomial(l, r, kExpSingle);
+  Value* rest = ir.CreateFAdd(l.fma(ir.CreateFMul(r, r), q, low), r);
+  return scaleByPower(l, l.fma(factor, rest, factor), n);
+}
+
 Value* exponentialMinusOneWithin(const Lanes& l, Value* x) {
   const Reduced r = reduceByLn2(l, x);
   Value* power = scaleByPower(l, l.real(x, 1), r.n);
@@ -186,9 +195,32 @@ Value* exponentialMinusOne(const Lanes& l, Value* argument) {
   return ir.CreateSelect(ir.CreateFCmpOEQ(argument, l.real(x, 0)), argument, result);  // keeps -0
 }
 
+Mantissa decompose(const Lanes& l, Value* x) {
+  if (fillsRegisters(l, x)) return decomposeRegisters(l, x);
+  auto& ir = l.ir;
+  const bool d = isDouble(x);
+  Value* tiny = ir.CreateFCmpOLT(x, l.real(x, d ? 0x1p-1022 : 0x1p-126));
+  Value* normal = ir.CreateSelect(tiny, ir.CreateFMul(x, l.real(x, d ? 0x1p54 : 0x1p24)), x);
+  Value* u = l.bits(normal);
+  const int64_t root = d ? int64_t{0x3fe6a09e667f3bcd} : int64_t{0x3f3504f3};
+  const int fraction = d ? 52 : 23;
+  Value* e = ir.CreateAShr(ir.CreateSub(u, l.integer(u, root)), l.integer(u, fraction));
+  Value* m = l.asFloat(ir.CreateSub(u, ir.CreateShl(e, l.integer(u, fraction))), x->getType());
+  Value* real;
+  if (d) {  // small integers through the significand: cheaper than converting 64-bit lanes
+    Value* biased = ir.CreateAdd(e, l.integer(e, 0x4330000000000000 + 4096));
+    real = ir.CreateFSub(l.asFloat(biased, x->getType()), l.real(x, 0x1p52 + 4096));
+  } else {
+    real = ir.CreateSIToFP(e, x->getType());
+  }
+  real = ir.CreateSelect(tiny, ir.CreateFSub(real, l.real(x, d ? 54 : 24)), real);
+  return {real, ir.CreateFSub(m, l.real(m, 1)), false};
+}
+
 Value* logarithm(const Lanes& l, Value* x) {
   const Mantissa m = decompose(l, x);
-  return withLogSpecials(l, x, logOfParts(l, m.e, m.f));
+  Value* result = logOfParts(l, m.e, m.f);
+  return m.isWhole ? result : withLogSpecials(l, x, result);
 }
 
 Value* logarithmOfOnePlus(const Lanes& l, Value* x) {

@@ -9,7 +9,8 @@ namespace fusebox::codegen::cpu {
 
 InlineMath inlineMath(const TargetTraits& target, inductor::Op op, bool isDouble) {
   if (!target.fma) return nullptr;
-  for (llvm::ArrayRef<InlineEntry> table : {exponentialFunctions(), trigonometricFunctions(), hyperbolicFunctions(), otherFunctions()})
+  for (llvm::ArrayRef<InlineEntry> table : {exponentialFunctions(), trigonometricFunctions(), hyperbolicFunctions(), errorFunctions(), gammaFunctions(),
+                                              powerFunctions(), otherFunctions()})
     for (const InlineEntry& e : table)
       if (e.op == op) return isDouble ? e.twice : e.single;
   return nullptr;
@@ -30,16 +31,11 @@ std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale)
   return {l.ir.CreateFSub(shifted, magic), l.ir.CreateSub(l.bits(shifted), l.bits(magic))};
 }
 
-namespace {
-
-/// Whether AVX-512's instructions for whole registers can be used: x fills one or more.
 bool fillsRegisters(const Lanes& l, Value* x) {
   return l.target.avx512 && Lanes::lanesOf(x) % (x->getType()->getScalarType()->isDoubleTy() ? 8 : 16) == 0;
 }
 
-/// `emit` on each 512-bit piece of the operands.
-template <class Emit>
-Value* byRegister(const Lanes& l, Value* x, Value* y, Emit&& emit) {
+Value* byRegister(const Lanes& l, Value* x, Value* y, llvm::function_ref<Value*(Value*, Value*)> emit) {
   const int lanes = Lanes::lanesOf(x), width = x->getType()->getScalarType()->isDoubleTy() ? 8 : 16;
   if (lanes == width) return emit(x, y);
   auto piece = [&](Value* v, int first) {
@@ -53,16 +49,22 @@ Value* byRegister(const Lanes& l, Value* x, Value* y, Emit&& emit) {
   return joined;
 }
 
-/// 1 / x to 2^-14 or better by an instruction for floats, AVX-512's or a GPU's, or null where there is none.
+namespace {
+
+/// 1 / x to 2^-14 or better by an instruction, AVX-512's or, for floats, a GPU's, or null where there is none.
 Value* roughReciprocal(const Lanes& l, Value* x) {
   if (l.target.deviceFunctions && x->getType()->isFloatTy())
     return l.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
-  if (x->getType()->getScalarType()->isDoubleTy() || !fillsRegisters(l, x)) return nullptr;
+  if (!fillsRegisters(l, x)) return nullptr;
   return byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
     Value* nothing = llvm::Constant::getNullValue(part->getType());
+    if (isDouble(x)) return l.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_pd_512, {}, {part, nothing, l.ir.getInt8(0xff)});
     return l.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {part, nothing, l.ir.getInt16(0xffff)});
   });
 }
+
+/// Newton's step for 1 / x: 2^-14 becomes 2^-28.
+Value* refined(const Lanes& l, Value* rough, Value* x) { return l.fma(rough, l.fma(l.ir.CreateFNeg(x), rough, l.real(x, 1)), rough); }
 
 }  // namespace
 
@@ -77,14 +79,25 @@ Value* withSign(const Lanes& l, Value* magnitude, Value* sign) {
 Value* reciprocal(const Lanes& l, Value* x) {
   Value* rough = roughReciprocal(l, x);
   if (!rough) return l.ir.CreateFDiv(l.real(x, 1), x);
-  return l.fma(rough, l.fma(l.ir.CreateFNeg(x), rough, l.real(x, 1)), rough);  // Newton's step: 2^-14 becomes 2^-28
+  if (isDouble(x)) rough = refined(l, rough, x);
+  return refined(l, rough, x);
+}
+
+Value* roughInverse(const Lanes& l, Value* x) {
+  Value* rough = roughReciprocal(l, x);
+  if (!rough) return l.ir.CreateFDiv(l.real(x, 1), x);
+  return isDouble(x) ? refined(l, rough, x) : rough;
+}
+
+Value* quotient(const Lanes& l, Value* y, Value* x, Value* inverse) {
+  Value* q = l.ir.CreateFMul(y, inverse);
+  return l.fma(l.fma(l.ir.CreateFNeg(q), x, y), inverse, q);  // what the first quotient leaves over, divided too
 }
 
 Value* quotient(const Lanes& l, Value* y, Value* x) {
   Value* rough = roughReciprocal(l, x);
   if (!rough) return l.ir.CreateFDiv(y, x);
-  Value* q = l.ir.CreateFMul(y, rough);
-  return l.fma(l.fma(l.ir.CreateFNeg(q), x, y), rough, q);  // what the first quotient leaves over, divided too
+  return quotient(l, y, x, isDouble(x) ? refined(l, rough, x) : rough);
 }
 
 Value* scaleByPower(const Lanes& l, Value* x, Value* n) {
@@ -109,7 +122,7 @@ Value* scaleByPower(const Lanes& l, Value* x, Value* n) {
   return ir.CreateFMul(ir.CreateFMul(x, power(half)), power(rest));
 }
 
-Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args) {
+Value* orElse(const Lanes& l, Value* fast, Value* outside, llvm::function_ref<Value*()> emitSlow) {
   auto& ir = l.ir;
   llvm::BasicBlock* before = ir.GetInsertBlock();
   llvm::Function* function = before->getParent();
@@ -117,14 +130,18 @@ Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op,
   llvm::BasicBlock* done = llvm::BasicBlock::Create(ir.getContext(), "math", function);
   ir.CreateCondBr(l.any(outside), slow, done);
   ir.SetInsertPoint(slow);
-  const bool isDouble = fast->getType()->getScalarType()->isDoubleTy();
-  Value* exact = ir.CreateSelect(outside, l.callBatch(batchMathSymbol(op, isDouble), args), fast);
+  Value* exact = ir.CreateSelect(outside, emitSlow(), fast);
+  slow = ir.GetInsertBlock();
   ir.CreateBr(done);
   ir.SetInsertPoint(done);
   llvm::PHINode* result = ir.CreatePHI(fast->getType(), 2);
   result->addIncoming(fast, before);
   result->addIncoming(exact, slow);
   return result;
+}
+
+Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args) {
+  return orElse(l, fast, outside, [&] { return l.callBatch(batchMathSymbol(op, isDouble(fast)), args); });
 }
 
 }  // namespace inline_math

@@ -19,17 +19,26 @@ Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> coefficients)
 Value* scaleByPower(const Lanes& l, Value* x, Value* n);
 /// The nearest integer to x * scale as a float, and the same in integer lanes; |x * scale| < 2^22 (2^51), anything for others.
 std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale = 1);
-/// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
+/// `fast`, or where `outside` is true, if that is so anywhere, what `slow` emits for all lanes.
+Value* orElse(const Lanes& l, Value* fast, Value* outside, llvm::function_ref<Value*()> slow);
+/// The same with the batch function of `op`.
 Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
 
 inline bool isDouble(const Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 /// |magnitude| with the sign bit of `sign`.
 Value* withSign(const Lanes& l, Value* magnitude, Value* sign);
-/// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 and GPUs (2^-126 absolute where the result is denormal), rounded
-/// correctly elsewhere.
+/// Whether AVX-512's instructions for whole registers can be used: x fills one or more.
+bool fillsRegisters(const Lanes& l, Value* x);
+/// `emit` on each 512-bit piece of x and y.
+Value* byRegister(const Lanes& l, Value* x, Value* y, llvm::function_ref<Value*(Value*, Value*)> emit);
+/// 1 / x for 1 <= x < 2^128 (2^1023 for doubles), or NaN; within 1 ulp on AVX-512 and, for floats, GPUs (the smallest normal number absolute
+/// where the result is denormal), rounded correctly elsewhere.
 Value* reciprocal(const Lanes& l, Value* x);
-/// y / x for y < x and 1 <= x < 2^126, or NaN; within 1 ulp where the result is normal.
+/// y / x for |y| < x and 1 <= x < 2^126, or NaN; within 1 ulp where the result is normal.
 Value* quotient(const Lanes& l, Value* y, Value* x);
+/// The same with the inverse of x, which several quotients can share.
+Value* roughInverse(const Lanes& l, Value* x);
+Value* quotient(const Lanes& l, Value* y, Value* x, Value* inverse);
 /// min(x, limit), NaN for NaN.
 Value* atMost(const Lanes& l, Value* x, double limit);
 
@@ -43,11 +52,21 @@ Quadrant quadrantOf(const Lanes& l, Value* x);
 Value* exponential(const Lanes& l, Value* x);
 /// The same for |x| < 80, or NaN, without looking for overflow.
 Value* exponentialWithin(const Lanes& l, Value* x);
+/// factor e^(x + low) for |x| < 105 (760 for doubles), or NaN, and a `low` that x nearly absorbs: as precise as if the sum had been exact, and
+/// with one rounding for the product.
+Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low);
 /// e^x - 1 for |x| < 80, or NaN; 0 for -0.
 Value* exponentialMinusOneWithin(const Lanes& l, Value* x);
 /// e^x - 1
 Value* exponentialMinusOne(const Lanes& l, Value* x);
 Value* logarithm(const Lanes& l, Value* x);
+/// x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x. With `isWhole`, 0 has the exponent -infinity, infinity has infinity,
+/// and f of negative numbers is NaN.
+struct Mantissa {
+  Value *e, *f;
+  bool isWhole;
+};
+Mantissa decompose(const Lanes& l, Value* x);
 Value* logarithmOfOnePlus(const Lanes& l, Value* x);
 
 }  // namespace inline_math
@@ -60,6 +79,9 @@ struct InlineEntry {
 llvm::ArrayRef<InlineEntry> exponentialFunctions();   // math_exponential.cpp
 llvm::ArrayRef<InlineEntry> trigonometricFunctions(); // math_trigonometric.cpp
 llvm::ArrayRef<InlineEntry> hyperbolicFunctions();    // math_hyperbolic.cpp
+llvm::ArrayRef<InlineEntry> errorFunctions();         // math_error.cpp
+llvm::ArrayRef<InlineEntry> gammaFunctions();         // math_gamma.cpp
+llvm::ArrayRef<InlineEntry> powerFunctions();         // math_power.cpp
 llvm::ArrayRef<InlineEntry> otherFunctions();         // math_other.cpp
 
 }  // namespace fusebox::codegen::cpu

@@ -2,6 +2,7 @@
 
 #include "engine/codegen/cpu/integer_division.h"
 #include "engine/codegen/cpu/math.h"
+#include "engine/codegen/cpu/math_inline.h"
 #include "engine/codegen/cpu/philox.h"
 
 namespace fusebox::codegen::cpu {
@@ -117,7 +118,7 @@ Value* emitFloatRemainder(const Lanes& l, Value* a, Value* b) {
 }
 
 /// Python's float floor division, as torch computes it.
-Value* emitFloatFloorDiv(const Lanes& l, Value* a, Value* b) {
+Value* emitAnyFloorDiv(const Lanes& l, Value* a, Value* b) {
   auto& ir = l.ir;
   Value* zero = l.real(a, 0);
   Value* m = emitFmod(l, a, b);
@@ -132,6 +133,26 @@ Value* emitFloatFloorDiv(const Lanes& l, Value* a, Value* b) {
   Value* signedZero = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, ratio);
   Value* result = ir.CreateSelect(ir.CreateFCmpUNE(q, zero), down, signedZero);
   return ir.CreateSelect(ir.CreateFCmpOEQ(b, zero), ratio, result);
+}
+
+/// The same by one division, while the quotient fits the significand and a - q b has no rounding.
+Value* emitFloatFloorDiv(const Lanes& l, Value* a, Value* b) {
+  if (!l.target.fma) return emitAnyFloorDiv(l, a, b);
+  auto& ir = l.ir;
+  Value *ratio = ir.CreateFDiv(a, b), *x = l.abs(a), *y = l.abs(b), *zero = l.real(a, 0), *one = l.real(a, 1);
+  Value* infinity = llvm::ConstantFP::getInfinity(a->getType());
+  Value* q = l.unary(llvm::Intrinsic::trunc, l.abs(ratio));
+  Value* large = ir.CreateFCmpOGT(q, l.real(q, inline_math::isDouble(a) ? 0x1p51 : 0x1p22));
+  Value* rest = l.fma(ir.CreateFNeg(q), y, x);
+  rest = ir.CreateSelect(ir.CreateAnd(ir.CreateFCmpOEQ(y, infinity), ir.CreateFCmpOLT(x, infinity)), x, rest);
+  // The quotient's rounding may have put it one too high or too low.
+  Value* high = ir.CreateFCmpOLT(rest, zero);
+  Value* low = ir.CreateFCmpOGE(rest, y);
+  Value* isWhole = ir.CreateOr(ir.CreateFCmpOEQ(rest, zero), ir.CreateFCmpOEQ(rest, y));
+  q = ir.CreateSelect(low, ir.CreateFAdd(q, one), ir.CreateSelect(high, ir.CreateFSub(q, one), q));
+  Value* down = ir.CreateAnd(ir.CreateXor(ir.CreateFCmpOLT(a, zero), ir.CreateFCmpOLT(b, zero)), ir.CreateNot(isWhole));
+  q = ir.CreateSelect(down, ir.CreateFAdd(q, one), q);
+  return inline_math::orElse(l, inline_math::withSign(l, q, ratio), large, [&] { return emitAnyFloorDiv(l, a, b); });
 }
 
 /// The neighbour of a in the direction of b, on the bit patterns.

@@ -1,6 +1,7 @@
 #include "engine/codegen/cpu/reduction_emitter.h"
 
 #include "engine/codegen/cpu/math.h"
+#include "engine/codegen/cpu/math_inline.h"
 #include "engine/codegen/cpu/operations.h"
 
 namespace fusebox::codegen::cpu {
@@ -137,7 +138,7 @@ ReductionState ReductionEmitter::welfordStep(const ReductionState& s, Value* x) 
   auto& ir = l_.ir;
   Value* count = ir.CreateFAdd(s[2], l_.real(x, 1));
   Value* delta = ir.CreateFSub(x, s[0]);
-  Value* mean = ir.CreateFAdd(s[0], ir.CreateFDiv(delta, count));
+  Value* mean = l_.fma(delta, inline_math::reciprocal(l_, count), s[0]);
   Value* m2 = l_.fma(delta, ir.CreateFSub(x, mean), s[1]);
   return {mean, m2, count};
 }

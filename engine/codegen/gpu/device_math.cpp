@@ -170,23 +170,6 @@ Value* remainder(const Lanes& l, Value* x, Value* y) {
   return ir.CreateSelect(valid, signedResult, llvm::ConstantFP::getNaN(x->getType()));
 }
 
-Value* length(const Lanes& l, Value* x, Value* y) {
-  auto& ir = l.ir;
-  Value *a = l.abs(x), *b = l.abs(y), *infinity = llvm::ConstantFP::getInfinity(x->getType());
-  Value* larger = ir.CreateSelect(ir.CreateFCmpOGT(a, b), a, b);
-  // By a power of two that keeps the squares from overflowing and from vanishing.
-  Value* scale =
-      ir.CreateSelect(ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p-600),
-                      ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p600), l.real(x, 1)));
-  Value* unscale = ir.CreateSelect(
-      ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p600),
-      ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p-600), l.real(x, 1)));
-  Value *u = ir.CreateFMul(a, scale), *v = ir.CreateFMul(b, scale);
-  Value* root = ir.CreateFMul(l.unary(llvm::Intrinsic::sqrt, l.fma(u, u, ir.CreateFMul(v, v))), unscale);
-  Value* endless = ir.CreateOr(ir.CreateFCmpOEQ(a, infinity), ir.CreateFCmpOEQ(b, infinity));
-  return ir.CreateSelect(endless, infinity, root);
-}
-
 /// The function's value for doubles; null where there is no code.
 Value* emitDouble(const Lanes& l, Op op, llvm::ArrayRef<Value*> args) {
   switch (op) {
@@ -196,8 +179,6 @@ Value* emitDouble(const Lanes& l, Op op, llvm::ArrayRef<Value*> args) {
       return circular(l, op, args[0]);
     case Op::Fmod:
       return remainder(l, args[0], args[1]);
-    case Op::Hypot:
-      return length(l, args[0], args[1]);
     default:
       return nullptr;
   }

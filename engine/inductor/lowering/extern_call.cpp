@@ -111,6 +111,7 @@ Operation::Order orderOf(const graph::Node& node) {
 BufferId Lowering::viewBuffer(BufferId base, const TensorMeta& meta, const SymExpr& offset) {
   const LoweredBuffer& b = out_.buffers[static_cast<size_t>(base)];
   if (offset == SymExpr(0) && allStridesEqual(b.meta, meta)) return base;
+  if (b.kind == LoweredBuffer::Kind::View && b.meta.dtype == meta.dtype) return viewBuffer(b.base, meta, b.meta.storageOffset + offset);
   std::vector<BufferId>& views = views_[base];
   for (const BufferId id : views) {
     const graph::TensorMeta& v = out_.buffers[static_cast<size_t>(id)].meta;
@@ -215,6 +216,28 @@ std::optional<BufferId> Lowering::copyByOperator(const LazyTensor& t, const Tens
   return viewBuffer(copy, seen, 0);
 }
 
+namespace {
+
+/// Batched products by the position of their first factor.
+constexpr std::pair<std::string_view, size_t> kBatchedProducts[] = {{"aten::bmm", 0}, {"aten::baddbmm", 1}};
+
+/// The layout for argument `position` of a call.
+ExternLayout argumentLayout(const graph::Node& node, size_t position, ExternLayout ofCall) {
+  for (const auto& [op, first] : kBatchedProducts)
+    if (op == node.op && (position == first || position == first + 1)) return ExternLayout::Matrices;
+  return ofCall;
+}
+
+/// Whether the matrices of a batch lie by rows or by columns. Those that do not are copied one by one for every product on a CPU.
+bool liesAsMatrices(const TensorMeta& m) {
+  const auto lines = [&](size_t across, size_t along) {
+    return graph::hint(m.strides[along]) == 1 && (graph::hint(m.sizes[across]) == 1 || graph::hint(m.strides[across]) >= graph::hint(m.sizes[along]));
+  };
+  return lines(1, 2) || lines(2, 1);
+}
+
+}  // namespace
+
 Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std::vector<BufferId>& reads) {
   if (const auto* list = arg.as<ArgumentList>()) {
     ArgumentList out;
@@ -229,6 +252,8 @@ Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std:
   TensorMeta wanted = m.tensor;
   const bool relay = layout == ExternLayout::ChannelsLast && wanted.sizes.size() == 4;
   if (relay) wanted.strides = channelsLastStrides(wanted.sizes);
+  if (layout == ExternLayout::Matrices && wanted.device.kind == graph::DeviceKind::Cpu && !liesAsMatrices(wanted))
+    wanted.strides = graph::contiguousStrides(wanted.sizes);
   BufferId id = bufferFor(tensor(*v), wanted);
   if (relay && tensor(*v).storage->buffer == id) tensor(*v).storage->relaid = true;
   reads.push_back(id);
@@ -258,7 +283,7 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   if (std::find(std::begin(kOfEachElement), std::end(kOfEachElement), node.op) != std::end(kOfEachElement))
     order = orderInMemory(graph_.meta(*node.args[0].as<ValueRef>()).tensor);
   if (order.empty()) {
-    for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
+    for (size_t i = 0; i < node.args.size(); i++) args.push_back(externArgument(node.args[i], argumentLayout(node, i, layout), used));
   } else {
     const ValueRef given = *node.args[0].as<ValueRef>();
     used.push_back(bufferFor(permute(tensor(given), order), inOrder(graph_.meta(given).tensor, order)));

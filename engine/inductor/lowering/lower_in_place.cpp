@@ -32,8 +32,7 @@ bool mayRaise(const Node& node) {
 bool touches(const LazyTensor& value, BufferId id) {
   if (!value.storage) return false;
   const Storage& s = *value.storage;
-  if (s.isReal()) return s.buffer == id;
-  return std::find(s.reads.begin(), s.reads.end(), id) != s.reads.end();
+  return (s.isReal() && s.buffer == id) || std::find(s.reads.begin(), s.reads.end(), id) != s.reads.end();
 }
 
 int64_t knownBytes(const graph::TensorMeta& meta) {
@@ -110,7 +109,7 @@ std::string Lowering::whyNotChange(const LazyTensor& self, const std::vector<Laz
     return "what is written is not the whole tensor, element by element";
   if (!hasOwnPlaces(buffer.meta.sizes, buffer.meta.strides)) return "elements of the tensor share memory";
   for (const LazyTensor& operand : operands)
-    if (operand.storage && operand.storage->isReal() && operand.storage->buffer == id) return "the write reads the tensor at other places";
+    if (operand.storage && operand.storage->isReal() && touches(operand, id)) return "the write reads the tensor at other places";
   const bool wasRead = isRead(id) || std::any_of(operands.begin(), operands.end(), [&](const LazyTensor& o) { return touches(o, id); });
   if (buffer.kind == Kind::Input && !(repeatable && !wasRead)) {
     if (lastRaising_ == -2) {

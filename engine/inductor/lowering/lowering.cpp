@@ -143,13 +143,14 @@ LazyTensor Lowering::bufferTensor(BufferId id, const graph::TensorMeta& meta, gr
   storage->meta = meta;
   storage->buffer = id;
   storage->reads = {id};
+  if (baseOf(id) != id) storage->reads.push_back(baseOf(id));
   if (node >= 0) storage->origins = {node};
   return {storage, meta.sizes, nullptr, {}};
 }
 
 bool Lowering::isFromOutside(const LazyTensor& tensor) const {
   if (!tensor.storage->isReal()) return false;
-  const auto kind = out_.buffers[static_cast<size_t>(tensor.storage->buffer)].kind;
+  const auto kind = out_.buffers[static_cast<size_t>(baseOf(tensor.storage->buffer))].kind;
   return kind == LoweredBuffer::Kind::Input || kind == LoweredBuffer::Kind::Constant;
 }
 
@@ -199,15 +200,12 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
   storage->copyOnly = opCount == 0;
   for (const LazyTensor& t : reading) {
     const Storage& s = *t.storage;
-    if (s.isReal()) {
-      addUnique(storage->reads, s.buffer);
-      continue;
-    }
+    for (BufferId id : s.reads) addUnique(storage->reads, id);
+    if (s.isReal()) continue;
     storage->inAttention |= s.inAttention;
     storage->opCount += s.opCount;
     storage->heavy |= s.heavy;
     storage->gathers |= s.gathers;
-    for (BufferId id : s.reads) addUnique(storage->reads, id);
   }
   const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isOneNumber()));
   storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
@@ -246,7 +244,7 @@ void Lowering::finishLoops(Operation& op, std::vector<BufferId> writes) {
     for (const Value& v : s.values) {
       if (v.op != Op::Load) continue;
       note(v.buffer, BufferRole::Input);
-      addUnique(op.reads, v.buffer);
+      addUnique(op.reads, baseOf(v.buffer));
     }
   }
   for (BufferId id : writes) note(id, BufferRole::Output);
@@ -454,15 +452,28 @@ Result<void> Lowering::lowerNode(const Node& node) {
   return {};
 }
 
+/// Complex numbers as pairs of their parts: another look at the same memory.
+std::optional<LazyTensor> Lowering::partsOf(const LazyTensor& numbers, graph::TensorMeta meta) {
+  const auto layout = stridedLayout(numbers);
+  if (!layout) return {};
+  meta.strides.clear();
+  for (const SymExpr& stride : layout->strides) meta.strides.push_back(stride * SymExpr(2));
+  meta.strides.push_back(SymExpr(1));
+  meta.storageOffset = 0;
+  return bufferTensor(viewBuffer(numbers.storage->buffer, meta, layout->offset * SymExpr(2)), meta, current_->id);
+}
+
 /// A view needs no code where it is another look at the same memory: strides and an offset. Of types that are only handed on.
 std::optional<LazyTensor> Lowering::viewWithoutCode(const Node& node) {
   const graph::OperatorFacts& facts = graph::factsOf(node);
   const auto* of = node.args.empty() ? nullptr : node.args[0].as<ValueRef>();
-  const auto lowering = loweringTable().find(node.op);
-  if (!facts.view || facts.reinterprets || !of || node.outputs.size() != 1 || node.outputIsList || lowering == loweringTable().end()) return {};
+  if (!of || node.outputs.size() != 1 || node.outputIsList) return {};
   const auto& outputs = values_[static_cast<size_t>(of->node)];
   const auto at = static_cast<size_t>(of->output);
   if (at >= outputs.size() || !outputs[at].storage || !outputs[at].storage->isReal()) return {};
+  if (node.op == "aten::view_as_real") return partsOf(outputs[at], node.outputs[0].tensor);
+  const auto lowering = loweringTable().find(node.op);
+  if (!facts.view || facts.reinterprets || lowering == loweringTable().end()) return {};
   try {
     std::vector<LazyTensor> made = lowering->second(*this, node);
     const bool same = made.size() == 1 && made[0].storage->isReal() && made[0].storage->buffer == outputs[at].storage->buffer;
@@ -489,7 +500,7 @@ graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& valu
   const auto layout = stridedLayout(value);
   if (!layout || isFromOutside(value) || !(layout->offset == SymExpr(0)) || !isRows(value.sizes, layout->strides)) return traced;
   for (size_t i = 0; i < std::min(out_.results.size(), options_.firstSaved); i++)  // nor is it shared with what others may write to
-    if (const auto* seen = out_.results[i].as<ValueRef>(); seen && baseOf(seen->node) == value.storage->buffer) return traced;
+    if (const auto* seen = out_.results[i].as<ValueRef>(); seen && baseOf(seen->node) == baseOf(value.storage->buffer)) return traced;
   const int64_t part = graph::hint(traced.numel()), whole = graph::hint(reachable(out_.buffers[static_cast<size_t>(value.storage->buffer)].meta));
   if (part > 0 && whole - part < part / 8) traced.strides = layout->strides;
   return traced;

@@ -52,8 +52,9 @@ std::pair<std::vector<Axis>, IndexList> axesOver(const IndexList& sizes);
 /// Operands in, the point to write and the value out.
 using Update = std::function<ScatteredValue(BodyBuilder&, const IndexList&, const std::vector<LazyTensor>& operands)>;
 
-/// How an extern call's operands and results of rank 4 lie in memory.
-enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
+/// How an extern call's operands lie in memory: as traced; those of rank 4, and its results, channels last; or, where no library would take its
+/// matrices as they lie, row by row.
+enum class ExternLayout : uint8_t { AsTraced, ChannelsLast, Matrices };
 
 /// State of lowering one graph: values of nodes lowered so far, buffers and operations made so far. Lowerings of single operators
 /// (tables in lower_*.cpp) work through it.
@@ -136,6 +137,7 @@ class Lowering {
   std::optional<std::vector<LazyTensor>> callInPlace(const graph::Node& node, const std::string& reason);
   std::optional<std::string> unsupportedReason(const graph::Node& node) const;
   std::optional<LazyTensor> viewWithoutCode(const graph::Node& node);
+  std::optional<LazyTensor> partsOf(const LazyTensor& numbers, graph::TensorMeta meta);
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);

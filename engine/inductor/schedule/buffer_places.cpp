@@ -242,8 +242,8 @@ class Placer {
       store = &access;
     }
     return store && std::all_of(node.accesses.begin(), node.accesses.end(), [&](const Access& access) {
-             return access.buffer != in ||
-                    (!access.isStore && access.section == store->section && access.index == store->index);
+             return baseOf(lowered_, access.buffer) != in ||
+                    (access.buffer == in && !access.isStore && access.section == store->section && access.index == store->index);
            });
   }
 

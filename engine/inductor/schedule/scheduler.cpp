@@ -50,7 +50,7 @@ void finishKernels(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes
     if (node.isDead || standsAlone(node)) continue;
     node.kernel = finishFusion(lowered, std::move(node.kernel), needed, options);
     auto vanished = [&](BufferId id) {
-      const auto touches = [&](const Access& access) { return access.buffer == id; };
+      const auto touches = [&](const Access& access) { return baseOf(lowered, access.buffer) == id; };
       return std::none_of(node.accesses.begin(), node.accesses.end(), touches);
     };
     node.accesses = accessesOf(node.kernel);

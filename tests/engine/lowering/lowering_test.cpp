@@ -164,6 +164,38 @@ class LoweringTest : public QObject {
     QVERIFY(view.meta.strides[0] == SymExpr(1) && view.meta.strides[1] == SymExpr(8));
     QCOMPARE(g.operations[0].reads, (std::vector<BufferId>{0, 1}));
   }
+  void batchedProductsGetMatricesThatLieByLines() {
+    GraphMaker m;
+    const auto swapped = [&](ValueRef of, ArgumentList order, std::vector<SymExpr> strides) {
+      return m.call("aten::permute", {of, std::move(order)}, strided({6, 8, 8}, std::move(strides)));
+    };
+    ValueRef x = m.input(tensor({8, 8, 6})), y = m.input(tensor({8, 6, 8}));
+    ValueRef apart = swapped(x, {int64_t{2}, int64_t{0}, int64_t{1}}, {1, 48, 6});
+    ValueRef lines = swapped(y, {int64_t{1}, int64_t{2}, int64_t{0}}, {8, 1, 48});
+    LoweredGraph g = lowered(m.returning({m.call("aten::bmm", {apart, lines}, tensor({6, 8, 8}))}));
+    const ArgumentList& factors = g.operations.back().call.args;
+    const LoweredBuffer& copied = g.buffers[static_cast<size_t>(factors[0].as<ValueRef>()->node)];
+    const LoweredBuffer& view = g.buffers[static_cast<size_t>(factors[1].as<ValueRef>()->node)];
+    QCOMPARE(copied.kind, LoweredBuffer::Kind::Computed);
+    QVERIFY(copied.meta.isContiguous());
+    QCOMPARE(view.kind, LoweredBuffer::Kind::View);
+    QCOMPARE(view.base, 1);
+  }
+  void partsOfComplexNumbersAreReadWhereTheyLie() {
+    GraphMaker m;
+    ValueRef z = m.input(strided({4, 6}, {1, 4}, DType::Complex64));
+    ValueRef parts = m.call("aten::view_as_real", {z}, strided({4, 6, 2}, {2, 8, 1}));
+    ValueRef imaginary = m.call("aten::select.int", {parts, int64_t{2}, int64_t{1}}, strided({4, 6}, {2, 8}));
+    LoweredGraph g = lowered(m.returning({m.call("aten::neg", {imaginary}, tensor({4, 6}))}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    QCOMPARE(g.operations[0].kind, Operation::Kind::Loops);
+    QCOMPARE(g.operations[0].reads, (std::vector<BufferId>{0}));
+    const LoweredBuffer& view = g.buffers[static_cast<size_t>(g.operations[0].kernel.buffers[0].id)];
+    QCOMPARE(view.kind, LoweredBuffer::Kind::View);
+    QCOMPARE(view.base, 0);
+    QCOMPARE(view.meta.dtype, DType::Float32);
+    QVERIFY(view.meta.strides == (std::vector<SymExpr>{2, 8, 1}));
+  }
   void viewsOfOneBufferAreShared() {
     GraphMaker m;
     ValueRef x = m.input(tensor({8, 8})), w = m.input(tensor({8, 8})), other = m.input(tensor({8, 8}));

@@ -11,6 +11,39 @@ def rows(*s):
 
 
 @script
+def parts_of_complex_numbers_that_are_written_to(compile):
+    @compile
+    def before_and_after(z):
+        early = z.real * 2
+        z.mul_(2)
+        return early, z.real + 1, z.imag
+
+    @compile
+    def through_views(z):
+        parts = torch.view_as_real(z)[1:]
+        z[0] = 0
+        z[2].mul_(3j)
+        return parts.sum(-1), z.t().imag.sum(0), parts[..., 1]
+
+    @compile
+    def of_results(z):
+        w = z.conj() * 2
+        return w.imag * 2, w.real.t() @ z.imag, torch.view_as_real(w).flatten()[3:7] * 2, (w.imag * 1e3).long(), w.real.double()
+
+    made = [torch.randn(5, 6, dtype=torch.complex64), torch.randn(6, 5, dtype=torch.complex64).t(), torch.randn(8, 9, dtype=torch.complex128)[1:6, 2:8]]
+    return [[f(z), z] for f in (before_and_after, through_views, of_results) for z in [t.clone() for t in made]]
+
+
+@script
+def batched_products_of_what_lies_across(compile):
+    @compile
+    def f(x, y):
+        return torch.einsum("ikc,jkc->ijc", x.sin(), y.cos()), torch.einsum("bhd,bhe->hde", x, y)
+
+    return [f(torch.randn(*s), torch.randn(*s)) for s in ((8, 9, 6), (1, 9, 6), (8, 1, 6), (8, 9, 1))]
+
+
+@script
 def sparse_ops(compile):
     @compile
     def f(s, x):
