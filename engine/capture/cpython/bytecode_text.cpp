@@ -40,7 +40,7 @@ std::string itemText(PyObject* tuple, int index, bool constant) {
   std::string text;
   if (constant) {
     text = describeObject(item);
-  } else if (const char* name = PyUnicode_AsUTF8(item)) {
+  } else if (const char* name = utf8Of(item)) {
     text = name;
   } else {
     clearError();

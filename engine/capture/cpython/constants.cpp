@@ -45,7 +45,7 @@ bool sameFrozenSet(PyObject* a, PyObject* b) {
 
 std::string reprInC(PyObject* o) {
   PyRef text = PyRef::steal(PyObject_Repr(o));
-  const char* s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const char* s = text ? utf8Of(text.get()) : nullptr;
   if (!s) {
     clearError();
     return "?";
@@ -94,7 +94,7 @@ std::string describeObject(PyObject* o) {
   }
   if (PyType_Check(o)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(o)->tp_name;
   if (PyFunction_Check(o)) {
-    const char* s = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname);
+    const char* s = utf8Of(reinterpret_cast<PyFunctionObject*>(o)->func_qualname);
     return std::string("function ") + (s ? s : "?");
   }
   if (PyTuple_CheckExact(o) || Py_TYPE(o) == &THPSizeType) {

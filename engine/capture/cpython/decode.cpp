@@ -63,7 +63,7 @@ OpcodeTable::OpcodeTable() {
   PyRef relative = PyRef::steal(PyObject_GetAttrString(module.get(), "hasjrel"));
   for (size_t i = 0; i < rows.size(); ++i) {
     OpcodeRow& row = rows[i];
-    row.name = PyUnicode_AsUTF8(PyList_GetItem(names.get(), static_cast<Py_ssize_t>(i)));
+    row.name = utf8Of(PyList_GetItem(names.get(), static_cast<Py_ssize_t>(i)));
     row.op = opOfName(row.name);
     row.caches = static_cast<uint8_t>(PyLong_AsLong(PyList_GetItem(caches.get(), static_cast<Py_ssize_t>(i))));
     PyRef number = PyRef::steal(PyLong_FromSize_t(i));

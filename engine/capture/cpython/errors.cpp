@@ -4,6 +4,8 @@
 #include <frameobject.h>
 
 #include <algorithm>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/capture/cpython/py_ref.h"
@@ -69,6 +71,16 @@ void clearError() {
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
+}
+
+const char* utf8Of(PyObject* text) {
+  if (!text || !PyUnicode_Check(text)) return nullptr;
+  if (const char* plain = PyUnicode_AsUTF8(text)) return plain;
+  clearError();
+  static auto* escaped = new std::unordered_set<std::string>;  // under the GIL
+  const PyRef bytes = PyRef::steal(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  if (!bytes) return clearError(), "?";
+  return escaped->emplace(PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))).first->c_str();
 }
 
 }  // namespace fusebox::capture

@@ -71,7 +71,7 @@ bool isImportedModule(PyThreadState* thread, InterpreterFrame* frame) {
   while (caller && caller->owner == FRAME_OWNED_BY_CSTACK) caller = caller->previous;
 #endif
   if (!caller) return false;
-  const char* file = PyUnicode_AsUTF8(caller->f_code->co_filename);
+  const char* file = utf8Of(caller->f_code->co_filename);
   if (!file) clearError();
   return file && std::string_view(file).starts_with("<frozen importlib.");
 }

@@ -30,6 +30,9 @@ class PyRef {
 
 /// Interned attribute name; lives as long as the process.
 PyObject* internedName(const char* text);
+/// A str as UTF-8, which lives as long as it does. Of one that has no such form (surrogates stand for bytes that no encoding knows) a form with these
+/// escaped, which lives as long as the process. Null for an object of another type. No exception is left behind.
+const char* utf8Of(PyObject* text);
 
 inline PyRef none() { return PyRef::borrow(Py_None); }
 /// True or False; below zero, as CPython's functions say that an exception is set, null.

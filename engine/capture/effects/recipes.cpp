@@ -128,8 +128,8 @@ static RecipePtr nested(Evaluation& e, PyObject* object, const std::function<Rec
   PyRef dict = e.instanceDict(object);
   PyObject *key, *value, *parts[std::size(kParts)] = {};
   for (Py_ssize_t at = 0; dict && PyDict_Next(dict.get(), &at, &key, &value);) {
-    const auto known = std::find(std::begin(kParts), std::end(kParts), std::string_view(PyUnicode_AsUTF8(key)));
-    if (known == std::end(kParts)) e.breakHere("nested tensor", "a nested tensor that outlives the compiled region has attribute " + std::string(PyUnicode_AsUTF8(key)));
+    const auto known = std::find(std::begin(kParts), std::end(kParts), std::string_view(utf8Of(key)));
+    if (known == std::end(kParts)) e.breakHere("nested tensor", "a nested tensor that outlives the compiled region has attribute " + std::string(utf8Of(key)));
     parts[known - std::begin(kParts)] = value;
   }
   if (std::find(std::begin(parts), std::end(parts), nullptr) != std::end(parts)) e.breakHere("nested tensor", "a nested tensor that outlives the compiled region lacks a part");

@@ -34,7 +34,7 @@ std::string textOfPythonError() {
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   PyRef text = value ? PyRef::steal(PyObject_Repr(value)) : PyRef();
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const char* utf8 = text ? utf8Of(text.get()) : nullptr;
   std::string said = utf8 ? utf8 : "a Python exception";
   Py_XDECREF(type);
   Py_XDECREF(value);

@@ -33,7 +33,7 @@ cache::CacheWishes cacheRules(const RegionOptions& options) {
     wishes.whyNot = "torch._inductor.config.fx_graph_cache is off";
   wishes.isShared = chosen.isShared ? chosen.isShared : inductorSwitch("fx_graph_remote_cache");
   if (const PyRef tag = torchSetting("torch.compiler.config", "cache_key_tag"); tag && PyUnicode_Check(tag.get())) {
-    if (const char* text = PyUnicode_AsUTF8(tag.get())) wishes.keyTag = text;
+    if (const char* text = utf8Of(tag.get())) wishes.keyTag = text;
     clearError();
   }
   for (const auto& [name, variable] : {std::pair("autotune_remote_cache", "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE"),

@@ -12,6 +12,11 @@
 namespace fusebox::capture {
 namespace {
 
+std::string textOf(PyObject* name) {
+  const char* s = utf8Of(name);
+  return s ? s : "?";
+}
+
 using nlohmann::json;
 
 constexpr Py_ssize_t kLongText = 200;
@@ -111,7 +116,7 @@ json valueRow(PyObject* object) {
 json localRow(PyCodeObject* code, size_t index, PyObject* object) {
   bool isCell = false;
   json row = valueRow(unboxed(object, &isCell));
-  row["name"] = utf8Of(itemOf(code->co_localsplusnames, static_cast<int>(index)));
+  row["name"] = textOf(itemOf(code->co_localsplusnames, static_cast<int>(index)));
   if (isCell) row["cell"] = true;
   return row;
 }
@@ -129,12 +134,6 @@ void addSource(json& row, Evaluation& e, PyObject* object) {
 }
 
 }  // namespace
-
-std::string utf8Of(PyObject* text) {
-  const char* s = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  if (!s) clearError();
-  return s ? s : "?";
-}
 
 std::string shortValue(PyObject* o) {
   if (PyUnicode_CheckExact(o) && PyUnicode_GET_LENGTH(o) > kLongText) {
@@ -156,9 +155,9 @@ std::string instructionText(const Frame& frame, const Instruction& i) {
     case ArgumentKind::None:
       return text;
     case ArgumentKind::Local:
-      return text + " " + utf8Of(itemOf(frame.code()->co_localsplusnames, i.arg));
+      return text + " " + textOf(itemOf(frame.code()->co_localsplusnames, i.arg));
     case ArgumentKind::Name:
-      return text + " " + utf8Of(itemOf(frame.decoded->names.get(), nameIndex(i)));
+      return text + " " + textOf(itemOf(frame.decoded->names.get(), nameIndex(i)));
     case ArgumentKind::Constant: {
       PyObject* constant = itemOf(frame.decoded->consts.get(), i.arg);
       return text + " " + (constant ? shortValue(constant) : "?");
@@ -281,7 +280,7 @@ PyObject* localNamed(const FrameState& state, const std::string& name) {
   const FrameView view = viewOf(state);
   for (int i = 0; i < view.localCount; ++i) {
     bool isCell = false;
-    if (utf8Of(itemOf(state.code->co_localsplusnames, i)) == name) return unboxed(view.local(i), &isCell);
+    if (textOf(itemOf(state.code->co_localsplusnames, i)) == name) return unboxed(view.local(i), &isCell);
   }
   return nullptr;
 }
@@ -304,7 +303,7 @@ void addNamed(PyObject* dictionary, const std::string& path, json& rows) {
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(dictionary, &at, &key, &value) && rows.size() < kMaxRows;) {
     if (!PyUnicode_Check(key)) continue;
-    const std::string name = utf8Of(key);
+    const std::string name = textOf(key);
     if (name.find('.') != std::string::npos || name.starts_with('_')) continue;  // what nobody else is to see
     json row = valueRow(value);
     row["name"] = path + "." + name;

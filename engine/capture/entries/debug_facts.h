@@ -32,6 +32,4 @@ Result<nlohmann::json> tensorOf(const FrameState& state, const std::string& path
 /// name by which tensorOf() and this reach it.
 Result<nlohmann::json> contentOf(const FrameState& state, const std::string& path);
 
-std::string utf8Of(PyObject* text);
-
 }  // namespace fusebox::capture

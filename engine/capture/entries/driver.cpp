@@ -135,7 +135,7 @@ PyObject* FrameRun::leave() {
   if (!recorder || !(point.limitExplained || (point.eager && isRegionRoot(code_.code)))) return handBack();
   record::SpanRecord span{.kind = "python_call", .place = toRecord(placeOf(codeOf(frame_), point.offset))};
   if (point.offset == 0) span.place.line = codeOf(frame_)->co_firstlineno;  // as its frame's row has it
-  span.name = PyUnicode_AsUTF8(codeOf(frame_)->co_qualname);
+  span.name = utf8Of(codeOf(frame_)->co_qualname);
   span.startNs = nowNs();
   PyObject* result = handBack();
   span.durNs = nowNs() - span.startNs;
@@ -403,7 +403,7 @@ void FrameRun::refuseResults(Entry& entry) {
   static PyObject* const assuming = torchObject("fusebox._torch_calls.Assuming");
   const bool isMisfit = error && misfit && PyErr_GivenExceptionMatches(error.get(), misfit);
   const bool assumes = reinterpret_cast<PyObject*>(Py_TYPE(entry.callable.get())) == assuming;
-  const std::string what = text ? PyUnicode_AsUTF8(text.get()) : "an error";
+  const std::string what = text ? utf8Of(text.get()) : "an error";
   clearError();
   if (isMisfit || !entry.segment.torchAssumptions.empty()) noteMisfit(entry, {what, {-1}, false});
   else if (assumes) graphError_ = what;

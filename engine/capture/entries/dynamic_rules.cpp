@@ -40,7 +40,7 @@ int number(int ours, int standard, const char* name) {
 
 std::vector<std::string> sourceList(const char* name) {
   const PyRef value = torchSetting("torch.compiler.config", name);
-  const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
+  const char* text = value && PyUnicode_Check(value.get()) ? utf8Of(value.get()) : nullptr;
   clearError();
   std::vector<std::string> sources;
   std::string source;

@@ -23,7 +23,7 @@ Log& theLog() {
 }
 
 std::string text(PyObject* o) {
-  const char* s = o ? PyUnicode_AsUTF8(o) : nullptr;
+  const char* s = o ? utf8Of(o) : nullptr;
   if (!s) clearError();
   return s ? s : "?";
 }

@@ -442,7 +442,7 @@ void EntryMaker::reportBreak(const Segment& segment) {
 void EntryMaker::describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const {
   int line = 0, column = -1, endLine = 0, endColumn = -1;
   if (!PyCode_Addr2Location(code_.code, offset * 2, &line, &column, &endLine, &endColumn) || line != place.line) return;
-  const char* file = PyUnicode_AsUTF8(code_.code->co_filename);
+  const char* file = utf8Of(code_.code->co_filename);
   if (!file || place.file != file) return;
   row.endLine = endLine;
   row.column = column;
@@ -469,7 +469,7 @@ std::string raisedWords() {
   PyErr_NormalizeException(&type, &value, &traceback);
   std::string words = value ? Py_TYPE(value)->tp_name : "an exception";
   const PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
-  if (const char* said = text ? PyUnicode_AsUTF8(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
+  if (const char* said = text ? utf8Of(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
   clearError();
   PyErr_Restore(type, value, traceback);
   return words;
@@ -490,13 +490,13 @@ void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, Capture
   if (operators) e.operators = PyLong_AsLong(operators.get());
   if (made && keepsGraphText()) {
     PyRef text = PyRef::steal(PyObject_GetAttrString(segment.torchGraph.get(), "text"));
-    e.graph = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "";
+    e.graph = text && PyUnicode_Check(text.get()) ? utf8Of(text.get()) : "";
     clearError();
   }
   if (made && PyUnicode_Check(made.get())) {
     e.kind = CaptureEvent::Kind::Failed;
     e.what = "sizes are constants for the backend";
-    e.detail = PyUnicode_AsUTF8(made.get());
+    e.detail = utf8Of(made.get());
     return;
   }
   if (made && made.get() != Py_None) {
@@ -754,7 +754,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
     ++captureCounters().recompiles;
     if (recompileRules().errorOnRecompile) {
       explainMisses("recompile");
-      const std::string text = std::string("fusebox: recompiling ") + PyUnicode_AsUTF8(code_.code->co_qualname) + " (" + PyUnicode_AsUTF8(code_.code->co_filename) + ":" +
+      const std::string text = std::string("fusebox: recompiling ") + utf8Of(code_.code->co_qualname) + " (" + utf8Of(code_.code->co_filename) + ":" +
                                std::to_string(code_.code->co_firstlineno) + "), which error_on_recompile forbids." + whyUnfit();
       PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
       *failed = true;

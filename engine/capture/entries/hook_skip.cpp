@@ -45,7 +45,7 @@ struct Folders {
 std::string folderOfModule(const char* name) {
   PyRef module = PyRef::steal(PyImport_ImportModule(name));
   PyRef file = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "__file__")) : PyRef();
-  const char* path = file && PyUnicode_Check(file.get()) ? PyUnicode_AsUTF8(file.get()) : nullptr;
+  const char* path = file && PyUnicode_Check(file.get()) ? utf8Of(file.get()) : nullptr;
   clearError();
   std::string text = path ? path : "";
   const size_t slash = text.rfind('/');
@@ -75,7 +75,7 @@ bool isTorchMachinery(std::string_view path) {
 }  // namespace
 
 bool isTracing(PyCodeObject* code) {
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  const char* file = utf8Of(code->co_filename);
   if (!file) return clearError(), false;
   const std::string_view path = file;
   const std::string& torch = folders().torch;
@@ -99,13 +99,13 @@ bool isLibraryPath(std::string_view path) {
 }
 
 bool isSkipped(PyCodeObject* code, PyObject* globals) {
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  const char* file = utf8Of(code->co_filename);
   if (!file) return clearError(), true;
   std::string_view path = file;
   // Frozen modules and code made at run time (dataclasses, namedtuple) say "<...>"; so do cells of notebooks and -c, which are the user's.
   if (startsWith(path, "<frozen") || startsWith(path, "<__array_function__")) return true;
   PyObject* own = globals && startsWith(path, "<") ? PyDict_GetItemString(globals, "__file__") : nullptr;
-  if (const char* module = own && PyUnicode_Check(own) ? PyUnicode_AsUTF8(own) : nullptr) path = module;
+  if (const char* module = own && PyUnicode_Check(own) ? utf8Of(own) : nullptr) path = module;
   Folders& f = folders();
   if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
   return isWithoutTensors(path) || isLibraryPath(path);

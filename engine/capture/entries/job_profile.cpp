@@ -37,7 +37,7 @@ std::string variable(const char* name) {
 /// A text among torch.compiler.config's, or of the environment where nobody has imported that.
 std::string textSetting(const char* name, std::initializer_list<const char*> variables) {
   if (const PyRef value = torchSetting("torch.compiler.config", name)) {
-    const char* text = PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
+    const char* text = PyUnicode_Check(value.get()) ? utf8Of(value.get()) : nullptr;
     clearError();
     return text ? text : "";
   }

@@ -19,7 +19,7 @@ std::string textDigest(std::string_view text) {
 std::string placeName(const CodeState& of, const EntryPoint& point) {
   PyCodeObject* const code = of.code;
   const auto text = [](PyObject* o) {
-    const char* utf8 = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+    const char* utf8 = o && PyUnicode_Check(o) ? utf8Of(o) : nullptr;
     clearError();
     return std::string(utf8 ? utf8 : "?");
   };

@@ -19,7 +19,7 @@ void endError(const char* doing) {
   PyErr_Fetch(&type, &value, &traceback);
   const PyRef kind = PyRef::steal(type), error = PyRef::steal(value), trace = PyRef::steal(traceback);
   const PyRef text = PyRef::steal(PyObject_Str(error ? error.get() : kind.get()));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const char* utf8 = text ? utf8Of(text.get()) : nullptr;
   clearError();
   tellFailure(doing, utf8 ? utf8 : "an error without text");
 }

@@ -12,7 +12,7 @@
 namespace fusebox::capture {
 namespace {
 
-bool isOfTorch(PyObject* name) { return name && PyUnicode_Check(name) && std::string_view(PyUnicode_AsUTF8(name)).starts_with("torch"); }
+bool isOfTorch(PyObject* name) { return name && PyUnicode_Check(name) && std::string_view(utf8Of(name)).starts_with("torch"); }
 
 class Search {
  public:

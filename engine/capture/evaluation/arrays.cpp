@@ -100,7 +100,7 @@ bool holdsArray(PyObject* o) {
 
 std::string nameOf(PyObject* function) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(function, "__name__"));
-  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  const char* text = name && PyUnicode_Check(name.get()) ? utf8Of(name.get()) : nullptr;
   clearError();
   return text ? text : "?";
 }
@@ -301,7 +301,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
     clearError();
     refuse(name, "is called in a way that is not followed");
   }
-  if (PyUnicode_Check(answer.get())) refuse(name, PyUnicode_AsUTF8(answer.get()));
+  if (PyUnicode_Check(answer.get())) refuse(name, utf8Of(answer.get()));
   enum { kMade, kView, kSame, kNumber };
   PyObject *array = PyTuple_GET_ITEM(answer.get(), 0), *tensor = PyTuple_GET_ITEM(answer.get(), 1), *condition = PyTuple_GET_ITEM(answer.get(), 3);
   const long kind = PyLong_AsLong(PyTuple_GET_ITEM(answer.get(), 2));
@@ -499,7 +499,7 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   PyRef tensor = tensorOfOperand(array);
   PyRef made = ask("tensor_of", {function, array, tensor.get(), dtype, device});
   e_.throwIfBreak();
-  if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
+  if (made && PyUnicode_Check(made.get())) refuse("ndarray", utf8Of(made.get()));
   if (!made) {
     clearError();
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
@@ -515,7 +515,7 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
 }
 
 PyRef Arrays::getAttrOfScalar(PyObject* scalar, PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
+  const char* text = utf8Of(name);
   const std::string_view wanted = text ? text : "";
   if (wanted == "T" || wanted == "real") return PyRef::borrow(scalar);
   PyRef any = PyRef::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(pythonTypeOf(scalar))));
@@ -531,7 +531,7 @@ PyRef Arrays::getAttrOfScalar(PyObject* scalar, PyObject* name) {
 
 PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
   if (isArrayScalar(array)) return getAttrOfScalar(array, name);
-  const char* text = PyUnicode_AsUTF8(name);
+  const char* text = utf8Of(name);
   const std::string_view wanted = text ? text : "";
   if (wanted == "T") {
     PyObject* args[] = {array};
@@ -576,7 +576,7 @@ PyRef Arrays::constant(PyObject* array, const std::string& name) {
   requireGraph(name);
   PyRef tensor = ask("constant", {array});
   e_.throwIfBreak();
-  if (tensor && PyUnicode_Check(tensor.get())) refuse(name, std::string("makes an array that ") + PyUnicode_AsUTF8(tensor.get()));
+  if (tensor && PyUnicode_Check(tensor.get())) refuse(name, std::string("makes an array that ") + utf8Of(tensor.get()));
   if (!tensor) return {};
   return keep({.kind = Value::Kind::Made, .array = PyRef::borrow(array), .tensor = std::move(tensor)});
 }

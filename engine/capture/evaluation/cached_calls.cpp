@@ -104,7 +104,7 @@ bool comparesByIdentity(PyObject* o) {
 bool isOfTorch(const CacheObject& cache) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(cache.function, "__module__"));
   clearError();
-  const std::string_view name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
+  const std::string_view name = module && PyUnicode_Check(module.get()) ? utf8Of(module.get()) : "";
   return name == "torch" || name.starts_with("torch.");
 }
 

@@ -119,7 +119,7 @@ bool isDistributedCode(PyObject* function) {
   static constexpr std::string_view kModules[] = {"torch.distributed.tensor._api", "torch.distributed.tensor.placement_types", "torch.distributed.tensor._dtensor_spec",
                                                   "torch.distributed.tensor._redistribute", "torch.distributed.tensor._utils"};
   PyObject* name = PyDict_GetItem(PyFunction_GET_GLOBALS(function), internedName("__name__"));
-  return name && PyUnicode_Check(name) && std::find(std::begin(kModules), std::end(kModules), std::string_view(PyUnicode_AsUTF8(name))) != std::end(kModules);
+  return name && PyUnicode_Check(name) && std::find(std::begin(kModules), std::end(kModules), std::string_view(utf8Of(name))) != std::end(kModules);
 }
 
 /// Whether what an argument is is known; guards of it are added.
@@ -149,7 +149,7 @@ bool isKnown(Evaluation& e, PyObject* given) {
 bool isDistributedClass(PyTypeObject* type) {
   if (distributedClass || std::strcmp(type->tp_name, "DTensor") != 0) return distributedClass && type == distributedClass;
   PyRef module = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
-  const bool is = module && PyUnicode_Check(module.get()) && std::string_view(PyUnicode_AsUTF8(module.get())).starts_with("torch.distributed.tensor");
+  const bool is = module && PyUnicode_Check(module.get()) && std::string_view(utf8Of(module.get())).starts_with("torch.distributed.tensor");
   clearError();
   if (!is) return false;
   distributedClass = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));

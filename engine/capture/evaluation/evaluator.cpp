@@ -272,9 +272,9 @@ Place Evaluation::place() const {
   Place p;
   // The innermost frame of the user's code; generated and library frames name no useful line only when there is nothing else.
   if (const Frame* f = frame_) {
-    p.file = PyUnicode_AsUTF8(f->code()->co_filename);
+    p.file = utf8Of(f->code()->co_filename);
     p.line = f->line();
-    p.function = PyUnicode_AsUTF8(f->code()->co_qualname);
+    p.function = utf8Of(f->code()->co_qualname);
     if (f->caller && record::Recorder::active()) p.callers = callerPlaces();
   }
   return p;
@@ -296,7 +296,7 @@ std::shared_ptr<const std::vector<Place>> Evaluation::callerPlaces() const {
 std::vector<Place> Evaluation::stackPlaces() const {
   std::vector<Place> places;
   for (const Frame* f = frame_; f; f = f->caller)
-    places.push_back({PyUnicode_AsUTF8(f->code()->co_filename), f->line(), PyUnicode_AsUTF8(f->code()->co_qualname)});
+    places.push_back({utf8Of(f->code()->co_filename), f->line(), utf8Of(f->code()->co_qualname)});
   std::reverse(places.begin(), places.end());
   return places;
 }
@@ -566,7 +566,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         PyErr_Fetch(&type, &value, &traceback);
         PyErr_NormalizeException(&type, &value, &traceback);
         PyRef text = value ? PyRef::steal(PyObject_Repr(value)) : PyRef();
-        std::string reason = text ? PyUnicode_AsUTF8(text.get()) : "an exception";
+        std::string reason = text ? utf8Of(text.get()) : "an exception";
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);

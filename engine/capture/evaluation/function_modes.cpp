@@ -135,7 +135,7 @@ void FunctionModes::refuse() {
   PyRef name = arguments_ ? PyRef::steal(PyObject_Repr(PyTuple_GET_ITEM(arguments_.get(), 0))) : PyRef();
   clearError();
   asked_ = 0;
-  e_.breakHere("torch function mode", std::string("C code uses what a torch function mode says of ") + (name ? PyUnicode_AsUTF8(name.get()) : "a function"),
+  e_.breakHere("torch function mode", std::string("C code uses what a torch function mode says of ") + (name ? utf8Of(name.get()) : "a function"),
                "Leave the mode before it.");
 }
 

@@ -30,7 +30,7 @@ class Search {
     if (!entries || !PyDict_Check(entries)) return std::nullopt;
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(entries, &at, &key, &value);) {
-      const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+      const char* name = PyUnicode_Check(key) ? utf8Of(key) : nullptr;
       if (!name) {
         clearError();
         continue;
@@ -62,7 +62,7 @@ std::optional<ModulePlace> placeInModules(const Frame* frame, PyObject* object) 
   for (size_t i = 0; i < frame->locals.size() && static_cast<Py_ssize_t>(i) < PyTuple_GET_SIZE(names); ++i) {
     PyObject* held = frame->locals[i].get();
     if (!held || !isModuleClass(Py_TYPE(held))) continue;
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)));
+    const char* name = utf8Of(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)));
     if (!name) return clearError(), std::nullopt;
     if (auto path = search.from(held)) return ModulePlace{name, *path};
   }

@@ -94,7 +94,7 @@ std::string Evaluation::modulePath(PyObject* module) {
   const Source* s = sourceOf(module);
   std::string path;
   while (s && s->kind == Source::Kind::DictItem && s->base && s->base->kind == Source::Kind::DictItem && PyUnicode_Check(s->key.get())) {
-    path = path.empty() ? PyUnicode_AsUTF8(s->key.get()) : std::string(PyUnicode_AsUTF8(s->key.get())) + "." + path;
+    path = path.empty() ? utf8Of(s->key.get()) : std::string(utf8Of(s->key.get())) + "." + path;
     const Source* dict = s->base->base;
     s = dict ? dict->base : nullptr;
   }

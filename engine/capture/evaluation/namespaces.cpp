@@ -17,7 +17,7 @@ namespace {
 
 /// "torch" of "torch.nn.functional"; empty for anything that is no str.
 std::string_view package(PyObject* moduleName) {
-  const char* text = moduleName && PyUnicode_Check(moduleName) ? PyUnicode_AsUTF8(moduleName) : nullptr;
+  const char* text = moduleName && PyUnicode_Check(moduleName) ? utf8Of(moduleName) : nullptr;
   if (!text) clearError();
   const std::string_view name = text ? text : "";
   return name.substr(0, name.find('.'));

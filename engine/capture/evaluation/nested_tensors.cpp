@@ -194,7 +194,7 @@ void guardNested(Evaluation& e, PyObject* nested, const Source* source) {
 }
 
 PyRef nestedAttribute(Evaluation& e, PyObject* nested, PyObject* name) {
-  const std::string_view text = PyUnicode_AsUTF8(name);
+  const std::string_view text = utf8Of(name);
   if (text == "_values") {
     if (isTorchs(e.frame())) return graphValues(e, nested);
     PyRef inside = partOf(e, nested, "_values");

@@ -13,7 +13,7 @@ namespace {
 bool isOfTorchsOptimizers(PyObject* function) {
   static PyObject* const name = internedName("_init_group");
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
-  const char* module = f->func_name == name && f->func_module && PyUnicode_Check(f->func_module) ? PyUnicode_AsUTF8(f->func_module) : nullptr;
+  const char* module = f->func_name == name && f->func_module && PyUnicode_Check(f->func_module) ? utf8Of(f->func_module) : nullptr;
   return module && std::string_view(module).starts_with("torch.optim.");
 }
 

@@ -91,7 +91,7 @@ PyRef RandomDraws::sample(PyObject* method, const CallArguments& a, const char* 
 
 std::string_view methodName(PyObject* method) {
   PyObject* code = PyFunction_Check(method) ? PyFunction_GET_CODE(method) : nullptr;
-  const char* name = code ? PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(code)->co_name) : nullptr;
+  const char* name = code ? utf8Of(reinterpret_cast<PyCodeObject*>(code)->co_name) : nullptr;
   return name ? name : "";
 }
 

@@ -150,7 +150,7 @@ class RealOperations final : public Operations {
       PyTraceBack_Here(current);
       return;
     }
-    _PyTraceback_Add(PyUnicode_AsUTF8(frame.code()->co_name), PyUnicode_AsUTF8(frame.code()->co_filename), frame.line());
+    _PyTraceback_Add(utf8Of(frame.code()->co_name), utf8Of(frame.code()->co_filename), frame.line());
   }
 
   static BinaryFunction binaryFunction(int op) { return kBinary[op]; }

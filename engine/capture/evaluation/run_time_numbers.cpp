@@ -32,7 +32,7 @@ constexpr std::string_view kHandOn[] = {"isinstance", "type", "is_tensor", "is_t
 std::string_view nameOf(PyObject* callable) {
   if (PyCFunction_Check(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name;
-  if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_name);
+  if (PyFunction_Check(callable)) return utf8Of(reinterpret_cast<PyFunctionObject*>(callable)->func_name);
   return PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable)->tp_name : "";
 }
 

@@ -255,7 +255,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     if (!raw) return {};
     if (nameIs(name, "__class__")) return pin(raw.get(), Why::Class);
     if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
-      breakHere("unsupported call", std::string(PyUnicode_AsUTF8(name)) + " of a view of a dict");
+      breakHere("unsupported call", std::string(utf8Of(name)) + " of a view of a dict");
     if (!source) return translate(raw.get(), nullptr);
     if (journal_.slotWritten(object, name)) return translate(raw.get(), nullptr);
     // What C types, modules and code objects say of themselves stays; functions and classes of Python may be given other names.
@@ -501,11 +501,11 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isNestedTensor(object))
     if (PyRef value = nestedAttribute(*this, object, name); value || PyErr_Occurred()) return value;
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
-  if (takenIterators_->find(object) && !isSameInAllStates(name)) breakHere("iterator from outside", std::string(PyUnicode_AsUTF8(name)) + " of a " + Py_TYPE(object)->tp_name + " that has been advanced is read");
+  if (takenIterators_->find(object) && !isSameInAllStates(name)) breakHere("iterator from outside", std::string(utf8Of(name)) + " of a " + Py_TYPE(object)->tp_name + " that has been advanced is read");
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};
   // It knows its caller only while an instruction of it runs.
-  if (PyFrame_Check(object)) breakHere("frame", std::string(PyUnicode_AsUTF8(name)) + " of a frame is read");
+  if (PyFrame_Check(object)) breakHere("frame", std::string(utf8Of(name)) + " of a frame is read");
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyModule_Check(object)) return genericGetAttr(object, name);
   if (PyType_Check(object)) return typeGetAttr(reinterpret_cast<PyTypeObject*>(object), name);
@@ -563,7 +563,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     attributeNotFound(object, name);
     return {};
   }
-  if (isOperatorPacket(object) && !std::string_view(PyUnicode_AsUTF8(name)).starts_with("__")) {
+  if (isOperatorPacket(object) && !std::string_view(utf8Of(name)).starts_with("__")) {
     // torch.ops.x.y.z: found once, then an attribute like any other.
     PyRef found = PyRef::steal(PyObject_GetAttr(object, name));
     throwIfBreak();
@@ -654,10 +654,10 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
       breakHere("descriptor", std::string("a ") + Py_TYPE(attribute)->tp_name + " in a class may run Python where it is assigned");
     if (const Source* source = sourceOf(object)) {
       if (Py_TYPE(attribute) != &PyMemberDescr_Type && !isNoteForAutograd(attribute, name))
-        breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
+        breakHere("unsupported side effect", std::string("assignment to attribute ") + utf8Of(name) + " of a " + type->tp_name);
       if (!value && !bindDescriptor(attribute, object, type, name)) {
         clearError();
-        breakHere("exception", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name + " is deleted, which is not set");
+        breakHere("exception", std::string("attribute ") + utf8Of(name) + " of a " + type->tp_name + " is deleted, which is not set");
       }
       ++writes_;
       return journal_.setSlot(object, source, name, value);
@@ -693,7 +693,7 @@ bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value)
                      !(ofMetaclass && isDataDescriptor(ofMetaclass));
   PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
   if (!plain || !value || !(isSwitch(value) || standsForNumber(value) || isNumber(value)) || (held && !isSwitch(held) && !journal_.slotWritten(object, name)))
-    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+    breakHere("unsupported side effect", std::string("assignment to attribute ") + utf8Of(name) + " of a class");
   ++writes_;
   return journal_.setSlot(object, sourceOf(object), name, value);
 }
@@ -704,7 +704,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     Origin* o = origins_.find(object);
     if (answersTorchFunctions(object)) {
       PyObject* place = typeLookup(type, name);
-      if (place && isDataDescriptor(place)) breakHere("tensor subclass", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor of class " + type->tp_name);
+      if (place && isDataDescriptor(place)) breakHere("tensor subclass", std::string("assignment to ") + utf8Of(name) + " of a tensor of class " + type->tp_name);
     }
     if (o && o->source && o->twin && !typeLookup(type, name) && !nameIs(name, "__dict__")) {
       PyRef dict = instanceDict(isStandIn(object) ? o->twin.get() : object);
@@ -714,13 +714,13 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source && nameIs(name, "data")) return exchangedData_->exchange(object, value), true;
     if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
-      breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
+      breakHere("unsupported side effect", std::string("assignment to ") + utf8Of(name) + " of a tensor that existed before");
     if (o && o->source) return changeRequiresGrad(object, value), true;
     if (torchCalls_ && nameIs(name, "requires_grad") && value)
       return static_cast<bool>(callMethodNamed(object, "requires_grad_", {value}));
     PyObject* place = typeLookup(type, name);
     if (torchCalls_ && place && Py_IS_TYPE(place, &PyGetSetDescr_Type))
-      breakHere("backend", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor is no call that a backend in Python can be given");
+      breakHere("backend", std::string("assignment to ") + utf8Of(name) + " of a tensor is no call that a backend in Python can be given");
     const bool done = functionModes_->settle(PyObject_SetAttr(object, name, value) == 0);
     throwIfBreak();
     noteLeaf(object);

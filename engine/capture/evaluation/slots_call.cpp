@@ -43,14 +43,14 @@ constexpr int kMaxDepth = 200;
 constexpr int64_t kMaxBytecodes = 4'000'000;
 
 std::string describe(PyObject* callable) {
-  if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
+  if (PyFunction_Check(callable)) return utf8Of(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
   PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
   clearError();
-  std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
+  std::string text = name && PyUnicode_Check(name.get()) ? utf8Of(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
   if (text.starts_with("pybind11_detail_")) text.erase(0, text.rfind('.') + 1);  // the record that a function belongs to
-  if (module && PyUnicode_Check(module.get())) text = std::string(PyUnicode_AsUTF8(module.get())) + "." + text;
+  if (module && PyUnicode_Check(module.get())) text = std::string(utf8Of(module.get())) + "." + text;
   return text;
 }
 
@@ -139,7 +139,7 @@ PyObject* behindMarkOfOptimizers(PyObject* function, PyObject* attributes) {
   PyObject* original = attributes ? PyDict_GetItem(attributes, internedName("_torchdynamo_orig_callable")) : nullptr;
   if (!original || !PyFunction_Check(original) || !PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"))) return function;
   auto* f = reinterpret_cast<PyFunctionObject*>(original);
-  const auto text = [](PyObject* value) { return std::string_view(value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : ""); };
+  const auto text = [](PyObject* value) { return std::string_view(value && PyUnicode_Check(value) ? utf8Of(value) : ""); };
   const std::string_view name = text(f->func_name);
   const bool isPart = name == "_init_group" || name.starts_with("_fused_");
   return isPart && text(f->func_module).starts_with("torch.optim.") ? original : function;
@@ -159,7 +159,7 @@ void refuseDisabled(Evaluation& e, PyObject* callable, PyObject* attributes) {
   if (!isMarked && !(PyFunction_Check(callable) && isDisabledByTorch(callable))) return;
   std::string what = describe(callable) + " is marked torch.compiler.disable";
   PyObject* reason = !attributes ? nullptr : PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"));
-  if (reason && PyUnicode_Check(reason)) what += std::string(": ") + PyUnicode_AsUTF8(reason);
+  if (reason && PyUnicode_Check(reason)) what += std::string(": ") + utf8Of(reason);
   e.breakHere("disabled function", what, "Remove the decorator, or call it outside the compiled region.");
 }
 
@@ -335,7 +335,7 @@ std::optional<trace::BreakError> raisedBreak() {
   PyErr_Fetch(&type, &value, &traceback);
   PyRef text = value ? PyRef::steal(PyObject_Str(value)) : PyRef();
   clearError();
-  std::string line = text ? PyUnicode_AsUTF8(text.get()) : "";
+  std::string line = text ? utf8Of(text.get()) : "";
   line = line.substr(0, line.find('\n'));
   PyErr_Restore(type, value, traceback);
   // libtorch's words for memory that is not there.
@@ -847,14 +847,14 @@ bool scriptTakesAsItIs(Evaluation& e, PyObject* scripted, const CallArguments& a
   PyRef parameters = schema ? PyRef::steal(PyObject_GetAttrString(schema.get(), "arguments")) : PyRef();
   const auto text = [](PyObject* parameter, const char* what) {
     PyRef read = PyRef::steal(PyObject_GetAttrString(parameter, what)), shown = read ? PyRef::steal(PyObject_Str(read.get())) : PyRef();
-    return shown ? std::string(PyUnicode_AsUTF8(shown.get())) : std::string();
+    return shown ? std::string(utf8Of(shown.get())) : std::string();
   };
   bool fits = parameters && PyList_Check(parameters.get());
   const size_t count = fits ? static_cast<size_t>(PyList_GET_SIZE(parameters.get())) : 0;
   for (size_t i = 0; fits && i < a.total(); ++i) {
     size_t at = i;
     if (i >= a.positional) {
-      const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.kwNames, static_cast<Py_ssize_t>(i - a.positional)));
+      const std::string name = utf8Of(PyTuple_GET_ITEM(a.kwNames, static_cast<Py_ssize_t>(i - a.positional)));
       for (at = 0; at < count && text(PyList_GET_ITEM(parameters.get(), static_cast<Py_ssize_t>(at)), "name") != name;) ++at;
     }
     fits = at < count && takesAsItIs(e, a.args[i], text(PyList_GET_ITEM(parameters.get(), static_cast<Py_ssize_t>(at)), "type"));

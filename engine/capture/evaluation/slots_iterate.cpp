@@ -122,7 +122,7 @@ PyRef Evaluation::lazyGetAttr(PyObject* object, PyObject* name, PyRef* self) {
   PyObject* own = _PyType_Lookup(lazyType(), name);
   const bool works = own && (Py_IS_TYPE(own, &PyMethodDescr_Type) || PyUnicode_CompareWithASCIIString(name, "__next__") == 0 ||
                              PyUnicode_CompareWithASCIIString(name, "__iter__") == 0);
-  if (!works) breakHere("iterator", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + shown->tp_name + " is read");
+  if (!works) breakHere("iterator", std::string("attribute ") + utf8Of(name) + " of a " + shown->tp_name + " is read");
   // The method of the type that it stands for: it may be called when the iterator is CPython's again.
   if (PyObject* theirs = _PyType_Lookup(shown, name); self && (Py_IS_TYPE(theirs, &PyWrapperDescr_Type) || Py_IS_TYPE(theirs, &PyMethodDescr_Type))) {
     *self = PyRef::borrow(object);

@@ -295,7 +295,7 @@ bool Evaluation::importFirst(PyObject* name) {
   PyObject* modules = PyImport_GetModuleDict();
   pin(modules, Why::Process);
   if (PyDict_GetItemWithError(modules, name)) return true;
-  const std::string module = PyUnicode_AsUTF8(name);
+  const std::string module = utf8Of(name);
   if (!module.starts_with("torch.") && (journal_.size() > 0 || trace_->wroteInputs())) breakHere("import", "module " + module + " is imported for the first time");
   {
     trace::NoTrace off;  // what a module does while it is imported is its own
@@ -309,7 +309,7 @@ bool Evaluation::importFirst(PyObject* name) {
   const PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
   PyRef lacking = PyRef::steal(PyObject_GetAttrString(value, "name"));
   clearError();
-  const std::string lacks = lacking && PyUnicode_Check(lacking.get()) ? PyUnicode_AsUTF8(lacking.get()) : "";
+  const std::string lacks = lacking && PyUnicode_Check(lacking.get()) ? utf8Of(lacking.get()) : "";
   if (!missing || (lacks != module && !module.starts_with(lacks + "."))) breakHere("import", "module " + module + " cannot be imported");
   readDict(modules, lacking.get());  // guarded to be missing still
   PyRef text = PyRef::steal(PyUnicode_FromFormat("No module named %R", lacking.get()));
@@ -325,9 +325,9 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
   if (up > 0) {
     PyObject* package = PyDict_GetItemString(f.globals, "__package__");
     if (!package || !PyUnicode_Check(package)) breakHere("import", "a relative import outside a package");
-    std::string path = PyUnicode_AsUTF8(package);
+    std::string path = utf8Of(package);
     for (long k = 1; k < up; ++k) path = path.substr(0, path.rfind('.'));
-    if (PyUnicode_GET_LENGTH(name) > 0) path += std::string(".") + PyUnicode_AsUTF8(name);
+    if (PyUnicode_GET_LENGTH(name) > 0) path += std::string(".") + utf8Of(name);
     full = PyRef::steal(PyUnicode_FromString(path.c_str()));
   }
   if (!importFirst(full.get())) return {};
@@ -340,7 +340,7 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
       PyRef found = getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i));
       clearError();
       if (!found) {
-        const std::string part = std::string(PyUnicode_AsUTF8(full.get())) + "." + PyUnicode_AsUTF8(PyTuple_GET_ITEM(fromList, i));
+        const std::string part = std::string(utf8Of(full.get())) + "." + utf8Of(PyTuple_GET_ITEM(fromList, i));
         PyRef partName = PyRef::steal(PyUnicode_FromString(part.c_str()));
         PyRef path = PyRef::steal(PyObject_GetAttrString(leaf.get(), "__path__"));
         clearError();
@@ -348,12 +348,12 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
         found = imported ? getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i)) : PyRef();
         clearError();
       }
-      if (!found) breakHere("import", std::string("a name that ") + PyUnicode_AsUTF8(full.get()) + " does not have yet");
+      if (!found) breakHere("import", std::string("a name that ") + utf8Of(full.get()) + " does not have yet");
     }
     return leaf;
   }
   if (up > 0) return leaf;
-  const std::string dotted = PyUnicode_AsUTF8(full.get());
+  const std::string dotted = utf8Of(full.get());
   const size_t dot = dotted.find('.');
   if (dot == std::string::npos) return leaf;
   PyRef top = PyRef::steal(PyUnicode_FromString(dotted.substr(0, dot).c_str()));

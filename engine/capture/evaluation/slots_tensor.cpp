@@ -63,7 +63,7 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
     if (nameIs(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
   }
   if (nameIs(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
-  breakHere("tensor internals", std::string(PyUnicode_AsUTF8(name)) + " of a tensor is read");
+  breakHere("tensor internals", std::string(utf8Of(name)) + " of a tensor is read");
 }
 
 bool Evaluation::setGrad(PyObject* tensor, PyObject* value) {

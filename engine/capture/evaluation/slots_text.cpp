@@ -215,7 +215,7 @@ constexpr std::string_view kIntegers = "diuxXoc", kFloats = "eEfFgG";
 
 /// "..." % arguments with the conversions that would call Python done first, so that C code sees text and numbers only.
 PyRef Evaluation::percent(PyObject* formatText, PyObject* arguments) {
-  const char* utf8 = PyUnicode_AsUTF8(formatText);
+  const char* utf8 = utf8Of(formatText);
   if (!utf8) return {};
   std::vector<Conversion> conversions;
   std::string rest, made;
@@ -321,7 +321,7 @@ class Fields {
       return {};
     }
     if (mapping_) return e_.getItem(mapping_, name);
-    const char* text = PyUnicode_AsUTF8(name);
+    const char* text = utf8Of(name);
     if (PyObject* value = text ? a_.keyword(text) : nullptr) return PyRef::borrow(value);
     PyErr_SetObject(PyExc_KeyError, name);
     return {};

@@ -72,7 +72,7 @@ void refuseLosses(Evaluation& e, PyObject* container) {
 bool onlyAdds(PyObject* method) {
   static constexpr std::string_view kNames[] = {"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "rotate", "reverse", "sort"};
   const PyRef name = PyRef::steal(PyObject_GetAttrString(method, "__name__"));
-  return name && PyUnicode_Check(name.get()) && std::find(std::begin(kNames), std::end(kNames), PyUnicode_AsUTF8(name.get())) != std::end(kNames);
+  return name && PyUnicode_Check(name.get()) && std::find(std::begin(kNames), std::end(kNames), utf8Of(name.get())) != std::end(kNames);
 }
 
 bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {

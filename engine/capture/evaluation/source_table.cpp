@@ -23,8 +23,7 @@ bool keysEqual(PyObject* a, PyObject* b) {
 size_t mix(size_t h, size_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull; }
 
 std::string utf8(PyObject* o) {
-  const char* s = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
-  if (!s) clearError();
+  const char* s = o ? utf8Of(o) : nullptr;
   return s ? s : "?";
 }
 

@@ -42,7 +42,7 @@ bool isOfTorch(PyObject* function) {
   PyObject* globals = PyFunction_GET_GLOBALS(function);
   if (!isLibraryNamespace(globals, Library::Torch)) return false;
   PyObject* name = PyDict_GetItemString(globals, "__name__");
-  const std::string_view module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  const std::string_view module = name && PyUnicode_Check(name) ? utf8Of(name) : "";
   return module != "torch._tensor" && !module.starts_with("torch.testing.");
 }
 
@@ -109,7 +109,7 @@ bool isViewAttribute(std::string_view name) {
 }
 
 PyRef readMetadata(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
-  const std::string_view name = PyUnicode_AsUTF8(PyDescr_NAME(descriptor));
+  const std::string_view name = utf8Of(PyDescr_NAME(descriptor));
   const auto read = [&] { return Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))); };
   if (isViewAttribute(name)) return dispatched(e, [&] { return e.checked(read()); });
   if (!isMetadata(name)) refuse(e, "attribute " + std::string(name) + " of a tensor of class " + className(tensor) + " is read");
@@ -263,7 +263,7 @@ PyRef reachDispatcher(Evaluation& e, PyObject* callable, const CallArguments& a)
 
 std::string_view nameOfBinding(PyObject* callable) {
   if (PyCFunction_Check(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
-  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return PyUnicode_AsUTF8(PyDescr_NAME(callable));
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return utf8Of(PyDescr_NAME(callable));
   return "";
 }
 
@@ -321,7 +321,7 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
   const bool asks = std::find(std::begin(neverAsks), std::end(neverAsks), function.get()) == std::end(neverAsks);
   if (!isTorchBinding(function.get()) || !asks) return *handled = false, PyRef();
   const bool isMethod = Py_IS_TYPE(function.get(), &PyMethodDescr_Type) || Py_IS_TYPE(function.get(), &PyWrapperDescr_Type);
-  const std::string_view name = isMethod ? PyUnicode_AsUTF8(PyDescr_NAME(function.get())) : "";
+  const std::string_view name = isMethod ? utf8Of(PyDescr_NAME(function.get())) : "";
   if (concerned.asked.empty()) {
     if (!isMethod || !tellsMetadata(name)) return reachDispatcher(e, callable, a);
     std::vector<PyRef> plain;

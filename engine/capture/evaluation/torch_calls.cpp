@@ -121,7 +121,7 @@ bool isTorchs(PyObject* callable) {
   if (PyFunction_Check(callable)) return isLibraryNamespace(PyFunction_GET_GLOBALS(callable), Library::Torch);
   if (!PyCFunction_Check(callable)) return false;
   PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
-  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  const char* text = module && PyUnicode_Check(module) ? utf8Of(module) : "";
   return std::string_view(text).starts_with("torch");
 }
 
@@ -131,7 +131,7 @@ bool isWholeFunction(PyFunctionObject* f) {
                                                                "torch._linalg_utils"};
   PyObject* module = PyDict_GetItem(f->func_globals, internedName("__name__"));
   if (!module || !PyUnicode_Check(module) || !isLibraryNamespace(f->func_globals, Library::Torch)) return false;
-  const std::string_view name = PyUnicode_AsUTF8(f->func_name), where = PyUnicode_AsUTF8(module);
+  const std::string_view name = utf8Of(f->func_name), where = utf8Of(module);
   if (where == "torch._functorch.predispatch") return true;
   const bool isPrivate = name.starts_with("_") && !name.starts_with("__");
   return !isPrivate && modules.count(where) > 0;
@@ -268,7 +268,7 @@ TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a
   PyObject* globals = f->func_globals;
   static PyObject* const autocast = torchObject("torch.amp.autocast_mode.autocast");
   if (a.total() >= 1 && PyDict_GetItem(globals, internedName("__name__")) && isLibraryNamespace(globals, Library::Torch)) {
-    const std::string_view name = PyUnicode_AsUTF8(f->func_qualname);
+    const std::string_view name = utf8Of(f->func_qualname);
     const bool enters = name == "autocast.__enter__", leaves = name == "autocast.__exit__";
     if ((enters || leaves) && autocast && PyObject_IsInstance(a.args[0], autocast) == 1) {
       const auto isItsEntry = [&](const Row& row) { return row.kind == Kind::EnterAutocast && PyTuple_GET_ITEM(row.args.get(), 0) == a.args[0]; };
@@ -490,7 +490,7 @@ PyRef TorchCalls::sequence(PyObject* given, std::string_view op) {
 PyRef TorchCalls::higherOrder(PyObject* op, const CallArguments& a, bool* known) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(op, "_name"));
   clearError();
-  const std::string_view text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
+  const std::string_view text = name && PyUnicode_Check(name.get()) ? utf8Of(name.get()) : "";
   const auto fits = [&](std::string_view wanted, size_t positional, size_t total) { return text == wanted && a.positional >= positional && a.total() == total; };
   PyRef (TorchCalls::*rule)(PyObject*, const CallArguments&) = fits("cond", 4, 4)         ? &TorchCalls::condition
                                                                  : fits("while_loop", 4, 4) ? &TorchCalls::loop
@@ -678,7 +678,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyRef text = value ? PyRef::steal(PyObject_Str(value)) : PyRef();
-    const std::string why = text ? PyUnicode_AsUTF8(text.get()) : "an error";
+    const std::string why = text ? utf8Of(text.get()) : "an error";
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);

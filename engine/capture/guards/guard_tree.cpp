@@ -120,8 +120,8 @@ namespace {
 std::string describedObject(PyObject* object) {
   if (PyFunction_Check(object)) {
     auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object));
-    const std::string file = PyUnicode_AsUTF8(code->co_filename);
-    return std::string("function ") + PyUnicode_AsUTF8(code->co_qualname) + " at " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(code->co_firstlineno);
+    const std::string file = utf8Of(code->co_filename);
+    return std::string("function ") + utf8Of(code->co_qualname) + " at " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(code->co_firstlineno);
   }
   if (PyType_Check(object)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(object)->tp_name;
   return std::string("a ") + Py_TYPE(object)->tp_name;

@@ -84,7 +84,7 @@ Parameters parametersOf(PyObject* callable, const PyMethodDef& definition, size_
   if (definition.ml_flags & METH_O) return {self + 1, self + 1, false, {}};
   PyRef text = PyRef::steal(PyObject_GetAttrString(callable, "__text_signature__"));
   clearError();
-  const char* signature = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const char* signature = text && PyUnicode_Check(text.get()) ? utf8Of(text.get()) : nullptr;
   if (!signature) return {self, SIZE_MAX, true, {}};
   Parameters p = parsed(signature);
   if (!self && p.fewest == 1 && p.most != SIZE_MAX) --p.most;  // "$module"
@@ -103,7 +103,7 @@ bool mayTake(PyObject* callable, const CallArguments& a, bool withSelf) {
   const Parameters& p = it->second;
   if (a.positional < p.fewest || a.positional > p.most) return false;
   for (size_t i = 0; !p.anyKeyword && i < a.keywords(); ++i) {
-    const char* name = PyUnicode_AsUTF8(a.keywordName(i));
+    const char* name = utf8Of(a.keywordName(i));
     if (!name || std::find(p.keywords.begin(), p.keywords.end(), name) == p.keywords.end()) return clearError(), false;
   }
   return true;

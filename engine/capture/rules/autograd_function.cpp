@@ -28,7 +28,7 @@ std::string nameOf(PyObject* cls) { return reinterpret_cast<PyTypeObject*>(cls)-
 /// Whether the dict belongs to a module of Python or torch, which no program changes between forward and backward.
 bool isLibraryDict(PyObject* dict) {
   PyObject* file = PyDict_Check(dict) ? PyDict_GetItemString(dict, "__file__") : nullptr;
-  const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  const char* path = file && PyUnicode_Check(file) ? utf8Of(file) : nullptr;
   clearError();
   return path && isLibraryPath(path);
 }
@@ -147,13 +147,13 @@ void FunctionCalls::noteRead(PyObject* object, const Source* source) {
 
 bool FunctionCalls::isLibraryReading() const {
   const Frame* reader = evaluation_.frame();
-  const char* file = reader ? PyUnicode_AsUTF8(reader->code()->co_filename) : nullptr;
+  const char* file = reader ? utf8Of(reader->code()->co_filename) : nullptr;
   return file && isLibraryPath(file);
 }
 
 void FunctionCalls::noteClassRead(PyObject* found, PyTypeObject* type, PyObject* name) {
   if (!isChangeable(type) || !(isConstantValue(found) || isTensorObject(found)) || isLibraryReading()) return;
-  const std::string attribute = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  const std::string attribute = PyUnicode_Check(name) ? utf8Of(name) : "";
   if (attribute.starts_with("__")) return;
   refuse("reads " + std::string(type->tp_name) + "." + attribute + ", which may change before it runs");
 }

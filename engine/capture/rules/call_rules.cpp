@@ -84,7 +84,7 @@ bool isPureModule(const char* name) {
 
 const char* moduleOf(PyObject* function) {
   PyObject* module = reinterpret_cast<PyCFunctionObject*>(function)->m_module;
-  return module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  return module && PyUnicode_Check(module) ? utf8Of(module) : "";
 }
 
 bool startsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
@@ -164,10 +164,10 @@ bool Evaluation::isTrusted(PyObject* function) {
       "torch.nn.init", "torch._lobpcg", "torch.nn.grad", "torch._linalg_utils"};
   PyObject* globals = PyFunction_GetGlobals(function);
   PyObject* name = PyDict_GetItem(globals, internedName("__name__"));
-  if (!name || !PyUnicode_Check(name) || modules.count(PyUnicode_AsUTF8(name)) == 0) return false;
+  if (!name || !PyUnicode_Check(name) || modules.count(utf8Of(name)) == 0) return false;
   // The evaluator keeps the stack of modes itself.
   static const std::unordered_set<PyObject*> ofModes = {torchObject("torch.overrides._push_mode"), torchObject("torch.overrides._pop_mode")};
-  const std::string_view qualified = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_qualname);
+  const std::string_view qualified = utf8Of(reinterpret_cast<PyFunctionObject*>(function)->func_qualname);
   if (ofModes.count(function) > 0 || qualified.find("TorchFunctionMode.") != std::string_view::npos) return false;
   // What it calls there, and on tensors, is torch's own, and stays so. A function of the program among it would run unseen.
   if (!isUntouched(globals) || !hasTorchsMethods(tensorType()) || mayWarn(function)) return false;

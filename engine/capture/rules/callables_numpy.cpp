@@ -29,7 +29,7 @@ bool isNumber(PyObject* o) {
 
 std::string functionName(PyObject* callable) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  const char* text = name && PyUnicode_Check(name.get()) ? utf8Of(name.get()) : nullptr;
   clearError();
   return std::string("numpy.") + (text ? text : "?");
 }

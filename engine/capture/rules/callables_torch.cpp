@@ -258,7 +258,7 @@ PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
   for (const Frame* f = e.frame(); f; f = f->caller)  // torch.compiler.allow_in_graph: nobody looks for breaks inside
     if (isAllowedInGraph(f->function.get())) return PyRef::borrow(Py_None);
   std::string reason = "torch._dynamo.graph_break() is called";
-  if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
+  if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + utf8Of(message);
   e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
 }
 
@@ -412,7 +412,7 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// torch._dynamo.skip_frame and step_unsupported: the frame that calls it is Python's, what that calls is captured.
 PyRef ruleSkipFrame(Evaluation& e, PyObject* callable, const CallArguments&) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  const std::string reason = std::string("torch._dynamo.") + (name ? PyUnicode_AsUTF8(name.get()) : "skip_frame") + "() is called";
+  const std::string reason = std::string("torch._dynamo.") + (name ? utf8Of(name.get()) : "skip_frame") + "() is called";
   if (e.frame()->caller) e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
   throw FrameSkipped{reason};
 }
@@ -433,7 +433,7 @@ PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& 
 PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
   clearError();
-  e.breakHere("tensor internals", std::string(name ? PyUnicode_AsUTF8(name.get()) : "a method") + " needs a tensor that exists",
+  e.breakHere("tensor internals", std::string(name ? utf8Of(name.get()) : "a method") + " needs a tensor that exists",
               "Move the call out of the compiled region.");
 }
 
@@ -462,7 +462,7 @@ PyRef ruleRegisterHook(Evaluation& e, PyObject* callable, const CallArguments& a
     if (!tensor.requires_grad() || !tensor.is_leaf()) return ruleNeedsTensor(e, callable, a);
   } else {
     PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-    const bool isPlainHook = name && std::string_view(PyUnicode_AsUTF8(name.get())) == "register_hook";
+    const bool isPlainHook = name && std::string_view(utf8Of(name.get())) == "register_hook";
     if ((o && o->source) || !isPlainHook || e.torchCalls() || !isHistoryOfGraph(tensorOf(a.args[0]))) return ruleNeedsTensor(e, callable, a);
     e.noteHooked(a.args[0]);
   }
@@ -614,7 +614,7 @@ constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered
 /// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
 PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  return name ? followInstead(e, "fusebox._collectives", PyUnicode_AsUTF8(name.get()), a) : PyRef();
+  return name ? followInstead(e, "fusebox._collectives", utf8Of(name.get()), a) : PyRef();
 }
 
 /// torch.masked's (op, input, mask, …) defines a class in each call, which only a MaskedTensor needs.

@@ -93,7 +93,7 @@ PyRef ruleComptime(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!done) {
     if (!PyErr_ExceptionMatches(graphBreak.get())) raiseNow(e);
     PyRef text = PyRef::steal(PyObject_Str(ProgramInterrupted::take().exception.get()));
-    e.breakHere("comptime", text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "ComptimeContext.graph_break() is called");
+    e.breakHere("comptime", text && PyUnicode_Check(text.get()) ? utf8Of(text.get()) : "ComptimeContext.graph_break() is called");
   }
   return PyRef::borrow(Py_None);
 }

@@ -85,7 +85,7 @@ PyRef followConditionalOperator(Evaluation& e, PyObject* op, const CallArguments
   if (!choose) return {};
   PyObject* args[] = {predicate.get(), yes.get(), no.get(), all.get()};
   PyRef answer = e.call(choose.get(), args, 4, nullptr);
-  if (answer && PyUnicode_Check(answer.get())) refuse(e, PyUnicode_AsUTF8(answer.get()));
+  if (answer && PyUnicode_Check(answer.get())) refuse(e, utf8Of(answer.get()));
   if (!answer) return {};
   PyRef first = PyRef::steal(PyLong_FromLong(0));
   return e.getItem(answer.get(), first.get());

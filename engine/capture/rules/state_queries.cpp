@@ -176,7 +176,7 @@ bool isOfTorchC(PyObject* callable) {
   auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
   PyObject* name = function->m_self && PyModule_Check(function->m_self) ? PyModule_GetNameObject(function->m_self) : Py_XNewRef(function->m_module);
   PyRef keep = PyRef::steal(name);
-  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  const char* text = name && PyUnicode_Check(name) ? utf8Of(name) : nullptr;
   if (!text) clearError();
   return text && (std::strcmp(text, "torch._C") == 0 || std::strncmp(text, "torch._C.", 9) == 0);
 }

@@ -36,6 +36,8 @@ HalfTurn halfTurn(const Lanes& l, Value* a, Value* f) {
   return {ir.CreateSelect(second, q.cosine, q.sine), ir.CreateSelect(second, ir.CreateFNeg(q.sine), q.cosine)};
 }
 
+/// `asDouble`: the result counts to the last digit, which the reflection below loses where lgamma of a negative number is near 0.
+template <bool asDouble>
 Value* emitLgamma(const Lanes& l, Args args) {
   auto& ir = l.ir;
   Value* x = args[0];
@@ -62,7 +64,9 @@ Value* emitLgamma(const Lanes& l, Args args) {
   Value* result = ir.CreateSelect(far, distant, near);
   // NaN takes this way too.
   result = ir.CreateSelect(ir.CreateFCmpOLT(a, infinity), result, a);
-  return orElse(l, result, ir.CreateFCmpOLT(x, l.real(x, 0)), [&] {
+  Value* negative = ir.CreateFCmpOLT(x, l.real(x, 0));
+  if (asDouble) return orElseBatch(l, result, negative, Op::Lgamma, args);
+  return orElse(l, result, negative, [&] {
     // lgamma(-a) + lgamma(1 + a) = log(pi / |sin(pi a)|)
     Value* f = l.abs(ir.CreateFSub(a, l.unary(llvm::Intrinsic::rint, a)));
     Value* sine = ir.CreateFMul(halfTurn(l, a, f).sine, l.real(x, 1 / kPi));
@@ -111,7 +115,7 @@ Value* widely(const Lanes& l, Args args) {
   return l.ir.CreateFPTrunc(emit(l, l.ir.CreateFPExt(args[0], l.sameLanes(l.ir.getDoubleTy(), args[0]))), args[0]->getType());
 }
 
-constexpr InlineEntry kGammaEntries[] = {{Op::Lgamma, widely<emitLgamma>, emitLgamma}, {Op::Digamma, widely<emitDigamma>, emitDigamma}};
+constexpr InlineEntry kGammaEntries[] = {{Op::Lgamma, widely<emitLgamma<false>>, emitLgamma<true>}, {Op::Digamma, widely<emitDigamma>, emitDigamma}};
 
 }  // namespace
 
