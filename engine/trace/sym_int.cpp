@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/python_number.h"
 
@@ -20,6 +21,19 @@ using graph::SymExpr;
 using Env = std::shared_ptr<ShapeEnv>;
 
 namespace {
+
+/// Operators of libtorch that give the same for none and one of what data count, whichever way they go on.
+bool goesEitherWay(std::string_view who) {
+  static constexpr std::string_view kNames[] = {"aten::reshape", "aten::broadcast_tensors", "aten::tril", "aten::triu", "aten::one_hot"};
+  return std::find(std::begin(kNames), std::end(kNames), who) != std::end(kNames) || (who.starts_with("aten::") && graph::factsOf(std::string(who)).pointwise);
+}
+
+bool decide(graph::ShapeEnv& env, Compare op, const SymExpr& a, const SymExpr& b) {
+  const std::string_view who = AskedBy::now();
+  if ((env.isOfData(a) || env.isOfData(b)) && goesEitherWay(who))
+    if (const auto usual = env.usually(op, a, b)) return *usual;
+  return env.decide(op, a, b, who);
+}
 
 thread_local std::string_view theAsker;
 
@@ -149,7 +163,7 @@ class BoolNode final : public Node {
     wantOpen();
     switch (form_) {
       case Form::Constant: return value_;
-      case Form::Relation: return env()->decide(op_, a_, b_, AskedBy::now());
+      case Form::Relation: return decide(*env(), op_, a_, b_);
       case Form::Not: return !of(x_).guard();
       default: {
         const bool decisive = form_ == Form::Or;
@@ -398,7 +412,7 @@ class IntNode final : public Node {
   bool decided(Compare op, const SymExpr& a, const SymExpr& b) const {
     if (auto known = env()->provable(op, a, b)) return *known;
     wantOpen();
-    return env()->decide(op, a, b, AskedBy::now());
+    return decide(*env(), op, a, b);
   }
   int64_t specialised(const SymExpr& e) const {
     if (e.isConstant()) return e.constant();

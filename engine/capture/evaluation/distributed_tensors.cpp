@@ -9,6 +9,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -208,7 +209,7 @@ bool isPlacement(PyObject* object) { return isPlacementClass(Py_TYPE(object)); }
 PyRef callOfDistributed(Evaluation& e, PyObject* callable, const CallArguments& a, bool* handled) {
   *handled = false;
   if (PyFunction_Check(callable)) {
-    if (!isDistributedCode(callable)) return {};
+    if (!isDistributedCode(callable) || e.functionModes().isActive()) return {};
     static PyObject* const type = torchObject("torch.distributed.tensor.DTensor");
     if (!isDistributedClass(reinterpret_cast<PyTypeObject*>(type))) return {};
   } else if (PyType_Check(callable)) {

@@ -44,8 +44,8 @@ class Gradient:
     __slots__ = ("spec",)
 
     def of(self, local):
-        """The gradient whose local tensor is `local`."""
-        return DTensor(local, copy.copy(self.spec), requires_grad=local.requires_grad)
+        """The gradient whose local tensor is `local`, which may have a history itself."""
+        return whole(local, self.spec)
 
 
 class _StandIn(torch.autograd.Function):

@@ -208,6 +208,21 @@ def kept_by_objects(mesh, compiled):
 
 
 @situation()
+def gradients_of_gradients(mesh, compiled):
+    t = api()
+    x = sharded(mesh, randn(6, 4), t.Shard(0), wants=True)
+    f = compiled(lambda x: (x * x * x).sum().full_tensor())
+    (first,) = torch.autograd.grad(f(x), x, create_graph=True)
+    try:
+        (second,) = torch.autograd.grad(first.to_local().square().sum(), x)
+        off = (second.to_local() - 36 * x.to_local() ** 3).detach()
+    except RuntimeError as error:  # said, as of any compiled function with an autograd.Function inside
+        assert "create_graph=True" in str(error), error
+        off = torch.zeros(3, 4)
+    return first.detach(), off.round()
+
+
+@situation()
 def two_dimensions_of_ranks(mesh, compiled):
     from torch.distributed.device_mesh import init_device_mesh
     t = api()

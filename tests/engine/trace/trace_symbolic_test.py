@@ -199,7 +199,6 @@ CASES = {
                              F.binary_cross_entropy_with_logits(x, x), F.kl_div(x, x), F.cross_entropy(x.view(-1, 8), i.view(-1), reduction="none")), [X, ids("b", "s")]),
     "in_place": (lambda x: ((x * 1).add_(1), (x * 2).mul_(x), (x * 1).transpose_(0, 1), (x * 1).unsqueeze_(0), (x * 1).fill_(2.0)), [X]),
     "write_to_part": (lambda x: slice_write(x), [X], False),
-    "write_over_itself": (lambda x: shifted_sum(x), [("b", "t")], False),
     "circular": (lambda x: F.pad(x, (1, 1), mode="circular"), [("b", 3, "t")], False),
     "write_to_input": (lambda x: x.add_(1) * 2, [X], False),
     "write_to_slice_of_input": (lambda x: (x[:, 1:].mul_(2), x + 1), [X], False),
@@ -239,12 +238,6 @@ def slice_write(x):
     y[:, 1:] = 0
     y[:, 0] += 1
     y.view(-1)[:4] = 3
-    return y
-
-
-def shifted_sum(x):
-    y = x.clone()
-    y[:, 1:] += y[:, :-1]
     return y
 
 

@@ -249,9 +249,9 @@ def streams_of_patches(compile):
     for seen in (False, True):
         image = torch.randn(2, 3, 24, 24, requires_grad=True)
         x = run(image)
-        (x.square().mean() + (x[:, 1] * 2).sum()).backward(retain_graph=seen)
+        (x.square().mean() + (x[:, 1] * 2).mean()).backward(retain_graph=seen)
         results += [x.detach() if seen else x.detach().mean(1), image.grad, *(p.grad.clone() for p in model.parameters())]
-    results += torch.autograd.grad(run(image).sum(), image, create_graph=True)
+    results += torch.autograd.grad(run(image).mean(), image, create_graph=True)
     return tuple(r.detach() for r in results)
 
 
