@@ -19,9 +19,18 @@ _SETTINGS = ("recompile_limit", "accumulated_recompile_limit", "fail_on_recompil
 _NO_LIMIT = (1 << 31) - 1  # of the engine's ints; PyTorch's operators of higher order set sys.maxsize
 
 
+def _of_stock(backend):
+    """The arguments that a torch.compile which the program has bound before install() hands on for the standard backend, as our own."""
+    import torch
+    kind = getattr(torch, "_TorchCompileInductorWrapper", None)
+    if kind is None or not isinstance(backend, kind):
+        return {"backend": backend}
+    return {"backend": "inductor", "options": dict(backend.config) or None}
+
+
 def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, guard_fail_fn=None, **_):
     """torch._dynamo.optimize: torch.compile as a decorator. `guard_fail_fn` hears of every recompile: an object with `reason`."""
-    compile_it = functools.partial(_compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+    compile_it = functools.partial(_compile, **_of_stock(backend), fullgraph=nopython, dynamic=dynamic, disable=disable)
     if guard_fail_fn is None:
         return compile_it
 

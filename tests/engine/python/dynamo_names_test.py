@@ -18,6 +18,7 @@ import torch.nn as nn
 import fusebox
 from checks.script_checks import expect, run
 
+BOUND_BEFORE = torch.compile
 fusebox.install()
 x = torch.linspace(-1, 1, 12).view(3, 4)
 
@@ -178,6 +179,16 @@ def test_resets():
         reset()
         c(x)
         expect(len(backend.graphs) == 2, f"{reset}: {len(backend.graphs)} graphs")
+
+
+def test_compile_that_was_bound_before():
+    """`from torch import compile` above install() means the engine all the same."""
+    for how in ({}, {"mode": "reduce-overhead"}, {"options": {"max_autotune": True}}, {"fullgraph": True, "dynamic": True}):
+        fusebox.reset()
+        before, f = fusebox.counters(), BOUND_BEFORE(plain, **how)
+        torch.testing.assert_close(f(x), plain(x))
+        now = fusebox.counters()
+        expect(now["kernels"] > before["kernels"] and now["graphs"] == before["graphs"] + 1, f"{how}: {now['kernels'] - before['kernels']} kernels of the engine")
 
 
 def test_run_compiles_nothing():
