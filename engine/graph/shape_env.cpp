@@ -259,7 +259,6 @@ std::vector<Symbol> ShapeEnv::maybeFew(const SymExpr& a, const SymExpr& b) const
 }
 
 std::optional<bool> ShapeEnv::usually(Compare op, const SymExpr& a, const SymExpr& b) {
-  if (const auto known = provable(op, a, b)) return known;
   const std::vector<Symbol> few = maybeFew(a, b);
   if (few.empty()) return std::nullopt;
   const auto before = lower_;

@@ -113,7 +113,7 @@ struct TracedBelowAutograd {
 
 // A tensor whose class computes by tensors of the trace inside of it.
 void dispatchToClass(const c10::OperatorHandle& op, Stack* stack) {
-  if (factsOf(op).random) raiseBreak(BreakKind::UnsupportedOp, op.schema().name() + " of a distributed tensor draws random numbers", "draw them outside of the compiled region");
+  if (factsOf(op).random) raiseBreak(BreakKind::UnsupportedOp, op.schema().name() + " of a tensor whose class computes it draws random numbers", "draw them outside of the compiled region");
   const TracedBelowAutograd state;
   (*c10::impl::getGlobalPyInterpreter())->dispatch(op, stack);
 }
@@ -125,7 +125,7 @@ bool isAboveFunctionalisation(c10::ArrayRef<IValue> args) {
   return any;
 }
 
-// A wrapper subclass or a user's TorchDispatchMode. The stock Python fallback excludes every key above Python, tracing included, so
+// A wrapper subclass, or a user's TorchDispatchMode, which stands before classes. The stock Python fallback excludes every key above Python, tracing included, so
 // __torch_dispatch__ is called here with tracing left on for what it calls.
 void dispatchToPython(const c10::OperatorHandle& op, Stack* stack) {
   if (!c10::impl::TorchDispatchModeTLS::any_modes_set() && TraceContext::current()) return dispatchToClass(op, stack);

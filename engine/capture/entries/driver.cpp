@@ -426,7 +426,8 @@ void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
   }
   if (!isRule && !(known && point.dataCaptures == 0)) return;
   if (!known && options_->fullgraph) {  // there is no other graph, and a program that was accepted goes on
-    warnOnce("calls of " + placeOf(codeOf(frame_), started_ ? state_.offset : 0).function + " run eagerly where data decide sizes otherwise than its graph assumes: " + error.what());
+    const std::string what = error.what();  // up to the values, which differ from call to call
+    warnOnce("calls of " + placeOf(codeOf(frame_), started_ ? state_.offset : 0).function + " run eagerly where data decide sizes otherwise than its graph assumes: " + what.substr(0, what.find(", ")));
     return;
   }
   if (known && ++point.dataCaptures < kMostCaptures) point.dataHints = error.values;

@@ -24,7 +24,7 @@ PyTypeObject* distributedClass = nullptr;
 
 PyObject* distributedFunction(const char* name) { return torchObject((std::string("fusebox._distributed.") + name).c_str()); }
 
-[[noreturn]] void refuse(Evaluation& e, const std::string& what) {
+[[noreturn]] void refuseDistributed(Evaluation& e, const std::string& what) {
   e.breakHere("distributed tensor", what, "Compute it outside of the compiled region, or on the tensor's to_local().");
 }
 
@@ -32,6 +32,16 @@ PyRef slotOf(PyObject* object, const char* name) {
   PyRef value = PyRef::steal(PyObject_GenericGetAttr(object, internedName(name)));
   if (!value) clearError();
   return value;
+}
+
+/// Whether a type is torch's class of that name, which is remembered once it has been met.
+bool isClassOfTorch(PyTypeObject* type, const char* name, std::string_view module, PyTypeObject*& known) {
+  if (known || std::strcmp(type->tp_name, name) != 0) return known && type == known;
+  const PyRef where = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+  clearError();
+  if (!where || !PyUnicode_Check(where.get()) || !std::string_view(utf8Of(where.get())).starts_with(module)) return false;
+  known = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  return true;
 }
 
 /// The class of all placements; null where nobody has imported it. Borrowed.
@@ -69,15 +79,14 @@ bool sameSpec(PyObject* object, PyObject* expected) {
   return true;
 }
 bool samePlacement(PyObject* object, PyObject* expected) { return Py_TYPE(object) == Py_TYPE(expected) && equal(object, expected); }
-bool requiresGradient(PyObject* object, PyObject*) { return isTensorObject(object) && tensorOf(object).requires_grad(); }
-bool requiresNoGradient(PyObject* object, PyObject*) { return isTensorObject(object) && !tensorOf(object).requires_grad(); }
+bool wantsGradientAs(PyObject* object, PyObject* expected) { return isTensorObject(object) && tensorOf(object).requires_grad() == (expected == Py_True); }
 bool replicatesImplicitly(PyObject*, PyObject* expected) {
   static PyObject* const ask = torchObject("torch._C._get_dtensor_allow_implicit_replication");
   const PyRef now = PyRef::steal(PyObject_CallNoArgs(ask));
   return now && now.get() == expected;
 }
 
-void setUp() {
+void setUpDistributed() {
   const trace::NoTrace off;
   const RegionPause pause;
   PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._distributed"));
@@ -148,14 +157,10 @@ bool isKnown(Evaluation& e, PyObject* given) {
 }  // namespace
 
 bool isDistributedClass(PyTypeObject* type) {
-  if (distributedClass || std::strcmp(type->tp_name, "DTensor") != 0) return distributedClass && type == distributedClass;
-  PyRef module = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
-  const bool is = module && PyUnicode_Check(module.get()) && std::string_view(utf8Of(module.get())).starts_with("torch.distributed.tensor");
-  clearError();
-  if (!is) return false;
-  distributedClass = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
-  setUp();
-  return true;
+  const bool wasMet = distributedClass;
+  const bool is = isClassOfTorch(type, "DTensor", "torch.distributed.tensor", distributedClass);
+  if (is && !wasMet) setUpDistributed();
+  return is;
 }
 
 bool isDistributed(PyObject* object) { return isTensorObject(object) && isDistributedClass(Py_TYPE(object)); }
@@ -186,23 +191,26 @@ PyRef localOfDistributed(PyObject* object, PyObject* gradient) {
 }
 
 PyRef distributedStandIn(Evaluation& e, PyObject* object, const Source* source) {
-  const bool wants = tensorOf(object).requires_grad();
+  PyObject* wants = tensorOf(object).requires_grad() ? Py_True : Py_False;
   const PyRef spec = slotOf(object, "_spec"), mode = PyRef::steal(PyObject_CallNoArgs(torchObject("torch._C._get_dtensor_allow_implicit_replication")));
-  if (!spec || !mode) clearError(), refuse(e, "a distributed tensor without a spec");
+  if (!spec || !mode) clearError(), refuseDistributed(e, "a distributed tensor without a spec");
   e.guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
   e.guardCustom(source, sameSpec, spec.get(), "the mesh, placements and sizes of a distributed tensor");
-  e.guardCustom(source, wants ? requiresGradient : requiresNoGradient, Py_None, wants ? "requires_grad of a distributed tensor" : "no requires_grad of a distributed tensor");
+  e.guardCustom(source, wantsGradientAs, wants, "requires_grad of a distributed tensor");
   e.guardCustom(e.sources().pinned(reinterpret_cast<PyObject*>(distributedClass), Why::Process), replicatesImplicitly, mode.get(), "whether plain tensors beside distributed ones are replicated");
   const PyRef gradient = PyRef::steal(PyObject_CallNoArgs(distributedFunction("Gradient")));
   const PyRef local = gradient ? localOfDistributed(object, gradient.get()) : PyRef();
-  if (!local) clearError(), refuse(e, "a distributed tensor does not give its local tensor");
+  if (!local) clearError(), refuseDistributed(e, "a distributed tensor does not give its local tensor");
   const PyRef standIn = e.inputOfGraph(local.get(), e.sources().derived(Source::Kind::LocalTensor, source, gradient.get()));
   PyRef whole = e.checked(PyObject_CallFunctionObjArgs(distributedFunction("stand_in"), standIn.get(), spec.get(), gradient.get(), nullptr));
-  if (!whole) clearError(), refuse(e, "a distributed tensor cannot be followed");
+  if (!whole) clearError(), refuseDistributed(e, "a distributed tensor cannot be followed");
   return whole;
 }
 
-bool isDeviceMesh(PyObject* object) { return std::strcmp(Py_TYPE(object)->tp_name, "DeviceMesh") == 0; }
+bool isDeviceMesh(PyObject* object) {
+  static PyTypeObject* known = nullptr;
+  return isClassOfTorch(Py_TYPE(object), "DeviceMesh", "torch.distributed.device_mesh", known);
+}
 
 bool isPlacement(PyObject* object) { return isPlacementClass(Py_TYPE(object)); }
 
@@ -239,7 +247,7 @@ DistributedParts partsOfDistributed(Evaluation& e, PyObject* object) {
   DistributedParts parts{PyRef(), slotOf(object, "_spec"), PyRef::borrow(whole)};
   const RegionPause pause;
   parts.local = e.checked(PyObject_CallOneArg(distributedFunction("part"), object));
-  if (!parts.local || !parts.spec || !e.isStandIn(parts.local.get())) clearError(), refuse(e, "a distributed tensor that leaves the compiled region does not give its local tensor");
+  if (!parts.local || !parts.spec || !e.isStandIn(parts.local.get())) clearError(), refuseDistributed(e, "a distributed tensor that leaves the compiled region does not give its local tensor");
   e.pin(parts.spec.get(), Why::Process);
   return parts;
 }

@@ -1,4 +1,4 @@
-"""Programs on several ranks (gloo, this machine), each a process of its own with a time limit; what a rank prints as JSON comes back."""
+"""Programs on several ranks (this machine; over gloo by run_rank()), each a process of its own with a time limit; what a rank prints as JSON comes back."""
 
 import atexit
 import contextlib
