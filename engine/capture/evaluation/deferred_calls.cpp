@@ -75,6 +75,14 @@ bool Evaluation::callNow(PyObject* callable, const CallArguments& a) {
   return static_cast<bool>(PyRef::steal(PyObject_CallFunctionObjArgs(caller.get(), callable, args.get(), none.get(), nullptr)));
 }
 
+bool Evaluation::leaveToLaterCalls(PyObject* object, const char* what) {
+  for (const auto& [known, _] : writtenLater_)
+    if (known.get() == object) return true;
+  if (origins_.find(object)) return false;
+  writtenLater_.emplace_back(PyRef::borrow(object), what);
+  return true;
+}
+
 void Evaluation::deferCall(PyObject* callable, const CallArguments& a, bool observes) {
   PyRef target = PyRef::borrow(callable);
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());

@@ -217,6 +217,7 @@ class Evaluation final : public Operations {
   bool addToSet(PyObject* set, PyObject* item) override;
   bool mergeIntoSet(PyObject* set, PyObject* whole) override;
   PyRef tupleOf(PyObject* sequence) override;
+  void stored(PyObject* name, PyObject* value) override;
   void willUnbind(const Frame& frame, PyObject* value) override;
   /// Calls a method of a builtin list, set or deque, args[0], which changes it in a way that depends on the other arguments alone. What
   /// is stored stays the same object; the contents of other arguments must be theirs alone.
@@ -408,6 +409,8 @@ class Evaluation final : public Operations {
   /// A call that is made for real after the graph has run, in its place among the effects (deferred_calls.cpp). `observes`: it may run
   /// code that looks at what was written.
   void deferCall(PyObject* callable, const CallArguments& a, bool observes);
+  /// Deferred calls write to this object: whoever meets it afterwards ends the segment. False: it has been met before.
+  bool leaveToLaterCalls(PyObject* object, const char* what);
   /// The same call, made now, from a frame like the one that is evaluated. False: it raised.
   bool callNow(PyObject* callable, const CallArguments& a);
   /// Whether an exception that is raised here reaches an except or finally clause of this segment.
@@ -645,6 +648,7 @@ class Evaluation final : public Operations {
   std::unordered_map<PyObject*, int64_t> caught_;  ///< exceptions that handlers took, kept alive, and the root instruction then
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::unordered_set<PyObject*> guardedFunctions_;
+  std::vector<std::pair<PyRef, const char*>> writtenLater_;  ///< by deferred calls, and what they are
   bool readsOffsets_ = false, readsStorage_ = false;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;

@@ -61,6 +61,7 @@ Flow loadDeref(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow storeDeref(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
+  ops.stored(PyTuple_GET_ITEM(f.code()->co_localsplusnames, i.arg), value.get());
   ops.storeCell(cellAt(ops, f, i.arg).get(), value.get());
   return Flow::Next;
 }

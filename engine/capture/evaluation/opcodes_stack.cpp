@@ -71,6 +71,7 @@ Flow storeFast(Operations& ops, Frame& f, const Instruction& i) {
   if (f.isRoot && local) ops.willUnbind(f, local.get());
   markRead(f, i.arg);
   local = f.pop();
+  ops.stored(PyTuple_GET_ITEM(f.code()->co_localsplusnames, i.arg), local.get());
   return Flow::Next;
 }
 

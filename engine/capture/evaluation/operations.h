@@ -93,6 +93,8 @@ class Operations {
   /// Adds all elements of a set, frozenset or dict of constants in CPython's order (isMergedAsWhole).
   virtual bool mergeIntoSet(PyObject* set, PyObject* whole) { return _PySet_Update(set, whole) == 0; }
   virtual PyRef tupleOf(PyObject* sequence) { return PyRef::steal(PySequence_Tuple(sequence)); }
+  /// A local variable of that name gets the value.
+  virtual void stored(PyObject* /*name*/, PyObject* /*value*/) {}
   /// Before the last reference that a local variable holds may go.
   virtual void willUnbind(const Frame&, PyObject*) {}
   /// Before `raise` raises an exception (not again).

@@ -156,6 +156,10 @@ PyRef Evaluation::tupleOf(PyObject* sequence) {
   return PyRef::steal(PySequence_Tuple(sequence));
 }
 
+void Evaluation::stored(PyObject* name, PyObject* value) {
+  if (torchCalls_ && isStandIn(value)) torchCalls_->named(value, name);
+}
+
 void Evaluation::willUnbind(const Frame&, PyObject* value) {
   static PyObject* const kDel = internedName("__del__");
   if (isPythonClass(Py_TYPE(value)) && _PyType_Lookup(Py_TYPE(value), kDel))

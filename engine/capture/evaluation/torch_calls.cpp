@@ -339,6 +339,10 @@ PyRef TorchCalls::nameOfResult() const {
   return PyRef::borrow(Py_None);
 }
 
+void TorchCalls::named(PyObject* standIn, PyObject* name) {
+  names_.try_emplace(std::pair{standIn, depth_}, PyRef::borrow(standIn), PyRef::borrow(name));
+}
+
 void TorchCalls::requireAll() {
   if (operators() == accounted_) return;
   accounted_ = operators();
@@ -379,6 +383,10 @@ TorchCalls::SubGraph TorchCalls::follow(PyObject* function, const CallArguments&
   const Evaluation::Effects before = e_.effectsSoFar();
   const FreshContents made(e_);
   SubGraph graph;
+  const struct Inside {
+    int& depth;
+    ~Inside() { --depth; }
+  } inside{++depth_};
   graph.returned = e_.call(function, a);
   if (!graph.returned) return graph;
   requireAll();
@@ -670,7 +678,12 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   segment.torchWrites = e_.trace().wroteInputs() || std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
     return node.kind == graph::NodeKind::Call && (graph::factsOf(node.op).writes || graph::factsOf(node.op).foreign);
   });
-  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOOOii", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
+  PyRef names = PyRef::steal(PyDict_New());
+  for (const auto& [at, known] : names_) {
+    PyRef key = PyRef::steal(Py_BuildValue("(Ni)", PyLong_FromVoidPtr(at.first), at.second));
+    PyDict_SetItem(names.get(), key.get(), known.second.get());
+  }
+  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOOOOOii", listOf(rows).get(), names.get(), listOf(inputs).get(), listOf(outputs).get(),
                                                   gradMode_ ? Py_True : Py_False, at::GradMode::is_enabled() ? Py_True : Py_False,
                                                   assumed_ ? Py_True : Py_False, dataSymbols().get(), assumptions().get(),
                                                   static_cast<int>(segment.torchWrites), static_cast<int>(segment.exit == Segment::Exit::Break)));

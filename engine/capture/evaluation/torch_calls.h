@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,9 @@ class TorchCalls {
   /// wrap(function, …): what the function does is a graph of its own, whatever it is given. One positional argument at least.
   PyRef wrap(PyObject* op, const CallArguments& a);
 
+  /// The program stores a stand-in in a local: the first such name is that of what gave it.
+  void named(PyObject* standIn, PyObject* name);
+
   /// A method of torch.Tensor that only computes and that the evaluator calls, on tensors and constants: a Read, which the graph lacks where nobody
   /// uses it. Null: it raised.
   PyRef method(const char* name, std::initializer_list<PyObject*> args, PyObject* keywords = nullptr);
@@ -123,6 +127,8 @@ class TorchCalls {
   PyObject* backend_;
   bool gradMode_, insideTry_ = false;
   std::vector<Row> rows_;
+  int depth_ = 0;  ///< of functions given to higher-order operators, one in the other
+  std::map<std::pair<PyObject*, int>, std::pair<PyRef, PyRef>> names_;  ///< by stand-in and depth: it, which its key borrows, and its name there
   size_t accounted_ = 0;  ///< operators of the trace that belong to a call
   PyRef lastPlaces_, lastModules_, assumed_;
   int64_t assumedSince_ = 0, numbersSince_ = 0;

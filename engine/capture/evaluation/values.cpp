@@ -133,6 +133,8 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     guard(GuardKind::ConstantMatch, source, object);
     return PyRef::borrow(object);
   }
+  for (const auto& [later, what] : writtenLater_)
+    if (later.get() == object) breakHere("side effect", std::string(what) + " is read");
   if (Origin* known = origins_.find(object)) {
     if (known->source && known->source != source && !isPinned(source)) {
       if (isPinned(known->source)) {

@@ -118,6 +118,34 @@ PyRef rulePrint(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return putOff(e, callable, {args.data(), a.positional, names.get()}, 0, "file", false);
 }
 
+PyObject* const kShowWarning = internedName("_showwarnmsg_impl");
+
+/// Warnings are shown by the function of the module warnings.
+bool writesWarnings(Evaluation& e, PyObject* warnings) {
+  PyObject* shows = PyDict_GetItem(warnings, kShowWarning);
+  return shows && PyFunction_Check(shows) && PyFunction_GET_GLOBALS(shows) == warnings && e.wrap(shows, e.sources().dictItem(e.sourceOf(warnings), kShowWarning));
+}
+
+/// The list to which `shows` appends; null: it does something else.
+PyObject* listOfWarnings(PyObject* shows) {
+  static PyObject* const append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+  if (!shows || !PyCFunction_Check(shows)) return nullptr;
+  const auto* method = reinterpret_cast<PyCFunctionObject*>(shows);
+  const bool appends = method->m_ml == reinterpret_cast<PyMethodDescrObject*>(append)->d_method;
+  return appends && PyList_CheckExact(method->m_self) ? method->m_self : nullptr;
+}
+
+bool appendsWarnings(PyObject* shows, PyObject*) { return listOfWarnings(shows) != nullptr; }
+
+/// warnings.catch_warnings(record=True) around the call: they are put into a list, which is not to be read before that.
+bool keepsWarnings(Evaluation& e, PyObject* warnings) {
+  PyObject* shows = PyDict_GetItem(warnings, kShowWarning);
+  PyObject* list = listOfWarnings(shows);
+  if (!list || !e.leaveToLaterCalls(list, "the list in which warnings of the compiled region are recorded")) return false;
+  e.guardCustom(e.sources().dictItem(e.sourceOf(warnings), kShowWarning), appendsWarnings, Py_None, "warnings are recorded in a list");
+  return true;
+}
+
 PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   static PyObject* const warnings = PyImport_ImportModule("warnings");
   if (e.insideTry()) e.breakHere("side effect", "a warning that may be raised inside try");
@@ -125,9 +153,9 @@ PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.pin(dict, Why::Owner);
   if (Origin* o = e.origin(dict); o && o->written) e.breakHere("side effect", "a warning where the compiled region has changed the module warnings");
   PyRef filters = e.getAttr(warnings, internedName("filters")), shows = e.getAttr(warnings, internedName("showwarning"));
-  PyRef usual = e.getAttr(warnings, internedName("_showwarning_orig")), message = e.getAttr(warnings, internedName("_showwarnmsg_impl"));
-  if (!filters || !shows || !usual || !message) return {};
-  if (shows.get() != usual.get() || !PyFunction_Check(message.get()) || PyFunction_GET_GLOBALS(message.get()) != dict)
+  PyRef usual = e.getAttr(warnings, internedName("_showwarning_orig"));
+  if (!filters || !shows || !usual) return {};
+  if (shows.get() != usual.get() || !(writesWarnings(e, dict) || keepsWarnings(e, dict)))
     e.breakHere("side effect", "a warning that the program shows by itself");
   if (!noErrorFilter(filters.get(), nullptr)) e.breakHere("side effect", "a warning that a filter may turn into an exception");
   if (const Source* source = e.sourceOf(filters.get())) e.guardCustom(source, noErrorFilter, Py_None, "no filter that raises");

@@ -8,6 +8,7 @@ _seen = 0
 _depth = 0
 _GRAPH_CACHE = {"cache_hits": "fxgraph_cache_hit", "cache_misses": "fxgraph_cache_miss", "cache_bypasses": "fxgraph_cache_bypass"}
 _looked_up = {}  # how many of them there were
+_kernels = 0
 
 
 def _compiling(begins):
@@ -32,6 +33,7 @@ def _arguments(callbacks):
 def catch_up():
     """Counts what happened since the last time; while nobody has imported torch._dynamo, later."""
     global _seen
+    _count_kernels()
     utils = sys.modules.get("torch._dynamo.utils")
     counters = getattr(utils, "counters", None)
     if counters is None:
@@ -54,6 +56,15 @@ def catch_up():
         elif kind in ("failed", "ran_eagerly"):
             counters["frames"]["total"] += 1
             counters["unimplemented"][f"{event['what']}: {event['detail']}"] += 1
+
+
+def _count_kernels():
+    """In torch._inductor.metrics, which a program sets back itself; what was before it is imported is not counted."""
+    global _kernels
+    before, _kernels = _kernels, _engine.counters()["kernels"]
+    metrics = sys.modules.get("torch._inductor.metrics")
+    if metrics is not None:
+        metrics.generated_kernel_count += _kernels - before
 
 
 def _count_cache(counters):

@@ -6,7 +6,7 @@ import sys
 import warnings
 import weakref
 
-from . import compiler as _compiler
+from . import _log_text, compiler as _compiler
 from ._compile import compile as _compile
 from ._dynamo_counts import catch_up
 from ._engine_access import _engine, reset
@@ -62,7 +62,7 @@ def _hear(listener, failure):
 
 def _failure(event):
     from torch._dynamo.types import GuardFail
-    return GuardFail(f"{event['what']}: expected {event['detail']}, found {event['hint']}", None)
+    return GuardFail(_log_text.guard_reason(event["what"], event["detail"], event["hint"]), None)
 
 
 def run(fn=None):

@@ -40,11 +40,11 @@ class FunctionBackend:
         self.asked = {}  # by graph: what it asks of sizes, as Python over n0, n1, …
         self.waiting = None  # (graph, what it asks, what was compiled) until that is guarded
 
-    def graph(self, rows, inputs, results, grad_before, grad_after, assumes, data, assumptions, writes, breaks):
+    def graph(self, rows, names, inputs, results, grad_before, grad_after, assumes, data, assumptions, writes, breaks):
         """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
         try:
             with torch._C.DisableTorchFunctionSubclass():  # the program's classes have heard of all this
-                made = build(rows, inputs, results, grad_before, grad_after, assumes, data, assumptions)
+                made = build(rows, names, inputs, results, grad_before, grad_after, assumes, data, assumptions)
             if made is not None:
                 made.breaks = bool(breaks)
                 if made.sizes:

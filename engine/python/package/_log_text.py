@@ -7,6 +7,8 @@ import types
 
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[^\]]*)\](?: strides \[(?P<strides>[^\]]*)\])?(?: (?P<rest>.*))?$")
 
+_LENGTHS = ("SEQUENCE_LENGTH", "DICT_LENGTH")
+
 
 def place_text(place):
     return f"{place['file']}:{place['line']}"
@@ -46,23 +48,43 @@ def guard_failure(record):
 
 def _mismatch(record):
     kind, _, source = record["text"].partition(" ")
-    expected, found = record["expected"], record["found"]
-    a, b = _TENSOR.match(expected), _TENSOR.match(found)
-    if kind == "TENSOR_MATCH" and a and b:
-        name = re.sub(r"^L\['(\w+)'\]", r"\1", source)
-        if a["dtype"] != b["dtype"]:
-            return f"tensor '{name}' dtype mismatch. expected {a['dtype']}, actual {b['dtype']}"
-        sizes = [part.split(", ") if part else [] for part in (a["sizes"], b["sizes"])]
-        if len(sizes[0]) != len(sizes[1]):
-            return f"tensor '{name}' rank mismatch. expected {len(sizes[0])}, actual {len(sizes[1])}"
-        for i, (x, y) in enumerate(zip(*sizes)):
-            if x != y and x.isdigit():
-                return f"tensor '{name}' size mismatch at index {i}. expected {x}, actual {y}"
-        for i, (x, y) in enumerate(zip(*((part or "").split(", ") for part in (a["strides"], b["strides"])))):
-            if x != y and x.isdigit():
-                return f"tensor '{name}' stride mismatch at index {i}. expected {x}, actual {y}"
+    if kind == "TENSOR_MATCH":
+        differs = _tensor_mismatch(re.sub(r"^L\['(\w+)'\]", r"\1", source), record["expected"], record["found"])
+        if differs:
+            return differs
     place = f"  # {place_text(record['place'])} in {record['place']['function']}" if record["place"]["file"] else ""
-    return f"{record['text']}: expected {expected}, actual {found}{place}"
+    return f"{record['text']}: expected {record['expected']}, actual {record['found']}{place}"
+
+
+def guard_reason(guard, expected, found):
+    """What guard_fail_fn hears: "tensor 'L['x']' size mismatch at index 0. expected 8, actual 12", "len(L['x']) == 3"."""
+    kind, _, source = guard.partition(" ")
+    if kind == "TENSOR_MATCH":
+        differs = _tensor_mismatch(source, expected, found)
+        if differs:
+            return differs
+    if kind in _LENGTHS:
+        return f"{guard_code({'guard': kind, 'source': source, 'expected': expected})}, found {found}"
+    return f"{guard}: expected {expected}, found {found}"
+
+
+def _tensor_mismatch(name, expected, found):
+    """In what two tensors differ first; None where the texts do not tell."""
+    a, b = _TENSOR.match(expected), _TENSOR.match(found)
+    if not a or not b:
+        return None
+    if a["dtype"] != b["dtype"]:
+        return f"tensor '{name}' dtype mismatch. expected {a['dtype']}, actual {b['dtype']}"
+    sizes = [part.split(", ") if part else [] for part in (a["sizes"], b["sizes"])]
+    if len(sizes[0]) != len(sizes[1]):
+        return f"tensor '{name}' rank mismatch. expected {len(sizes[0])}, actual {len(sizes[1])}"
+    for i, (x, y) in enumerate(zip(*sizes)):
+        if x != y and x.isdigit():
+            return f"tensor '{name}' size mismatch at index {i}. expected {x}, actual {y}"
+    for i, (x, y) in enumerate(zip(*((part or "").split(", ") for part in (a["strides"], b["strides"])))):
+        if x != y and x.isdigit():
+            return f"tensor '{name}' stride mismatch at index {i}. expected {x}, actual {y}"
+    return None
 
 
 def recompiling(name, file, line, reasons):
@@ -89,7 +111,7 @@ def guard_tree(guards, stacks=False):
 def guard_code(guard):
     if guard["guard"] == "TENSOR_MATCH":
         return f"check_tensor({guard['source']}, {guard['expected']})"
-    if guard["guard"] in ("SEQUENCE_LENGTH", "DICT_LENGTH"):
+    if guard["guard"] in _LENGTHS:
         return f"len({guard['source']}) == {guard['expected'].removeprefix('length ')}"
     return f"{guard['source']} == {guard['expected']}" if guard["source"] else guard["expected"]
 

@@ -17,6 +17,7 @@ import torch.fx
 
 # As TorchCalls::Kind has them.
 _FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP, _READ = range(11)
+_OF_GRAPHS = (_CONDITION, _LOOP, _MAP, _SCAN, _WRAP)  # operators that are given functions
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
 _DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}  # as torch takes Python's types
@@ -119,14 +120,16 @@ class _AutogradCall:
 
 
 class _Builder:
-    """Rows → nodes of one graph. `outer`: of the graph that this one is a function in."""
+    """Rows → nodes of one graph. `names`: of results. `outer`: of the graph that this one is a function in."""
 
-    def __init__(self, root, outer=None, op=None):
-        self.root, self.outer = root, outer
+    def __init__(self, root, names, outer=None, op=None):
+        self.root, self.names, self.outer = root, names, outer
+        self.depth = outer.depth + 1 if outer else 0
         self.within = [*outer.within, (op._name, op)] if outer else []  # operators whose functions these are, outermost first
         self.numbers = outer.numbers if outer else {}                   # how many subgraphs have a name that begins so
         self.graph = torch.fx.Graph()
         self.values = {}     # id of a tensor → its node, or (node, path) of a part that nobody has asked for
+        self.named = set()   # nodes that have a name of the program's
         self.keep = []       # what the ids belong to
         self.lifted = []     # tensors of the outer graph that this one uses
         self.autocasts = {}  # id of an autocast object → node
@@ -140,9 +143,9 @@ class _Builder:
         self.row = -1
 
     # --- values ---------------------------------------------------------------------------------------------------------------------
-    def placeholder(self, name, tensor):
+    def placeholder(self, name, tensor, kind=None):
         with self.graph.inserting_after(self.last_placeholder) if self.last_placeholder else self.graph.inserting_before(self.first()):
-            node = self.graph.placeholder(name)
+            node = self.graph.placeholder(name, kind)
         self.last_placeholder = node
         if tensor is not None:
             self.bind(tensor, node)
@@ -152,8 +155,22 @@ class _Builder:
         return next(iter(self.graph.nodes), self.graph._root)
 
     def bind(self, tensor, value):
+        if isinstance(value, torch.fx.Node) and id(tensor) not in self.values:
+            self.name(value, tensor)
         self.values[id(tensor)] = value
         self.keep.append(tensor)
+
+    def name(self, node, tensor):
+        if name := self.names.get((id(tensor), self.depth)):
+            self.rename(node, name)
+
+    def rename(self, node, name):
+        """As the program calls it, unless the node has a name of the program's."""
+        if node.op in ("placeholder", "get_attr") or node in self.named:
+            return
+        self.named.add(node)
+        if node.name != name:
+            node._rename(name)
 
     def value_of(self, tensor):
         value = self.values.get(id(tensor))
@@ -173,6 +190,7 @@ class _Builder:
                     after.append(made)
                 node = made
             self.values[id(tensor)] = node
+            self.name(node, tensor)
             return node
         if self.outer is not None:
             self.lifted.append(tensor)
@@ -287,11 +305,11 @@ class _Builder:
         raise NotExpressible(self.row, f"a call of torch's is given a {kind.__module__}.{kind.__qualname__}, which a graph cannot hold")
 
     # --- calls ----------------------------------------------------------------------------------------------------------------------
-    def call(self, op, target, args, kwargs, name=None):
+    def call(self, op, target, args, kwargs):
         args, kwargs = self.argument(tuple(args)), self.argument(dict(kwargs))
         if target in _NOT_IN_PLACE and not isinstance(args[0], (torch.fx.Node, list)):
             target = _NOT_IN_PLACE[target]
-        return self.graph.create_node(op, target, args, kwargs, name=name)
+        return self.graph.create_node(op, target, args, kwargs)
 
     def add(self, row):
         kind, target, args, kwargs, result, places, modules, name = row
@@ -316,17 +334,19 @@ class _Builder:
         elif kind == _EXIT_AUTOCAST:
             node = self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.autocasts.pop(id(args[0])),))
         elif kind == _AUTOGRAD_FUNCTION:
-            node = self.call("call_function", _AutogradCall(target), args, {}, name)
+            node = self.call("call_function", _AutogradCall(target), args, {})
         elif kind == _WRAP:
             node = self.wrap(target, *args)
-        elif kind in (_CONDITION, _LOOP, _MAP, _SCAN):
+        elif kind in _OF_GRAPHS:
             node = {_CONDITION: self.condition, _LOOP: self.loop, _MAP: self.map, _SCAN: self.scan}[kind](target, *args)
             result = list(_tensors_in(result))
         else:
-            node = self.plain(target, args, kwargs, name)
+            node = self.plain(target, args, kwargs)
         if kind == _READ:
             self.reads.append(node)
         self.describe(node, places, modules, target)
+        if name and kind not in _OF_GRAPHS:  # of what gives its operand too
+            self.rename(node, name)
         for given in node.all_input_nodes:
             if given.op == "get_attr" and not given.stack_trace:
                 given.meta["stack_trace"] = node.stack_trace
@@ -338,20 +358,20 @@ class _Builder:
         if not (dropped and is_operand):  # a method in place gives its operand, which is what the program goes on with
             self.bind_results(node, result)
 
-    def plain(self, target, args, kwargs, name):
+    def plain(self, target, args, kwargs):
         if target is operator.getitem and isinstance(args[1], torch.SymInt):  # which torch's indexing takes for a constant
             target, args = torch.select, (args[0], 0, args[1])
         if isinstance(target, (types.MethodDescriptorType, types.WrapperDescriptorType)) and issubclass(torch.Tensor, target.__objclass__):
-            return self.call("call_method", target.__name__, args, kwargs, name)
+            return self.call("call_method", target.__name__, args, kwargs)
         if isinstance(target, types.FunctionType) and args and getattr(torch.Tensor, target.__name__, None) is target:
-            return self.call("call_method", target.__name__, args, kwargs, name)
+            return self.call("call_method", target.__name__, args, kwargs)
         owner = getattr(target, "__self__", None)
         if isinstance(target, (types.BuiltinMethodType, types.MethodWrapperType)) and isinstance(owner, torch.Tensor):
-            return self.call("call_method", target.__name__, (owner, *args), kwargs, name)
+            return self.call("call_method", target.__name__, (owner, *args), kwargs)
         if not isinstance(target, (types.FunctionType, types.BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket)) \
                 and not hasattr(target, "__name__"):
             raise NotExpressible(self.row, f"{target!r} is called, which has no name that code could be written with")
-        return self.call("call_function", target, args, kwargs, name)
+        return self.call("call_function", target, args, kwargs)
 
     def find_sizes(self, result):
         """Sizes that data decide, in what a call has given."""
@@ -399,7 +419,7 @@ class _Builder:
         """The builder of what a function did with its arguments; `lifted` is what it uses beside them."""
         if not _only_tensors(results):
             raise NotExpressible(self.row, "a function given to a higher-order operator returns something else than tensors")
-        inner = _Builder(torch.nn.Module(), self, op)
+        inner = _Builder(torch.nn.Module(), self.names, self, op)
         for i, tensor in enumerate(_tensors_in(arguments)):
             inner.placeholder(f"arg_{i}", tensor)
         for row in rows:
@@ -560,11 +580,12 @@ def _marks_of(tensor, is_modules):
     return {"_dynamo_static_input_type": "unguarded", **marks} if is_modules else marks
 
 
-def build(rows, inputs, results, grad_before, grad_after, assumes=False, data=(), assumptions=()):
-    """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source, whether a module has it) each. `data`: (symbol,
-    row of ints or None, element) of those that data decide, `assumptions`: (comparison, left, right) of them. NotExpressible says which row."""
+def build(rows, names, inputs, results, grad_before, grad_after, assumes=False, data=(), assumptions=()):
+    """TorchGraph of a region; None where it calls nothing. `names`: (id of a stand-in, depth of graphs) → the local that it was stored in.
+    `inputs`: (stand-in, tensor, source, whether a module has it) each. `data`: (symbol, row of ints or None, element) of those that data decide, `assumptions`:
+    (comparison, left, right) of them. NotExpressible says which row."""
     root = torch.nn.Module()
-    builder = _Builder(root)
+    builder = _Builder(root, names)
     found = {}  # a symbol of sizes → (input, dimension) each; None: the input itself
     for i, (stand_in, *_) in enumerate(inputs):
         for dim, size in enumerate(stand_in.shape) if isinstance(stand_in, torch.Tensor) else [(None, stand_in)]:
@@ -573,9 +594,9 @@ def build(rows, inputs, results, grad_before, grad_after, assumes=False, data=()
     if not all(name.isidentifier() for name in found):
         raise NotExpressible(-1, "a size of an input is an expression over others")
     for name in found:
-        builder.sizes[name] = builder.placeholder(name, None)
+        builder.sizes[name] = builder.placeholder(name, None, torch.SymInt)
     tensors = [given for given in inputs if isinstance(given[0], torch.Tensor)]
-    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source, _ in tensors]
+    nodes = [builder.placeholder(_input_name(source), stand_in, type(real)) for stand_in, real, source, _ in tensors]
     for node, (stand_in, real, source, is_modules) in zip(nodes, tensors):
         builder.bind(real, node)
         node.meta["source"], node.meta["tensor_dict"] = source, _marks_of(real, is_modules)

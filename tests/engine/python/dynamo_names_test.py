@@ -621,6 +621,11 @@ def test_counters_and_callbacks():
     counters.clear()
     torch.compile(breaks, backend="eager")(x)
     expect(not counters["stats"], "nothing was compiled again")
+    from torch._inductor import metrics
+    torch.compile(lambda x: (x + 1).sum(0) * 2)(x)
+    metrics.reset()
+    torch.compile(lambda x: (x + 2).sum(0) * 3)(x)
+    expect(metrics.generated_kernel_count == 1, f"kernels made: {metrics.generated_kernel_count}")
 
 
 COUNTED = """
@@ -673,7 +678,7 @@ def test_guard_failures_are_told():
     c = torch._dynamo.optimize("eager", guard_fail_fn=told.append, dynamic=False)(plain)
     c(x)
     c(x[:2])
-    expect(len(told) == 1 and "3" in told[0].reason, str(told))
+    expect(len(told) == 1 and told[0].reason.startswith("tensor 'L["), str(told))
 
     def refuses(failure):
         told.append(failure)
