@@ -482,3 +482,31 @@ def factors_of_different_types_are_refused(compile, engine):
     mixed = [raised(compile(torch.mm), narrow, wide), raised(compile(torch.bmm), narrow[None], wide[None]),
              raised(compile(nn.functional.conv1d), image, weight), raised(compile(lambda a, b: nn.functional.linear(a, b)), narrow, wide.t())]
     return mixed, compile(torch.mm)(narrow, wide.half()), compile(nn.functional.conv1d)(image, weight.half())
+
+
+@edge
+def lists_of_types_that_are_refused(compile, engine):
+    """Nothing behind the refusal happens."""
+    def f(xs, ys, numbers):
+        made = torch._foreach_addcdiv(xs, ys, ys, numbers)
+        torch._foreach_sqrt_(ys)
+        return made
+
+    told = []
+    for kind in (torch.bool, torch.int64):
+        xs, ys = [torch.ones(3), torch.ones(2)], [torch.full((3,), 4.0), torch.ones(2, dtype=kind)]
+        told += [raised(compile(f), xs, ys, torch.tensor([1.0, 2.0])), ys, raised(compile(torch._foreach_addcdiv_), ys, xs, xs, torch.tensor([1.0, 2.0])), ys]
+    return told
+
+
+@edge
+def conjugates_that_custom_operators_write(compile, engine):
+    """libtorch writes to no conjugate for an operator without a result."""
+    _, _, bump = library([])
+
+    def f(x):
+        bump(x, 2)
+        return x + 0
+
+    made = [torch.full((2,), 1 + 2j), torch.full((2,), 1 + 2j).conj(), torch.full((2,), 1 + 2j).conj().imag]
+    return [(raised(compile(f), x), x.resolve_conj().resolve_neg()) for x in made]
