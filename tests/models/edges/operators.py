@@ -510,3 +510,31 @@ def conjugates_that_custom_operators_write(compile, engine):
 
     made = [torch.full((2,), 1 + 2j), torch.full((2,), 1 + 2j).conj(), torch.full((2,), 1 + 2j).conj().imag]
     return [(raised(compile(f), x), x.resolve_conj().resolve_neg()) for x in made]
+
+
+@edge
+def writes_to_parts_of_what_meets_itself(compile, engine):
+    """Windows into one memory, made here or given, in this call or a later one."""
+    def inside(x):
+        u = x.as_strided((3, 3), (2, 1))
+        u[0] = 5
+        return u.sum(), u[1:2].add_(7) * 1
+
+    def windows(x):
+        x.unfold(0, 3, 2)[0] = 5
+        return x * 1
+
+    def given(u):
+        u[0] = 5
+        return u.sum()
+
+    told = []
+    for f in (inside, windows):
+        x = torch.arange(8.0)
+        told += [compile(f)(x), x, compile(lambda: (y := torch.arange(8.0), f(y)))()]
+    for dynamic in (None, True):
+        c = compile(given, dynamic=dynamic)
+        for sizes, strides in (((3, 3), (5, 1)), ((3, 4), (7, 1)), ((4, 3), (6, 1)), ((3, 3), (2, 1)), ((4, 3), (1, 1)), ((3, 5), (4, 1))):
+            memory = torch.arange(40.0)
+            told += [c(memory.as_strided(sizes, strides)), memory]
+    return told
