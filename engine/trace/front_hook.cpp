@@ -501,6 +501,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);
+  checkFilling(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkFloorDivided(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));

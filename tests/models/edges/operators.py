@@ -538,3 +538,24 @@ def writes_to_parts_of_what_meets_itself(compile, engine):
             memory = torch.arange(40.0)
             told += [c(memory.as_strided(sizes, strides)), memory]
     return told
+
+
+@edge
+def results_that_do_not_fit_where_they_are_written(compile, engine):
+    """Also where the tensor was made here."""
+    told = []
+    for name in ("logical_and_", "logical_xor_", "floor_divide_", "remainder_", "add_"):
+        f = compile(lambda a, b: getattr(a.clone(), name)(b))
+        told += [raised(f, a, b) for a, b in ((torch.ones(1), torch.ones(1, 1)), (torch.ones(1), torch.ones(0)), (torch.ones(2, 3), torch.ones(3)), (torch.tensor(1.0), torch.ones(1)))]
+    return told
+
+
+@edge
+def numbers_beyond_the_type_of_integers(compile, engine):
+    """Of a number a type keeps the lowest bits; what is written from a tensor must fit."""
+    x = torch.tensor([7, 8], dtype=torch.int32)
+    uses = [lambda a: a // 2 ** 40, lambda a: torch.div(a, 2 ** 40, rounding_mode="trunc"), lambda a: a // (2 ** 33 + 2), lambda a: a % (2 ** 33 + 2),
+            lambda a: a.to(torch.uint8) // 256, lambda a: a.clone().logical_and_(torch.as_tensor(2 ** 40)), lambda a: torch.logical_or(a - a, torch.as_tensor(2 ** 40)),
+            lambda a: a.masked_fill(a > 7, torch.tensor(float("inf"))), lambda a: a.to(torch.int8).masked_fill_(a > 7, torch.tensor(300)),
+            lambda a: a.masked_fill(a > 7, torch.tensor(2.5))]
+    return [raised(compile(f), x) for f in uses]
