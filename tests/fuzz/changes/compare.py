@@ -304,6 +304,7 @@ def plain_errors(eager, compiled):
 
 #: What an error of ours says, and what of its words is then the graph's: of several tensors that were written autograd names one.
 OF_GRAPHS = [("modified by an inplace operation", r"\[torch\.\w+ \[[\d, ]*\]\]", "[a tensor]"),
+             ("is a view and is being modified inplace", r"\bOutput \d+ of \w+Backward\d*\b", "A result"),  # of a graph: a view is made again
              ("CompiledFunctionBackward", r"\b(Output \d+ of |output \d+ of )?\w+Backward\d*\b", "Backward")]
 
 
