@@ -266,6 +266,7 @@ class Effects {
     auto input = inputs_[m.input];
     if (m.result >= 0 && !isInPlace(input, results_[m.result])) {
       c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
+      if (c10::GradMode::is_enabled() && input.is_view()) input.grad_fn();  // that a write to its base has given it
       input.copy_(results_[m.result]);
     }
     if (m.metadata) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/trace/break_error.h"
+
 namespace fusebox::trace {
 namespace {
 
@@ -91,6 +93,16 @@ void checkFloorDivided(const std::string& op, c10::ArrayRef<IValue> arguments) {
   const auto& self = arguments[0].toTensor();
   const auto type = arguments[1].isTensor() ? at::result_type(self, arguments[1].toTensor()) : at::result_type(self, arguments[1].toScalar());
   TORCH_CHECK(at::canCast(type, self.scalar_type()), "result type ", toString(type), " can't be cast to the desired output type ", toString(self.scalar_type()));
+  if (!arguments[1].isTensor()) return;
+  const auto whole = at::infer_size_symint(self.sym_sizes(), arguments[1].toTensor().sym_sizes());
+  TORCH_CHECK(c10::SymIntArrayRef(whole) == self.sym_sizes(), "output with shape ", self.sym_sizes(), " doesn't match the broadcast shape ", c10::SymIntArrayRef(whole));
+}
+
+void checkFilling(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  if (op != "aten::masked_fill.Tensor" && op != "aten::masked_fill_.Tensor") return;
+  const auto &self = arguments[0].toTensor(), &value = arguments[2].toTensor();
+  const bool isInteger = at::isIntegralType(self.scalar_type(), false), mayNotFit = !at::isIntegralType(value.scalar_type(), true) || value.element_size() > self.element_size();
+  if (isInteger && mayNotFit) raiseBreak(BreakKind::UnsupportedOp, op + " is given a number of a wider type, which eager refuses where it does not fit", "convert it first");
 }
 
 void checkPooled(const std::string& op, c10::ArrayRef<IValue> arguments) {

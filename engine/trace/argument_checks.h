@@ -15,8 +15,10 @@ void checkWithinStorage(c10::ArrayRef<c10::IValue> arguments);
 void checkScatterSource(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 /// addmm, addmv and linear of known sizes: what is added can be broadcast to the product. PyTorch's shapes without data do not ask.
 void checkAddend(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
-/// floor_divide_ refuses results that its tensor cannot hold, which no shape function says.
+/// floor_divide_ refuses results whose type or sizes its tensor cannot hold, which no shape function says.
 void checkFloorDivided(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
+/// masked_fill of integers by a tensor of a wider type, whose value decides whether eager takes it: breaks.
+void checkFilling(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 /// max_pool1d on the CPU has a kernel of its own where nobody wants a gradient, for fewer types than those that compute here.
 void checkPooled(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 

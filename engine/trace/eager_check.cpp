@@ -157,19 +157,20 @@ std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const
   return !others.empty() && !raisedBy(op, std::move(others), exact) ? raised : nullptr;
 }
 
-/// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach.
-bool mayMeetItself(const at::Tensor& given) {
-  auto* traced = asTraceThroughWrapper(given);
-  const at::Tensor& t = traced && traced->symbolic() ? traced->meta() : given;
-  if (t.numel() < 2 || t.is_contiguous()) return false;
-  std::vector<std::pair<int64_t, int64_t>> steps;
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (t.size(d) > 1) steps.emplace_back(t.stride(d), t.size(d));
-  std::sort(steps.begin(), steps.end());
-  int64_t reach = 0;
-  for (auto& [stride, size] : steps) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
+/// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach. That none are is a guard where sizes vary.
+bool mayMeetItself(const graph::TensorMeta& meta, const std::string& who) {
+  graph::ShapeEnv& env = TraceContext::current()->shapes();
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    const int64_t size = env.hint(meta.sizes[d]);
+    if (size == 0) return false;
+    if (size > 1) dims.push_back(d);
+  }
+  std::stable_sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return env.hint(meta.strides[a]) < env.hint(meta.strides[b]); });
+  graph::SymExpr reach = 0;
+  for (size_t d : dims) {
+    if (env.decide(graph::Compare::Le, meta.strides[d], reach, who)) return true;
+    reach = reach + meta.strides[d] * (meta.sizes[d] - 1);
   }
   return false;
 }
@@ -208,16 +209,19 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
   }
 }
 
-/// Whether an expansion leads from the base to what is written.
-bool isPartOfExpanded(const at::Tensor& t) {
+/// Whether elements of what is written, or of what it is a part of, are one place in memory.
+bool isPartOfOverlapping(const at::Tensor& t, const std::string& who) {
   auto* traced = asTraceThroughWrapper(t);
-  if (!traced || !at::functionalization::impl::isFunctionalTensor(t)) return false;
+  if (!traced) return false;
   const graph::Graph& graph = TraceContext::current()->recorder().graph();
-  for (const graph::Node* node = &graph.node(traced->value().node); node->kind == graph::NodeKind::Call && graph::factsOf(*node).view;) {
+  const auto meets = [&](graph::ValueRef value) { return graph.node(value.node).op == "aten::expand" || mayMeetItself(graph.meta(value).tensor, who); };
+  graph::ValueRef value = traced->value();
+  if (meets(value)) return true;
+  if (!at::functionalization::impl::isFunctionalTensor(t)) return false;
+  for (const graph::Node* node = &graph.node(value.node); node->kind == graph::NodeKind::Call && graph::factsOf(*node).view; node = &graph.node(value.node)) {
     const auto* from = node->args[0].as<graph::ValueRef>();
     if (!from) return false;
-    if (node->op == "aten::expand") return true;
-    node = &graph.node(from->node);
+    if (meets(value = *from)) return true;
   }
   return false;
 }
@@ -320,7 +324,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   auto storage = [](const at::Tensor& t) { return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; };
   bool overlaps = false, expanded = false, meets = false;
   for (auto& w : written) {
-    overlaps |= expanded |= mayMeetItself(w) || isPartOfExpanded(w);
+    overlaps |= expanded |= isPartOfOverlapping(w, facts.name);
     for (auto& t : all) {
       const bool shares = !t.is_same(w) && storage(t) && storage(t) == storage(w);
       overlaps |= shares;

@@ -348,6 +348,12 @@ bool carryOutWrite(const OperatorFacts& facts, const c10::OperatorHandle& op, st
   if (!facts.writes || facts.compositeImplicit || facts.name.rfind("aten::", 0) == 0 ||
       op.hasKernelForDispatchKey(c10::DispatchKey::Functionalize))
     return false;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (const auto* alias = op.schema().arguments()[i].alias_info(); alias && alias->isWrite())
+      forEachTensor(args[i], [&](const at::Tensor& t) {
+        if (t.defined() && (t.is_conj() || t.is_neg()))  // libtorch makes a copy, to which it may write or not
+          raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a conjugate or a negation that has not been computed", "give it a copy");
+      });
   if (const c10::OperatorHandle* functional = functionalFormOf(op, c10::ArrayRef<IValue>(args.data(), args.size()))) {
     callFunctionalForm(op, *functional, stack);
     return true;
@@ -495,6 +501,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
   checkWrites(op, facts, args);
+  checkFilling(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkFloorDivided(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));

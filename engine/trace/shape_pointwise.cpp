@@ -1,7 +1,10 @@
+#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/addcdiv_meta_dispatch.h>
+#include <ATen/ops/addcmul_meta_dispatch.h>
 #include <ATen/ops/sub_meta_dispatch.h>
 
 #include "engine/trace/shape_rules.h"
@@ -156,7 +159,8 @@ Values nativeDropout(const IValue* a) {
   return {like(x), freshStrided(x.sizes(), like(x).strides(), at::kBool)};
 }
 
-/// (self, tensor1, tensor2, scalars), lists but for the scalars
+/// (self, tensor1, tensor2, scalars), lists but for the scalars; a refusal of their types is that of the operator on tensors, which `one` is.
+template <auto one>
 Values combinedLists(const IValue* a) {
   const auto self = a[0].toTensorVector(), first = a[1].toTensorVector(), second = a[2].toTensorVector();
   const auto& numbers = a[3].toTensor();
@@ -164,14 +168,23 @@ Values combinedLists(const IValue* a) {
               self.size());
   TORCH_CHECK(first.size() == self.size() && second.size() == self.size(), "Tensor lists must have the same number of tensors");
   c10::List<at::Tensor> out;
-  for (size_t i = 0; i < self.size(); ++i)
+  const auto ofType = [](const at::Tensor& t) { return at::detail::empty_meta(at::IntArrayRef{0}, t.scalar_type()); };
+  for (size_t i = 0; i < self.size(); ++i) {
+    at::Tensor written = ofType(self[i]);
+    one(written, ofType(first[i]), ofType(second[i]));
     out.push_back(pointwise({self[i], first[i], second[i]}, at::result_type(at::result_type(self[i], first[i]) == self[i].scalar_type() ? self[i] : first[i], second[i])));
+  }
   return {out};
 }
+template <auto one>
 Values combinedListsInPlace(const IValue* a) {
-  combinedLists(a);
+  combinedLists<one>(a);
   return {};
 }
+constexpr auto multiplied = [](at::Tensor& t, const at::Tensor& a, const at::Tensor& b) { at::meta::addcmul(t, a, b); };
+constexpr auto divided = [](at::Tensor& t, const at::Tensor& a, const at::Tensor& b) { at::meta::addcdiv(t, a, b); };
+constexpr auto multipliedInPlace = [](at::Tensor& t, const at::Tensor& a, const at::Tensor& b) { at::meta::addcmul_(t, a, b); };
+constexpr auto dividedInPlace = [](at::Tensor& t, const at::Tensor& a, const at::Tensor& b) { at::meta::addcdiv_(t, a, b); };
 
 /// Optimisers over lists of tensors: the first `lists` arguments, as they are afterwards.
 template <size_t lists>
@@ -247,10 +260,10 @@ const ShapeTable& pointwiseRules() {
       {"aten::masked_fill_.Tensor", maskedFillTensor},
       {"aten::gelu", gelu},
       {"aten::log_sigmoid_forward", logSigmoid},
-      {"aten::_foreach_addcmul.Tensor", combinedLists},
-      {"aten::_foreach_addcdiv.Tensor", combinedLists},
-      {"aten::_foreach_addcmul_.Tensor", combinedListsInPlace},
-      {"aten::_foreach_addcdiv_.Tensor", combinedListsInPlace},
+      {"aten::_foreach_addcmul.Tensor", combinedLists<multiplied>},
+      {"aten::_foreach_addcdiv.Tensor", combinedLists<divided>},
+      {"aten::_foreach_addcmul_.Tensor", combinedListsInPlace<multipliedInPlace>},
+      {"aten::_foreach_addcdiv_.Tensor", combinedListsInPlace<dividedInPlace>},
       {"aten::_fused_adam", updatedLists<5>}, {"aten::_fused_adam.tensor_lr", updatedLists<5>},
       {"aten::_fused_adamw", updatedLists<5>}, {"aten::_fused_adamw.tensor_lr", updatedLists<5>},
       {"aten::_fused_sgd", updatedLists<3>}, {"aten::_fused_sgd.tensor_lr", updatedLists<3>},

@@ -54,8 +54,8 @@ void tryComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, tor
              "register a fake kernel for it (torch.library.register_fake) or call it outside compiled code");
 }
 
-// What eager says when an in-place operator would have to change its argument's type.
-void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts, const torch::jit::Stack& stack) {
+// What eager says when an in-place operator would have to change its argument's type or sizes.
+void checkInPlace(const c10::OperatorHandle& op, const OperatorFacts& facts, const torch::jit::Stack& stack) {
   if (!facts.functional || shapeDepth > 0) return;
   auto arguments = torch::jit::last(stack, op.schema().arguments().size()).vec();
   if (!arguments[0].isTensor()) return;
@@ -69,7 +69,11 @@ void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts,
     return;  // the operator itself says what is wrong, if anything is
   }
   if (arguments.empty() || !arguments.back().isTensor()) return;
-  auto result = arguments.back().toTensor().scalar_type();
+  const at::Tensor& made = arguments.back().toTensor();
+  const bool keepsSizes = !op.hasTag(at::Tag::inplace_view) && made.dim() >= self.dim() && made.sizes() != self.sizes();
+  TORCH_CHECK(!keepsSizes || !at::is_expandable_to(self.sizes(), made.sizes()), "output with shape ", self.sizes(),
+              " doesn't match the broadcast shape ", made.sizes());
+  auto result = made.scalar_type();
   TORCH_CHECK(c10::canCast(result, self.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
               self.scalar_type());
 }
@@ -134,7 +138,7 @@ void makeRowMajor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
   switch (facts.shape().route) {
     case OperatorFacts::Route::OwnRule:
-      checkInPlaceType(op, facts, *stack);
+      checkInPlace(op, facts, *stack);
       return applyRule(facts, op.schema().arguments().size(), stack);
     case OperatorFacts::Route::HiddenMeta: return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);

@@ -93,6 +93,8 @@ class Evaluation final : public Operations {
   bool putsOffHooks = false;
   /// Such a tensor that has a history, which must be the same when the graph has run.
   void noteHooked(PyObject* tensor);
+  /// A hook is put on the gradient of a leaf from outside, which holds what the hook holds.
+  void noteHookedLeaf(PyObject* tensor, PyObject* hook);
 
   PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
   PyRef getSpecial(PyObject* object, PyObject* name) override;
@@ -633,7 +635,13 @@ class Evaluation final : public Operations {
   bool setGrad(PyObject* tensor, PyObject* value);
   std::unordered_map<PyObject*, PyRef> grads_;  ///< of tensors from outside to which the program has assigned one
   std::vector<Hooked> hooked_;
+  struct HookedLeaf {
+    PyRef tensor, hook;
+    int64_t at;
+  };
+  std::vector<HookedLeaf> hookedLeaves_;
   void requireHistories() const;
+  void requireNoCycles(RecipeMaker& recipes) const;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised

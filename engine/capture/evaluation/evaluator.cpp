@@ -410,19 +410,6 @@ void Evaluation::noteTransform() {
   if (!isTransforming()) transformAt_ = rootCount_;
 }
 
-void Evaluation::noteHooked(PyObject* tensor) {
-  hooked_.push_back({PyRef::borrow(tensor), PyRef::steal(PyObject_GetAttrString(tensor, "grad_fn")), rootCount_});
-}
-
-/// A hook that is set when the graph has run finds the history that the tensor has by then; where it was written to, eager's hook sees another gradient.
-void Evaluation::requireHistories() const {
-  for (const Hooked& hooked : hooked_) {
-    const PyRef now = PyRef::steal(PyObject_GetAttrString(hooked.tensor.get(), "grad_fn"));
-    if (now.get() != hooked.history.get())
-      throw CaptureBreak{{"tensor internals", "a tensor is written to after register_hook", "", place(), stackPlaces()}, hooked.at};
-  }
-}
-
 /// A local has not been assigned to, or has its first value again.
 bool Evaluation::holdsItsOwn(const Frame& root, size_t i) {
   PyObject* now = root.locals[i].get();
@@ -472,6 +459,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
       Modes::changeFunctions(functions, now.functions);
     };
   }
+  requireNoCycles(recipes);
   attachGraph(recipes, segment);
   const bool reachesBeyond = readsStorage_ || stridesOverStorage(*trace_), dependsOnStorage = readsOffsets_ || reachesBeyond;
   if (dependsOnStorage) guards_->requireStorage(reachesBeyond);

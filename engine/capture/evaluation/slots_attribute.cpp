@@ -576,7 +576,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
 
 PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!PyType_Check(object) && !PyModule_Check(object) && !PyTraceBack_Check(object)) {
+  if (!PyType_Check(object) && !PyModule_Check(object) && !PyTraceBack_Check(object) && !isNumber(object)) {
     if (lazyOf(object)) return lazyGetAttr(object, name, self);
     PyObject* attribute = _PyType_Lookup(type, name);
     const bool method = attribute && (PyFunction_Check(attribute) || Py_TYPE(attribute) == &PyMethodDescr_Type);

@@ -460,6 +460,7 @@ PyRef ruleRegisterHook(Evaluation& e, PyObject* callable, const CallArguments& a
   if (isOutside) {
     const at::Tensor& tensor = tensorOf(o->twin.get());
     if (!tensor.requires_grad() || !tensor.is_leaf()) return ruleNeedsTensor(e, callable, a);
+    e.noteHookedLeaf(a.args[0], a.args[1]);
   } else {
     PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
     const bool isPlainHook = name && std::string_view(utf8Of(name.get())) == "register_hook";

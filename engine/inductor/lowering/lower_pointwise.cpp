@@ -52,11 +52,18 @@ Val addCombined(A a, bool divides) {
 }
 Val mul(A a) { return isBool(a) ? a[0] && a[1] : a[0] * a[1]; }
 
+/// Whether nothing is left of a number in an integer type, which keeps its lowest bits.
+bool isZeroIn(double number, DType type) {
+  const auto bits = static_cast<uint64_t>(static_cast<int64_t>(number));
+  const int width = 8 * graph::elementSize(type);
+  return (width < 64 ? bits & ((uint64_t{1} << width) - 1) : bits) == 0;
+}
+
 /// Operand 1 of an integer division, which raises for zero.
 Val divisor(A a) {
   Val y = a[1];
   if (y.isFloat() || y.type() == DType::Bool) return y;
-  Val nonzero = a.isNumber(1) ? Val{y.b, y.b->constantInt(a.number(1) != 0, DType::Bool)} : y != 0.0;
+  Val nonzero = a.isNumber(1) ? Val{y.b, y.b->constantInt(!isZeroIn(a.number(1), y.type()), DType::Bool)} : y != 0.0;
   return {y.b, y.b->check(y.id, nonzero.id, Fault::ZeroDivision)};
 }
 
@@ -200,7 +207,7 @@ PointwiseOp shift(std::string_view name, Op op) {
           }, ComputeIn::Result, false, 1};
 }
 PointwiseOp logical(std::string_view name, Op op) {
-  return {name, [op](A a) { return binary(op, a.as(0, DType::Bool), a.as(1, DType::Bool)); }, ComputeIn::Operands, false, 1};
+  return {name, [op](A a) { return binary(op, a[0].to(DType::Bool), a[1].to(DType::Bool)); }, ComputeIn::Operands, false, 1};
 }
 
 Val roundDecimals(A a) {

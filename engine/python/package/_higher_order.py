@@ -9,6 +9,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 
+def _lacks_gradient(value):
+    """Whether a value is a tensor that an operator with a history would give one."""
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()) and not value.requires_grad
+
+
 def _in_layout_of(out, like):
     """`out` with its dimensions in memory in the order of `like`'s strides, the last one innermost."""
     inner_first = sorted(range(out.dim()), key=lambda d: like.stride(d))
@@ -105,7 +110,7 @@ def map_rows(f, xs, pos_args):
         torch._dynamo.graph_break()
     made = _stack_pytree([f(*row, *pos_args) for row in zip(*xs)])
     differentiates = torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (*xs, *pos_args))
-    if differentiates and any(t.is_floating_point() and not t.requires_grad for t in pytree.tree_leaves(made) if isinstance(t, torch.Tensor)):
+    if differentiates and any(map(_lacks_gradient, pytree.tree_leaves(made))):
         torch._dynamo.graph_break()  # the operator's results all require gradients
     return made
 
@@ -127,7 +132,7 @@ def scan_rows(combine_fn, init, xs, additional_inputs=()):
             torch._dynamo.graph_break()
     made = carry + [None if column[0] is None else torch.stack(column) for column in zip(*rows)]
     differentiates = torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *xs) if isinstance(t, torch.Tensor))
-    if differentiates and any(t.is_floating_point() and not t.requires_grad for t in made if t is not None):
+    if differentiates and any(map(_lacks_gradient, made)):
         torch._dynamo.graph_break()  # the operator's results all require gradients
     return pytree.tree_unflatten(made, structure)
 
@@ -140,6 +145,8 @@ def associative_scan(combine_fn, xs, additional_inputs):
     if has_gradient and additional_inputs:
         raise RuntimeError("Associative_scan does currently not support gradients for lifted parameters!")
     made = generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
+    if has_gradient and any(map(_lacks_gradient, made)):
+        torch._dynamo.graph_break()  # the operator's results all require gradients
     return tuple(made) if has_gradient else made
 
 
@@ -162,7 +169,7 @@ def chosen(condition, yes, no, operands):
         result = torch.where(condition.to(a.device), a, b)
         if result.stride() != a.stride():
             return "give tensors with gaps in memory"
-        if differentiates and result.is_floating_point() and not result.requires_grad:
+        if differentiates and _lacks_gradient(result):
             return "cut the gradients of operands"
         results.append(result)
     return (pytree.tree_unflatten(results, layout),)

@@ -162,19 +162,22 @@ def packed(dense, offsets, total_L):
 
 
 def whole(values, offsets, lengths, ragged_idx, cache):
-    """Run by CPython after the graph: the nested tensor of its results. One with a history is a view of its values."""
-    if not values.requires_grad:
-        return _tables.NestedTensor(values, offsets, lengths=lengths, _ragged_idx=ragged_idx, _metadata_cache=cache)
-    from torch.nested._internal.nested_tensor import _nt_view_dummy
-    nested = torch._nested_view_from_jagged(values, offsets, _nt_view_dummy(), lengths, ragged_idx, cache.get("min_seqlen"), cache.get("max_seqlen"))
-    nested._metadata_cache = cache
-    return nested
+    """Run by CPython after the graph: the nested tensor of its results. One with a history is a view of its values. Classes of its parts have heard
+    of what the program does."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if not values.requires_grad:
+            return _tables.NestedTensor(values, offsets, lengths=lengths, _ragged_idx=ragged_idx, _metadata_cache=cache)
+        from torch.nested._internal.nested_tensor import _nt_view_dummy
+        nested = torch._nested_view_from_jagged(values, offsets, _nt_view_dummy(), lengths, ragged_idx, cache.get("min_seqlen"), cache.get("max_seqlen"))
+        nested._metadata_cache = cache
+        return nested
 
 
 def ragged_number(tensor):
     """Run by CPython after the graph: the size of the program's own."""
     from torch.nested._internal.nested_tensor import get_tensor_symint
-    return get_tensor_symint(tensor, coeff=1)
+    with torch._C.DisableTorchFunctionSubclass():
+        return get_tensor_symint(tensor, coeff=1)
 
 
 def handler(operator, arguments):

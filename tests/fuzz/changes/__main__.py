@@ -108,7 +108,13 @@ def in_a_child(work):
     os.close(read)
     if not ready:
         return "hangs"
+    if is_due_to_eager(status):
+        return ""
     return how_it_ended(status) if status & 127 else text
+
+
+def is_due_to_eager(status):
+    return status & 127 == signal.SIGALRM
 
 
 def how_it_ended(status):
@@ -214,7 +220,7 @@ class Supervisor:
         if stopped or not ready:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if last and not stopped and (not ready or status & 127):
+        if last and not stopped and (not ready or status & 127) and not is_due_to_eager(status):
             self.report({**last, "found": "hangs" if not ready else how_it_ended(status)})
 
     def report(self, message):

@@ -232,7 +232,7 @@ class Comparison:
         if not self.pair(a, b, path):
             return
         if not isinstance(a, RecursionError):  # whose words tell where C code happened to count last
-            self.walk(*(tuple(plain_error(v) for v in e.args) for e in (a, b)), path + ".args")
+            self.walk(*map(tuple, plain_errors(a.args, b.args)), path + ".args")
         self.attributes(a, b, path)
         for name in ("__cause__", "__context__"):
             self.walk(getattr(a, name), getattr(b, name), f"{path}.{name}")
@@ -288,10 +288,24 @@ def same_text(a, b):
         abs(float(x) - float(y)) <= 1e-3 * max(1, abs(float(x))) or x == y for x, y in zip(NUMBER.findall(a), NUMBER.findall(b)))
 
 
-def plain_error(text):
-    """An error's text without libtorch's own stack, and whatever autograd's node and its result are called: they are the compiled graph's."""
-    text = re.sub(r"\[torch\.\w+ \[[\d, ]*\]\]", "[a tensor]", text) if isinstance(text, str) else text  # of several that were written, autograd names one
-    return re.sub(r"\b(Output \d+ of )?\w+Backward\d*\b", "Backward", text.partition("Exception raised from")[0]) if isinstance(text, str) else text
+def plain_errors(eager, compiled):
+    """The arguments of both errors without libtorch's own stack; where one of ours names the compiled graph's node, or the tensor that it kept and
+    that was written, with the names that eager has for what it kept taken out of both."""
+    def without(texts, pattern, name):
+        return [re.sub(pattern, name, t) if isinstance(t, str) else t for t in texts]
+
+    eager, compiled = ([t.partition("Exception raised from")[0] if isinstance(t, str) else t for t in texts] for texts in (eager, compiled))
+    said = " ".join(t for t in compiled if isinstance(t, str))
+    for words, pattern, name in OF_GRAPHS:
+        if words in said:
+            eager, compiled = without(eager, pattern, name), without(compiled, pattern, name)
+    return eager, compiled
+
+
+#: What an error of ours says, and what of its words is then the graph's: of several tensors that were written autograd names one.
+OF_GRAPHS = [("modified by an inplace operation", r"\[torch\.\w+ \[[\d, ]*\]\]", "[a tensor]"),
+             ("is a view and is being modified inplace", r"\bOutput \d+ of \w+Backward\d*\b", "A result"),  # of a graph: a view is made again
+             ("CompiledFunctionBackward", r"\b(Output \d+ of |output \d+ of )?\w+Backward\d*\b", "Backward")]
 
 
 def content(cell):

@@ -1,6 +1,6 @@
 """A whole program: what the module declares, the function, its inputs, what changes between calls."""
 
-from . import classes, containers, data, derivatives, flow, functions, language, modules, sizes, standard_library, tensors, text_out  # noqa: F401  they register statements
+from . import aliases, classes, containers, corners, data, derivatives, flow, functions, language, modules, sizes, standard_library, tensors, text_out  # noqa: F401  they register statements
 from .builder import Builder
 from .grammar import FEATURES, body, chosen
 

@@ -68,6 +68,35 @@ def arguments_and_results_die(compile, engine):
 
 
 @edge
+def leaves_whose_hooks_hold_results_die(compile, engine):
+    def beside(x, y):
+        scale = (y * y).sum()
+        x.register_hook(lambda g: g + scale)
+        return x * y
+
+    def behind(x, y):
+        scale = (y * y).sum()
+        x.register_hook(lambda g: g * scale)
+        return x * scale
+
+    def managed(x, y):
+        with x.register_hook(lambda g: g * 100):
+            return x * y
+
+    told = []
+    for f in map(compile, (beside, behind, managed)):
+        for n in (2, 3, 3):
+            x, y = torch.arange(1.0, n + 1).requires_grad_(), torch.ones(n).requires_grad_()
+            f(x, y).sum().backward()
+            told += [x.grad, y.grad]
+            r, refs = f(x, y), [weakref.ref(x), weakref.ref(y)]
+            del x, y, r
+            gc.collect()
+            told.append([r() is None for r in refs])
+    return told
+
+
+@edge
 def compiling_again_has_an_end(compile, engine):
     class Request:
         pass

@@ -239,3 +239,13 @@ def numbers_are_no_containers(compile, engine):
         c = compile(f)
         out += [raised(c, torch.ones(2), v) for numbers in ((1.5, 2.5, 1.0), (2, 3, 1)) for v in numbers]
     return out
+
+
+@edge
+def numbers_have_no_methods_of_tensors(compile, engine):
+    """That is found before the arguments are looked up."""
+    def f(x, v):
+        return x * v, v.as_subclass(unknown)  # noqa: F821
+
+    c = compile(f)
+    return [raised(c, torch.ones(2), v) for numbers in ((1.5, 2.5, 1.0, -0.0), (2, 3, 1)) for v in numbers]

@@ -482,3 +482,81 @@ def factors_of_different_types_are_refused(compile, engine):
     mixed = [raised(compile(torch.mm), narrow, wide), raised(compile(torch.bmm), narrow[None], wide[None]),
              raised(compile(nn.functional.conv1d), image, weight), raised(compile(lambda a, b: nn.functional.linear(a, b)), narrow, wide.t())]
     return mixed, compile(torch.mm)(narrow, wide.half()), compile(nn.functional.conv1d)(image, weight.half())
+
+
+@edge
+def lists_of_types_that_are_refused(compile, engine):
+    """Nothing behind the refusal happens."""
+    def f(xs, ys, numbers):
+        made = torch._foreach_addcdiv(xs, ys, ys, numbers)
+        torch._foreach_sqrt_(ys)
+        return made
+
+    told = []
+    for kind in (torch.bool, torch.int64):
+        xs, ys = [torch.ones(3), torch.ones(2)], [torch.full((3,), 4.0), torch.ones(2, dtype=kind)]
+        told += [raised(compile(f), xs, ys, torch.tensor([1.0, 2.0])), ys, raised(compile(torch._foreach_addcdiv_), ys, xs, xs, torch.tensor([1.0, 2.0])), ys]
+    return told
+
+
+@edge
+def conjugates_that_custom_operators_write(compile, engine):
+    """libtorch writes to no conjugate for an operator without a result."""
+    _, _, bump = library([])
+
+    def f(x):
+        bump(x, 2)
+        return x + 0
+
+    made = [torch.full((2,), 1 + 2j), torch.full((2,), 1 + 2j).conj(), torch.full((2,), 1 + 2j).conj().imag]
+    return [(raised(compile(f), x), x.resolve_conj().resolve_neg()) for x in made]
+
+
+@edge
+def writes_to_parts_of_what_meets_itself(compile, engine):
+    """Windows into one memory, made here or given, in this call or a later one."""
+    def inside(x):
+        u = x.as_strided((3, 3), (2, 1))
+        u[0] = 5
+        return u.sum(), u[1:2].add_(7) * 1
+
+    def windows(x):
+        x.unfold(0, 3, 2)[0] = 5
+        return x * 1
+
+    def given(u):
+        u[0] = 5
+        return u.sum()
+
+    told = []
+    for f in (inside, windows):
+        x = torch.arange(8.0)
+        told += [compile(f)(x), x, compile(lambda: (y := torch.arange(8.0), f(y)))()]
+    for dynamic in (None, True):
+        c = compile(given, dynamic=dynamic)
+        for sizes, strides in (((3, 3), (5, 1)), ((3, 4), (7, 1)), ((4, 3), (6, 1)), ((3, 3), (2, 1)), ((4, 3), (1, 1)), ((3, 5), (4, 1))):
+            memory = torch.arange(40.0)
+            told += [c(memory.as_strided(sizes, strides)), memory]
+    return told
+
+
+@edge
+def results_that_do_not_fit_where_they_are_written(compile, engine):
+    """Also where the tensor was made here."""
+    uses = [lambda a, b: a.clone().logical_and_(b), lambda a, b: a.clone().logical_xor_(b), lambda a, b: a.clone().floor_divide_(b),
+            lambda a, b: a.clone().remainder_(b), lambda a, b: a.clone().add_(b)]
+    told = []
+    for f in map(compile, uses):
+        told += [raised(f, a, b) for a, b in ((torch.ones(1), torch.ones(1, 1)), (torch.ones(1), torch.ones(0)), (torch.ones(2, 3), torch.ones(3)), (torch.tensor(1.0), torch.ones(1)))]
+    return told
+
+
+@edge
+def numbers_beyond_the_type_of_integers(compile, engine):
+    """Of a number a type keeps the lowest bits; what is written from a tensor must fit."""
+    x = torch.tensor([7, 8], dtype=torch.int32)
+    uses = [lambda a: a // 2 ** 40, lambda a: torch.div(a, 2 ** 40, rounding_mode="trunc"), lambda a: a // (2 ** 33 + 2), lambda a: a % (2 ** 33 + 2),
+            lambda a: a.to(torch.uint8) // 256, lambda a: a.clone().logical_and_(torch.as_tensor(2 ** 40)), lambda a: torch.logical_or(a - a, torch.as_tensor(2 ** 40)),
+            lambda a: a.masked_fill(a > 7, torch.tensor(float("inf"))), lambda a: a.to(torch.int8).masked_fill_(a > 7, torch.tensor(300)),
+            lambda a: a.masked_fill(a > 7, torch.tensor(2.5))]
+    return [raised(compile(f), x) for f in uses]

@@ -123,6 +123,7 @@ def lists_with_a_tensor_that_is_there_twice(compile, engine):
             xs = [rows[i] for i in order]
             told += [f(xs, numbers), base.clone(), g(xs[:2], [xs[1], xs[0]]), base]
             told.append(raised(g, [torch.ones(4), xs[1]], [xs[1]]))
+            told.append(raised(g, xs[:2], [xs[1].clone().requires_grad_(), xs[0]]))
     return told
 
 

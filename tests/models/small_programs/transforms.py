@@ -732,4 +732,6 @@ def a_scan_over_tensors_is_followed(compile):
     products(x).sum().backward()
     recorded = steps(torch.randn(9, 4, requires_grad=True), x.detach().requires_grad_())
     with torch.no_grad():
-        return steps(torch.randn(9, 4), torch.randn(9, 4)), x.grad, type(recorded), type(steps(recorded[0], x))
+        unrecorded = steps(torch.randn(9, 4), torch.randn(9, 4)), type(steps(recorded[0], x))
+    of_one = steps(torch.randn(9, 4), x), steps(torch.randn(9, 4, dtype=torch.complex64), x)
+    return unrecorded, x.grad, type(recorded), [t.requires_grad for made in of_one for t in made]
