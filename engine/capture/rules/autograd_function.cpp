@@ -24,7 +24,8 @@ struct FunctionCalls::Call {
 struct FunctionCalls::LateReads {
   struct Read {
     PyRef holder, key, value;
-    PyRef text;  ///< for people; the key of `changedReads`
+    PyRef place;  ///< (address of the holder, key): what `changedReads` has
+    std::string text;
   };
   std::vector<Read> reads;
 
@@ -39,14 +40,14 @@ struct FunctionCalls::LateReads {
 
 namespace {
 
-/// Texts of reads that were found changed when a gradient was asked for; guarded by the GIL.
+/// Places of reads that were found changed when a gradient was asked for; guarded by the GIL.
 PyObject* changedReads() {
   static PyObject* const made = PySet_New(nullptr);
   return made;
 }
 
 /// Predicate of a Custom guard.
-bool hasNeverChanged(PyObject*, PyObject* text) { return PySet_Contains(changedReads(), text) == 0; }
+bool hasNeverChanged(PyObject*, PyObject* place) { return PySet_Contains(changedReads(), place) == 0; }
 
 /// Borrowed; null where it is gone.
 PyObject* heldNow(PyObject* holder, PyObject* key) {
@@ -184,14 +185,13 @@ bool FunctionCalls::noteRead(PyObject* object, const Source* source) {
 }
 
 void FunctionCalls::noteLateRead(PyObject* holder, PyObject* key, PyObject* value, const std::string& text) {
-  PyRef name = PyRef::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-  if (!name) clearError();
-  if (!name || !hasNeverChanged(nullptr, name.get())) refuse("reads " + text + ", which may change before it runs");
-  evaluation_.guardCustom(evaluation_.sources().pinned(holder, PyType_Check(holder) ? Why::Class : Why::Owner), hasNeverChanged, name.get(),
+  PyRef place = PyRef::steal(Py_BuildValue("(NO)", PyLong_FromVoidPtr(holder), key));
+  if (!place || !hasNeverChanged(nullptr, place.get())) refuse("reads " + text + ", which may change before it runs");
+  evaluation_.guardCustom(evaluation_.sources().pinned(holder, PyType_Check(holder) ? Why::Class : Why::Owner), hasNeverChanged, place.get(),
                           "what backward reads there has not changed before it ran");
   evaluation_.ownToProcess("a number that a backward method reads");
   if (!reads_) reads_ = std::make_shared<LateReads>();
-  reads_->reads.push_back({PyRef::borrow(holder), PyRef::borrow(key), PyRef::borrow(value), std::move(name)});
+  reads_->reads.push_back({PyRef::borrow(holder), PyRef::borrow(key), PyRef::borrow(value), std::move(place), text});
 }
 
 std::function<void()> FunctionCalls::lookAgain() const {
@@ -202,8 +202,8 @@ std::function<void()> FunctionCalls::lookAgain() const {
     for (const LateReads::Read& read : reads->reads) {
       PyObject* now = heldNow(read.holder.get(), read.key.get());
       if (now && sameConstant(now, read.value.get())) continue;
-      if (PySet_Add(changedReads(), read.text.get()) < 0) PyErr_Clear();
-      changed = utf8Of(read.text.get());
+      if (PySet_Add(changedReads(), read.place.get()) < 0) PyErr_Clear();
+      changed = read.text;
     }
     PyGILState_Release(state);
     TORCH_CHECK(changed.empty(), "The backward method of an autograd.Function reads ", changed, ", which has changed since the compiled forward pass. Put it on ctx in "

@@ -237,26 +237,28 @@ class CustomFunctionTest(unittest.TestCase):
         self.assertEqual(log, ["backward"])
 
     def test_constants_that_backward_reads_are_looked_at_again_when_it_is_due(self):
-        class Scaled(torch.autograd.Function):
-            own = 2.0
-
+        class OfModule(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x):
                 return x.clone()
 
             @staticmethod
             def backward(ctx, g):
-                return g * OF_MODULE * Scaled.own
+                return g * OF_MODULE
+
+        class OfClass(OfModule):
+            own = 2.0
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * OfClass.own
 
         def of_module(value):
             global OF_MODULE
             OF_MODULE = value
 
         def of_class(value):
-            Scaled.own = value
-
-        def f(x):
-            return Scaled.apply(x * 1).sum()
+            OfClass.own = value
 
         def gradient(f, between=lambda: None):
             y = f(x := torch.ones(1, requires_grad=True))
@@ -264,7 +266,8 @@ class CustomFunctionTest(unittest.TestCase):
             y.backward()
             return x.grad.item()
 
-        for change in (of_module, of_class):
+        for cls, change in ((OfModule, of_module), (OfClass, of_class)):
+            f = lambda x, cls=cls: cls.apply(x * 1).sum()  # noqa: E731
             change(3.0)
             c = fusebox.compile(f, fullgraph=True)
             self.assertEqual(gradient(c), gradient(f))
