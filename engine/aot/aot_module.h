@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/FunctionalTensorWrapper.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -101,6 +102,7 @@ struct AotModule {
   std::vector<int64_t> hints;              ///< what they were while tracing
   std::vector<DataSize> dataSizes;         ///< symbols among them that forward itself gives their values, in the order in which it can
   std::vector<graph::Relation> assumptions;  ///< what was decided on those: a call for which it does not hold is another program's
+  std::function<void()> beforeBackward;    ///< null, or throws where a gradient formula of the user's would now read other numbers than it did; without the GIL
   bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };
 

@@ -378,6 +378,7 @@ void CompiledNode::giveUpSpent() {
 variable_list CompiledNode::apply(variable_list&& given) {
   TORCH_CHECK(!trace::insideTransform(), "It looks like you're trying to call a compiled backward function within vmap/grad/vjp, which isn't supported: "
               "compile the function that calls torch.func, or leave the one that is differentiated to Python.");
+  if (shared_->module->beforeBackward) shared_->module->beforeBackward();
   const bool watched = innerWatched(), isKept = torch::autograd::get_current_graph_task_keep_graph();
   {
     // A pass that brings no gradient at all is not known to have met anything.

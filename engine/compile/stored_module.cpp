@@ -51,7 +51,7 @@ using inductor::ArchiveWriter;
 template <class A>
 void moduleFields(A& a, In<A, AotModule>& m) {
   auto& [joint, traced, forward, backward, constants, inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, symbols,
-         hints, dataSizes, assumptions, opaqueHistory] = m;  // graphs, constants and symbols stand before
+         hints, dataSizes, assumptions, beforeBackward, opaqueHistory] = m;  // graphs, constants and symbols stand before; what a file has read stays
   a(inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
 }
 

@@ -399,6 +399,7 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
     stopped.isOfGraph = stopped.birth < 0;
     throw stopped;
   }
+  module->beforeBackward = functions_->lookAgain();
   segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
   for (const trace::TracedInput& input : trace_->inputs()) {
     PyRef object = PyRef::steal(newTensorObject(input.real));

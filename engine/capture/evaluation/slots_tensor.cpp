@@ -62,6 +62,8 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
     if (nameIs(name, "retains_grad")) return PyRef::borrow(Py_False);
     if (nameIs(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
   }
+  // retain_grad() of a tensor of the region is a break.
+  if (nameIs(name, "retains_grad") && !input) return PyRef::borrow(Py_False);
   if (nameIs(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
   breakHere("tensor internals", std::string(utf8Of(name)) + " of a tensor is read");
 }

@@ -122,7 +122,10 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
-  if (functions_->isLate()) functions_->noteRead(object, source);
+  if (functions_->isLate() && functions_->noteRead(object, source)) {
+    guard(GuardKind::ConstantMatch, source, object);
+    return PyRef::borrow(object);
+  }
   const auto mayChange = [this](PyObject* o) { return hasArrayScalar(Py_TYPE(o)) || (PyFloat_CheckExact(o) && !torchCalls_); };
   if (options_.runTimeNumbers && mayChange(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints

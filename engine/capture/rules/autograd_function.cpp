@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/guards/guard_tree.h"
 
 namespace fusebox::capture {
 
@@ -19,7 +20,42 @@ struct FunctionCalls::Call {
   int64_t count = 0;            ///< root instructions executed before the call
 };
 
+/// Constants that backward methods have read, each from the dict of a module or from a class.
+struct FunctionCalls::LateReads {
+  struct Read {
+    PyRef holder, key, value;
+    PyRef place;  ///< (address of the holder, key): what `changedReads` has
+    std::string text;
+  };
+  std::vector<Read> reads;
+
+  ~LateReads() {
+    if (Py_IsInitialized()) {
+      PyGILState_STATE state = PyGILState_Ensure();
+      reads.clear();
+      PyGILState_Release(state);
+    }
+  }
+};
+
 namespace {
+
+/// Places of reads that were found changed when a gradient was asked for; guarded by the GIL.
+PyObject* changedReads() {
+  static PyObject* const made = PySet_New(nullptr);
+  return made;
+}
+
+/// Predicate of a Custom guard.
+bool hasNeverChanged(PyObject*, PyObject* place) { return PySet_Contains(changedReads(), place) == 0; }
+
+/// Borrowed; null where it is gone.
+PyObject* heldNow(PyObject* holder, PyObject* key) {
+  if (PyType_Check(holder)) return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(holder), key);
+  return PyDict_GetItem(holder, key);
+}
+
+bool isNamespace(PyObject* dict) { return PyDict_CheckExact(dict) && PyDict_GetItemString(dict, "__name__") && PyDict_GetItemString(dict, "__builtins__"); }
 
 constexpr const char* kCapsule = "fusebox.autograd_function";
 
@@ -32,7 +68,6 @@ bool isLibraryDict(PyObject* dict) {
   clearError();
   return path && isLibraryPath(path);
 }
-
 
 }  // namespace
 
@@ -137,12 +172,43 @@ void FunctionCalls::refuse(const std::string& what) {
                         "Put what backward needs on ctx in forward, and let it do nothing but compute.");
 }
 
-void FunctionCalls::noteRead(PyObject* object, const Source* source) {
+bool FunctionCalls::noteRead(PyObject* object, const Source* source) {
   // Code is expected to stay; of an object it matters what is read of it.
   const bool isValue = isConstantValue(object) || isValueObject(object) || isTensorObject(object);
-  if (!isValue || !source || isPinned(source)) return;
-  if (source->base && isPinned(source->base) && isLibraryDict(source->base->key.get())) return;
-  if (!isLibraryReading()) refuse("reads " + source->str() + ", which may change before it runs");
+  if (!isValue || !source || isPinned(source)) return false;
+  if (source->base && isPinned(source->base) && isLibraryDict(source->base->key.get())) return false;
+  if (isLibraryReading()) return false;
+  const bool isOfModule = source->kind == Source::Kind::DictItem && isPinned(source->base) && isNamespace(source->base->key.get());
+  if (!isOfModule || !isConstantValue(object)) refuse("reads " + source->str() + ", which may change before it runs");
+  noteLateRead(source->base->key.get(), source->key.get(), object, source->str());
+  return true;
+}
+
+void FunctionCalls::noteLateRead(PyObject* holder, PyObject* key, PyObject* value, const std::string& text) {
+  PyRef place = PyRef::steal(Py_BuildValue("(NO)", PyLong_FromVoidPtr(holder), key));
+  if (!place || !hasNeverChanged(nullptr, place.get())) refuse("reads " + text + ", which may change before it runs");
+  evaluation_.guardCustom(evaluation_.sources().pinned(holder, PyType_Check(holder) ? Why::Class : Why::Owner), hasNeverChanged, place.get(),
+                          "what backward reads there has not changed before it ran");
+  evaluation_.ownToProcess("a number that a backward method reads");
+  if (!reads_) reads_ = std::make_shared<LateReads>();
+  reads_->reads.push_back({PyRef::borrow(holder), PyRef::borrow(key), PyRef::borrow(value), std::move(place), text});
+}
+
+std::function<void()> FunctionCalls::lookAgain() const {
+  if (!reads_) return {};
+  return [reads = reads_] {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    std::string changed;
+    for (const LateReads::Read& read : reads->reads) {
+      PyObject* now = heldNow(read.holder.get(), read.key.get());
+      if (now && sameConstant(now, read.value.get())) continue;
+      if (PySet_Add(changedReads(), read.place.get()) < 0) PyErr_Clear();
+      changed = read.text;
+    }
+    PyGILState_Release(state);
+    TORCH_CHECK(changed.empty(), "The backward method of an autograd.Function reads ", changed, ", which has changed since the compiled forward pass. Put it on ctx in "
+                "forward. From the next call on the function is called outside of the graph.");
+  };
 }
 
 bool FunctionCalls::isLibraryReading() const {
@@ -155,7 +221,9 @@ void FunctionCalls::noteClassRead(PyObject* found, PyTypeObject* type, PyObject*
   if (!isChangeable(type) || !(isConstantValue(found) || isTensorObject(found)) || isLibraryReading()) return;
   const std::string attribute = PyUnicode_Check(name) ? utf8Of(name) : "";
   if (attribute.starts_with("__")) return;
-  refuse("reads " + std::string(type->tp_name) + "." + attribute + ", which may change before it runs");
+  const std::string text = std::string(type->tp_name) + "." + attribute;
+  if (!isConstantValue(found)) refuse("reads " + text + ", which may change before it runs");
+  noteLateRead(reinterpret_cast<PyObject*>(type), name, found, text);
 }
 
 void FunctionCalls::noteGuard(GuardKind kind, const Source* source) {

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 
 #include "engine/capture/evaluation/evaluation.h"
@@ -14,7 +15,11 @@ namespace fusebox::capture {
 ///
 /// backward is evaluated when the gradient is recorded, while the program runs it later. So it may write nothing but its context and
 /// what it makes, and read nothing that can have changed by then: such a function is called outside of the graph (a break at the call).
+/// What hardly ever changes, a constant of a module or class, is looked at again when the gradient is asked for: another one raises, and
+/// from then on is such a break.
 class FunctionCalls {
+  struct LateReads;
+
  public:
   explicit FunctionCalls(Evaluation& evaluation);
   ~FunctionCalls();
@@ -27,11 +32,13 @@ class FunctionCalls {
 
   /// backward is being evaluated.
   bool isLate() const { return late_ != nullptr; }
-  /// While isLate(): break where it reads, assumes or writes what it must not.
-  void noteRead(PyObject* object, const Source* source);
+  /// While isLate(): break where it reads, assumes or writes what it must not. True: the object is a constant, which is looked at again.
+  bool noteRead(PyObject* object, const Source* source);
   void noteClassRead(PyObject* found, PyTypeObject* type, PyObject* name);
   void noteGuard(GuardKind kind, const Source* source);
   void noteWrite(PyObject* container, const Origin* origin);
+  /// For AotModule::beforeBackward; null where nothing is to be looked at again.
+  std::function<void()> lookAgain() const;
 
  private:
   struct Call;
@@ -48,12 +55,15 @@ class FunctionCalls {
   /// The code that reads is torch's or Python's own, whose state no program changes between forward and backward.
   bool isLibraryReading() const;
   [[noreturn]] void refuse(const std::string& what);
+  /// Breaks where it has been found changed before.
+  void noteLateRead(PyObject* holder, PyObject* key, PyObject* value, const std::string& text);
 
   Evaluation& evaluation_;
   std::shared_ptr<FunctionCalls*> self_;  ///< null once the evaluation is over: a context may outlive it
   std::exception_ptr thrown_;
   const Call* late_ = nullptr;
   PyObject* lateContext_ = nullptr;
+  std::shared_ptr<LateReads> reads_;  ///< null: none
 };
 
 }  // namespace fusebox::capture

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
@@ -235,6 +236,41 @@ PyRef ruleVars(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!dict && PyErr_ExceptionMatches(PyExc_AttributeError))
     PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
   return dict;
+}
+
+bool addNamesOfClass(Evaluation& e, PyTypeObject* type, PyObject* names) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* holder = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    e.guardTypeAttribute(holder, nullptr);
+    if (_PySet_Update(names, typeDict(holder).get()) < 0) return false;
+  }
+  return true;
+}
+
+/// dir() of a class, of an object with the __dir__ of object, or with one in Python.
+PyRef ruleDir(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1)) return {};
+  PyObject* object = a.args[0];
+  PyRef names;
+  if (PyObject* own = e.pythonMethod(object, "__dir__")) {
+    PyRef given = e.call(own, a);
+    names = given ? e.collect(given.get(), false, true) : PyRef();
+  } else {
+    static PyObject* const name = internedName("__dir__");
+    static PyObject *const ofObject = torchObject("builtins.object.__dir__"), *const ofClass = torchObject("builtins.type.__dir__");
+    PyObject* method = e.typeLookup(Py_TYPE(object), name);
+    if (method != (PyType_Check(object) ? ofClass : ofObject)) e.breakHere("unsupported call", std::string("dir() of a ") + Py_TYPE(object)->tp_name);
+    PyRef all = PyRef::steal(PySet_New(nullptr));
+    if (!all || !addNamesOfClass(e, PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object), all.get())) return {};
+    if (!PyType_Check(object)) {
+      PyRef dict = e.instanceDict(object), keys = dict ? e.collect(dict.get(), false, true) : PyRef();
+      if (keys && _PySet_Update(all.get(), keys.get()) < 0) return {};
+    }
+    if (PyErr_Occurred()) return {};
+    names = PyRef::steal(PySequence_List(all.get()));
+    if (names) e.adopt(names.get());
+  }
+  return names && sortList(e, names.get(), nullptr, false) ? names : PyRef();
 }
 
 PyRef ruleGlobals(Evaluation& e, PyObject*, const CallArguments&) { return e.pin(e.frame()->globals, Why::Owner); }
@@ -522,7 +558,7 @@ constexpr RuleRow kBuiltinRows[] = {
     {"builtins.any", ruleAnyAll<false>}, {"builtins.sum", ruleSum},           {"builtins.max", ruleMinMax<true>},
     {"builtins.min", ruleMinMax<false>}, {"builtins.sorted", ruleSorted},     {"builtins.list.sort", ruleListSort},
     {"builtins.repr", ruleRepr},         {"builtins.format", ruleFormat},     {"builtins.callable", ruleCallable},
-    {"builtins.id", ruleId},             {"builtins.hash", ruleHash},         {"builtins.vars", ruleVars},
+    {"builtins.id", ruleId},             {"builtins.hash", ruleHash},         {"builtins.vars", ruleVars},         {"builtins.dir", ruleDir},
     {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleBySpecial<kAbs>},           {"builtins.divmod", ruleDivmod},
     {"builtins.pow", rulePow},          {"builtins.round", ruleBySpecial<kRound>},        {"builtins.ord", rulePure},
     {"builtins.chr", ruleOnIndices},          {"builtins.bin", ruleOnIndices},          {"builtins.hex", ruleOnIndices},

@@ -15,6 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fusebox
 
+OF_MODULE = 1.0
+
 
 def run(code):
     prelude = "import gc, os, signal, sys, threading, weakref\nimport torch\nimport fusebox\nx = torch.ones(2)\n"
@@ -233,6 +235,49 @@ class CustomFunctionTest(unittest.TestCase):
             with self.assertRaisesRegex(Exception, "backward of"):
                 fusebox.compile(lambda x: cls.apply(x * 1).sum(), fullgraph=True)(x)
         self.assertEqual(log, ["backward"])
+
+    def test_constants_that_backward_reads_are_looked_at_again_when_it_is_due(self):
+        class OfModule(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * OF_MODULE
+
+        class OfClass(OfModule):
+            own = 2.0
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * OfClass.own
+
+        def of_module(value):
+            global OF_MODULE
+            OF_MODULE = value
+
+        def of_class(value):
+            OfClass.own = value
+
+        def gradient(f, between=lambda: None):
+            y = f(x := torch.ones(1, requires_grad=True))
+            between()
+            y.backward()
+            return x.grad.item()
+
+        for cls, change in ((OfModule, of_module), (OfClass, of_class)):
+            f = lambda x, cls=cls: cls.apply(x * 1).sum()  # noqa: E731
+            change(3.0)
+            c = fusebox.compile(f, fullgraph=True)
+            self.assertEqual(gradient(c), gradient(f))
+            change(4.0)
+            self.assertEqual(gradient(c), gradient(f))
+            c = fusebox.compile(f)
+            with self.assertRaisesRegex(RuntimeError, "which has changed since"):
+                gradient(c, lambda: change(5.0))
+            for value in (5.0, 6.0, 4.0):  # from then on it runs when it is due
+                self.assertEqual(gradient(c, lambda: change(value)), gradient(f, lambda: change(value)))
 
 
 class LifetimeTest(unittest.TestCase):

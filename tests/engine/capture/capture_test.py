@@ -94,6 +94,39 @@ class Sine(torch.autograd.Function):
         return grad * 3 * x
 
 
+class Named:
+    first = 1
+    __slots__ = ("second", "__dict__")
+
+    def __init__(self):
+        self.second, self.third = 2, 3
+
+
+class Listing(Named):
+    def __dir__(self):
+        return ["b", "a"]
+
+
+def test_names_of_classes_and_objects():
+    plain, own, layer = Named(), Listing(), nn.Linear(2, 2)
+
+    def f(x):
+        names = dir(plain) + dir(Named) + dir(own) + dir(layer)
+        made = Named()
+        made.fourth = 4
+        return x + len(names), names, dir(made)
+
+    whole("dir", lambda x: f(x)[0], torch.ones(2))
+    compiled = fusebox.compile(f)
+    for change in (lambda: None, lambda: setattr(Named, "other", 1), lambda: setattr(plain, "fifth", 5), lambda: delattr(Named, "other")):
+        change()
+        expect(compiled(torch.ones(2))[1:] == f(torch.ones(2))[1:], "dir() gives other names than eager")
+
+
+def test_whether_a_gradient_is_retained():
+    whole("retains_grad", lambda x: (x * 2) + (x * 3).retains_grad, torch.ones(2, requires_grad=True))
+
+
 def test_functions_with_a_gradient_of_their_own():
     def f(x):
         return Squared.apply(x, 3.0).sum() + Sine.apply(x)[0].sum()
