@@ -56,7 +56,7 @@ const BatchFunction kFunctions[] = {
     FUSEBOX_LIBM(Cos, cos),     FUSEBOX_LIBM(Tan, tan),     FUSEBOX_LIBM(Asin, asin),     FUSEBOX_LIBM(Acos, acos),
     FUSEBOX_LIBM(Atan, atan),   FUSEBOX_LIBM(Sinh, sinh),   FUSEBOX_LIBM(Cosh, cosh),     FUSEBOX_LIBM(Tanh, tanh),
     FUSEBOX_LIBM(Asinh, asinh), FUSEBOX_LIBM(Acosh, acosh), FUSEBOX_LIBM(Atanh, atanh),   FUSEBOX_LIBM(Erf, erf),
-    FUSEBOX_LIBM(Erfc, erfc),   FUSEBOX_OWN(Erfinv, erfinv), FUSEBOX_OWN(Lgamma, lgammaThreadSafe),
+    FUSEBOX_OWN(Erfc, erfcPrecise), FUSEBOX_OWN(Erfinv, erfinv), FUSEBOX_OWN(Lgamma, lgammaThreadSafe),
     FUSEBOX_OWN(Digamma, digamma), FUSEBOX_OWN(Sigmoid, sigmoid),
     FUSEBOX_LIBM2(Pow, pow),    FUSEBOX_LIBM2(Atan2, atan2), FUSEBOX_LIBM2(Hypot, hypot), FUSEBOX_LIBM2(Fmod, fmod),
 };

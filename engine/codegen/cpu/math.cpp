@@ -26,7 +26,7 @@ struct Bound {
 constexpr Bound kBounds[] = {
     {Op::Exp, 1},   {Op::Exp2, 1},  {Op::Expm1, 2}, {Op::Log, 1},    {Op::Log2, 1},   {Op::Log10, 2},  {Op::Log1p, 1},  {Op::Sin, 2, 1},
     {Op::Cos, 2, 1},   {Op::Tan, 3},   {Op::Asin, 2},  {Op::Acos, 1},   {Op::Atan, 1},   {Op::Atan2, 2},  {Op::Sinh, 2},   {Op::Cosh, 2},
-    {Op::Tanh, 2},  {Op::Asinh, 2}, {Op::Acosh, 2}, {Op::Atanh, 2},  {Op::Erf, 2, 1},    {Op::Erfc, 4},   {Op::Erfinv, 4}, {Op::Sigmoid, 2},
+    {Op::Tanh, 2},  {Op::Asinh, 2}, {Op::Acosh, 2}, {Op::Atanh, 2},  {Op::Erf, 1},    {Op::Erfc, 1.1},   {Op::Erfinv, 1}, {Op::Sigmoid, 2},
     {Op::Pow, 1},   {Op::Hypot, 1}, {Op::Fmod, 0},  {Op::Lgamma, 4}, {Op::Digamma, 4},
 };
 

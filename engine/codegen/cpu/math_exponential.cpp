@@ -91,24 +91,27 @@ Mantissa decomposeRegisters(const Lanes& l, Value* x) {
   return {ir.CreateSelect(upper, ir.CreateFAdd(e, l.real(e, 1)), e), ir.CreateFSub(m, l.real(m, 1)), true};
 }
 
-/// log(1 + f) + e * ln 2.
-Value* logOfParts(const Lanes& l, Value* e, Value* f) {
+/// log(1 + f) + e times the low part of ln 2.
+Value* lowerLogOfParts(const Lanes& l, Value* e, Value* f) {
   auto& ir = l.ir;
   if (!isDouble(f)) {
     Value* q = polynomial(l, f, kLogSingle);
     Value* square = ir.CreateFMul(f, f);
     Value* r = l.fma(q, ir.CreateFMul(square, f), ir.CreateFMul(e, l.real(f, kLn2LowSingle)));
-    r = l.fma(square, l.real(f, -0.5), r);
-    return l.fma(e, l.real(f, kLn2HighSingle), ir.CreateFAdd(r, f));
+    return ir.CreateFAdd(l.fma(square, l.real(f, -0.5), r), f);
   }
   Value* s = quotient(l, f, ir.CreateFAdd(f, l.real(f, 2)));
   Value* z = ir.CreateFMul(s, s);
   Value* rest = ir.CreateFMul(z, polynomial(l, z, kLogDouble));
   Value* half = ir.CreateFMul(ir.CreateFMul(f, f), l.real(f, 0.5));
   Value* low = l.fma(s, ir.CreateFAdd(half, rest), ir.CreateFMul(e, l.real(f, kLn2LowDouble)));
-  Value* sum = ir.CreateFSub(f, ir.CreateFSub(half, low));
-  return l.fma(e, l.real(f, kLn2HighDouble), sum);
+  return ir.CreateFSub(f, ir.CreateFSub(half, low));
 }
+
+Value* upperLn2(const Lanes& l, Value* like) { return l.real(like, isDouble(like) ? kLn2HighDouble : kLn2HighSingle); }
+
+/// log(1 + f) + e * ln 2.
+Value* logOfParts(const Lanes& l, Value* e, Value* f) { return l.fma(e, upperLn2(l, f), lowerLogOfParts(l, e, f)); }
 
 /// Arguments outside the positive finite numbers: log(0) = -inf, log of negatives is NaN, inf and NaN stay.
 Value* withLogSpecials(const Lanes& l, Value* x, Value* result) {
@@ -164,7 +167,7 @@ Value* exponentialWithin(const Lanes& l, Value* x) {
   return scaleByPower(l, smallExponential(l, r.r), r.n);
 }
 
-Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low) {
+Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low, Value* left) {
   auto& ir = l.ir;
   const bool d = isDouble(x);
   Value* n = nearestInteger(l, x, 1.44269504088896341).first;
@@ -173,8 +176,10 @@ Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low) {
   Value* r = ir.CreateFAdd(high, low);
   low = ir.CreateFSub(low, ir.CreateFSub(r, high));
   Value* q = d ? polynomial(l, r, kExpDouble) : polynomial(l, r, kExpSingle);
-  Value* rest = ir.CreateFAdd(l.fma(ir.CreateFMul(r, r), q, low), r);
-  return scaleByPower(l, l.fma(factor, rest, factor), n);
+  Value* rest = l.fma(ir.CreateFMul(r, r), q, low);
+  if (!left) return scaleByPower(l, l.fma(factor, ir.CreateFAdd(rest, r), factor), n);
+  rest = l.fma(factor, rest, l.fma(left, r, left));
+  return scaleByPower(l, ir.CreateFAdd(l.fma(factor, r, rest), factor), n);
 }
 
 Value* exponentialMinusOneWithin(const Lanes& l, Value* x) {
@@ -221,6 +226,11 @@ Value* logarithm(const Lanes& l, Value* x) {
   const Mantissa m = decompose(l, x);
   Value* result = logOfParts(l, m.e, m.f);
   return m.isWhole ? result : withLogSpecials(l, x, result);
+}
+
+LogarithmInParts logarithmInParts(const Lanes& l, Value* x) {
+  const Mantissa m = decompose(l, x);
+  return {m.e, upperLn2(l, x), lowerLogOfParts(l, m.e, m.f)};
 }
 
 Value* logarithmOfOnePlus(const Lanes& l, Value* x) {

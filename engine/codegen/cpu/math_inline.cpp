@@ -2,6 +2,7 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
 
 #include "engine/codegen/cpu/batch_math.h"
 
@@ -22,6 +23,32 @@ Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> c) {
   Value* p = l.real(x, c.back());
   for (size_t i = c.size() - 1; i-- > 0;) p = l.fma(p, x, l.real(x, c[i]));
   return p;
+}
+
+Value* chosen(const Lanes& l, Value* index, const double (&table)[16], Value* like) {
+  auto& ir = l.ir;
+  const bool d = isDouble(like);
+  llvm::Type* element = like->getType()->getScalarType();
+  llvm::SmallVector<llvm::Constant*, 16> entries;
+  for (double v : table) entries.push_back(llvm::ConstantFP::get(element, v));
+  const auto all = llvm::ArrayRef(entries);
+  if (fillsRegisters(l, like)) {
+    // A permutation of one register of floats, or of two of doubles.
+    return byRegister(l, like, index, [&](Value*, Value* part) -> Value* {
+      if (!d) return ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {llvm::ConstantVector::get(all), part});
+      return ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_pd_512, {},
+                                {llvm::ConstantVector::get(all.take_front(8)), part, llvm::ConstantVector::get(all.drop_front(8))});
+    });
+  }
+  auto* type = llvm::ArrayType::get(element, all.size());
+  auto* array = new llvm::GlobalVariable(*ir.GetInsertBlock()->getModule(), type, true, llvm::GlobalValue::PrivateLinkage, llvm::ConstantArray::get(type, all));
+  array->setAlignment(llvm::Align(64));
+  array->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  Value* within = ir.CreateAnd(index, l.integer(index, 15));  // what is no number has any index
+  Value* pointers = ir.CreateInBoundsGEP(element, array, within);
+  const llvm::Align align(d ? 8 : 4);
+  return Lanes::lanesOf(like) == 1 ? static_cast<Value*>(ir.CreateAlignedLoad(element, pointers, align))
+                                   : ir.CreateMaskedGather(like->getType(), pointers, align);
 }
 
 std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale) {

@@ -15,6 +15,8 @@ using llvm::Value;
 
 /// c[0] + c[1] x + ... by Horner's rule.
 Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> coefficients);
+/// table[index] for each lane, index being integers as wide as `like`, from 0 to 15; anything for others.
+Value* chosen(const Lanes& l, Value* index, const double (&table)[16], Value* like);
 /// x * 2^n for an integral floating n with |n| < 2^11 (double) or 2^8 (float); gradual underflow and overflow are right.
 Value* scaleByPower(const Lanes& l, Value* x, Value* n);
 /// The nearest integer to x * scale as a float, and the same in integer lanes; |x * scale| < 2^22 (2^51), anything for others.
@@ -52,9 +54,9 @@ Quadrant quadrantOf(const Lanes& l, Value* x);
 Value* exponential(const Lanes& l, Value* x);
 /// The same for |x| < 80, or NaN, without looking for overflow.
 Value* exponentialWithin(const Lanes& l, Value* x);
-/// factor e^(x + low) for |x| < 105 (760 for doubles), or NaN, and a `low` that x nearly absorbs: as precise as if the sum had been exact, and
-/// with one rounding for the product.
-Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low);
+/// (factor + rest) e^(x + low) for |x| < 105 (760 for doubles), or NaN, a `low` that x nearly absorbs, and a `rest` that factor does, or none: as
+/// precise as if the sums had been exact, and with one rounding for the product.
+Value* timesExponential(const Lanes& l, Value* factor, Value* x, Value* low, Value* rest = nullptr);
 /// e^x - 1 for |x| < 80, or NaN; 0 for -0.
 Value* exponentialMinusOneWithin(const Lanes& l, Value* x);
 /// e^x - 1
@@ -67,6 +69,11 @@ struct Mantissa {
   bool isWhole;
 };
 Mantissa decompose(const Lanes& l, Value* x);
+/// log x = e unit + rest for positive finite x, the product exact: what is to be taken from it loses less than from the rounded sum.
+struct LogarithmInParts {
+  Value *e, *unit, *rest;
+};
+LogarithmInParts logarithmInParts(const Lanes& l, Value* x);
 Value* logarithmOfOnePlus(const Lanes& l, Value* x);
 
 }  // namespace inline_math

@@ -71,7 +71,19 @@ double digammaDouble(double x) {
 }  // namespace
 
 template <>
-double erfinv<double>(double x) { return erfinvDouble(x); }
+double erfinv<double>(double x) {
+  const double y = erfinvDouble(x);
+  if (!(std::fabs(y) <= std::numeric_limits<double>::max()) || y == 0) return y;
+  // One step of Newton's, from the side where the difference keeps its digits.
+  const long double wide = y;
+  const long double slope = 2 * std::numbers::inv_sqrtpi_v<long double> * std::exp(-wide * wide);
+  const long double excess = std::fabs(x) < 0.5 ? std::erf(std::fabs(wide)) - std::fabs(x) : (1 - std::fabs(x)) - std::erfc(std::fabs(wide));
+  return static_cast<double>(wide - std::copysign(1.0L, wide) * excess / slope);
+}
+template <>
+double erfcPrecise<double>(double x) { return static_cast<double>(std::erfc(static_cast<long double>(x))); }
+template <>
+float erfcPrecise<float>(float x) { return static_cast<float>(std::erfc(static_cast<double>(x))); }
 template <>
 float erfinv<float>(float x) { return static_cast<float>(erfinvDouble(x)); }
 template <>

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 
-/// Scalar functions that libm lacks, as generated code's slow paths call them. float versions compute in double.
+/// Scalar functions that libm lacks or does not round well, as generated code's slow paths call them. float versions compute in double.
 namespace fusebox::codegen::cpu {
 
 template <class T>
 T erfinv(T x);
+template <class T>
+T erfcPrecise(T x);
 /// log |gamma(x)| without libm's global sign variable.
 template <class T>
 T lgammaThreadSafe(T x);

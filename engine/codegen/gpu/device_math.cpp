@@ -225,7 +225,7 @@ bool hasDeviceCode(Op op, DType type) {
 }
 
 double deviceUlp(Op op, DType type) {
-  const bool exponential = op == Op::Exp || op == Op::Sigmoid || op == Op::Sinh || op == Op::Cosh;
+  const bool exponential = op == Op::Exp || op == Op::Sigmoid || op == Op::Sinh || op == Op::Cosh || op == Op::Erf;
   return cpu::mathUlp(op, type) + (exponential && type == DType::Float32 ? 1 : 0);
 }
 
