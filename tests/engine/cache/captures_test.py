@@ -557,6 +557,29 @@ def main(compile):
         self.assert_not_taken(self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt")), "expected")
         self.assert_taken(self.program(text))
 
+    def test_what_the_first_call_sets_up(self):
+        """A fresh optimizer makes its state in its first step: what comes after that is kept, and looked for when it is made."""
+        for optimizer in ("Adam(net.parameters(), lr=0.1)", "SGD(net.parameters(), lr=0.1, momentum=0.9)", "AdamW([{'params': [p], 'lr': 0.1} for p in net.parameters()])"):
+            text = f"""
+import torch
+from torch import nn
+def main(compile):
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.{optimizer}
+    step = compile(optimizer.step)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.ones(3, 4)).square().mean().backward()
+        step()
+    return [p.detach() for p in net.parameters()]
+"""
+            with self.subTest(optimizer):
+                self.program(text)
+                again = self.program(text)
+                self.assertEqual(again["events"][-1][0], "hit", again["events"])
+                self.assertEqual((again["captures_recalled"], again["captures_kept"]), (1, 0), again["events"])
+                self.assert_not_taken(self.program(text.replace("    step = ", "    optimizer.param_groups[0]['weight_decay'] = 0.5\n    step = ")), "expected")
+
     def test_functions_with_gradients_of_their_own(self):
         text = """
 import torch
