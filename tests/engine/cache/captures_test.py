@@ -554,7 +554,8 @@ def main(compile):
         self.program(text)
         self.assert_taken(self.program(text))
         self.assert_not_taken(self.program(text.replace("lr=0.1)", "lr=0.1, amsgrad=True)")), "expected")
-        self.assert_not_taken(self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt")), "expected")
+        cleared = self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt"))  # the call makes it anew, as that of the capture
+        self.assertEqual([outcome for outcome, _ in cleared["events"]], ["miss", "hit"], cleared["events"])
         self.assert_taken(self.program(text))
 
     def test_what_the_first_call_sets_up(self):
@@ -574,10 +575,9 @@ def main(compile):
     return [p.detach() for p in net.parameters()]
 """
             with self.subTest(optimizer):
-                self.program(text)
-                again = self.program(text)
-                self.assertEqual(again["events"][-1][0], "hit", again["events"])
-                self.assertEqual((again["captures_recalled"], again["captures_kept"]), (1, 0), again["events"])
+                first, again = self.program(text), self.program(text)
+                self.assertGreater(first["captures_kept"], 0)
+                self.assertEqual((again["captures_recalled"], again["captures_kept"]), (first["captures_kept"], 0), again["events"])
                 self.assert_not_taken(self.program(text.replace("    step = ", "    optimizer.param_groups[0]['weight_decay'] = 0.5\n    step = ")), "expected")
 
     def test_functions_with_gradients_of_their_own(self):
