@@ -137,10 +137,10 @@ void specialiseAll(c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string
 
 namespace {
 
-/// Whether 0 and 1 are sizes like others for it: data decide it, or somebody said so of an input.
+/// Whether 1, and 0 where it may be that, are sizes like others for it: data decide it, or somebody said so of an input.
 bool mayBeAny(const SymExpr& size, const graph::ShapeEnv& env) {
   const std::vector<graph::Symbol> symbols = size.symbols();
-  return env.isOfData(size) || std::all_of(symbols.begin(), symbols.end(), [](graph::Symbol s) { return s.lower() == 0; });
+  return env.isOfData(size) || std::all_of(symbols.begin(), symbols.end(), [](graph::Symbol s) { return s.lower() == 0 || s.lower() == 1; });
 }
 
 }  // namespace

@@ -150,7 +150,9 @@ struct CaptureOptions {
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
   SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
   bool assumesOfData = true;  ///< for a backend in Python: that numpy warns of nothing may be assumed
+  bool endsAtSetUp = false;   ///< where objects of the program have been set up (CaptureBreak::first), SetUp is thrown instead of starting over
 };
+struct SetUp {};
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);
 
 /// Executes the one instruction at `state.offset` for real (a call may run any Python code, hooked as usual), following

@@ -39,6 +39,8 @@ record::Place programsOwn(const record::Place& assumed, const std::vector<record
 
 using record::Recorder;
 
+constexpr int kMaxSetUps = 8;  ///< after so many, captures of earlier processes are looked for no more
+
 /// One attempt to make an entry.
 class EntryMaker {
  public:
@@ -103,6 +105,8 @@ class EntryMaker {
   bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
   bool constantsInstead_ = false;  ///< the attempt failed because of symbols, which the next one does without
   bool hasAskedRanks_ = false;     ///< other ranks, for the sizes that they capture with
+  bool isSetUp_ = false;           ///< the attempt ended where objects of the program had been set up
+  int setUps_ = 0;
 };
 
 /// No collection of cyclic garbage while it lives: it would run the program's finalizers in the middle of a capture, and walk all objects of a
@@ -343,6 +347,9 @@ Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interru
     return captureSegment(state_, how);
   } catch (const FrameSkipped& skipped) {
     return skip(skipped.why);
+  } catch (const SetUp&) {
+    isSetUp_ = true;
+    return fail(ErrorCode::Internal, "objects were set up");
   } catch (const ConstraintViolation& violation) {
     *interrupted = true;
     raiseViolation(violation.what());
@@ -373,8 +380,11 @@ bool EntryMaker::capture(Segment* segment) {
   }
   how.symbolic = &symbols_;
   how.assumesOfData = point_.dataRefused.empty();
+  how.endsAtSetUp = kept_ && setUps_ < kMaxSetUps;
   bool interrupted = false;
   Result<Segment> captured = captureOnce(how, &interrupted);
+  if (isSetUp_) return false;
+  how.endsAtSetUp = false;
   if (!interrupted && !skipped_ && !captured && symbols_.dataUsed) {
     refuseDataSizes("capture failed: " + captured.error().text());
     captured = captureOnce(how, &interrupted);
@@ -803,6 +813,10 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   }
   if (!entry) {
     entry = attempt(failed, mayTryAgain);
+    // An earlier process may have captured what comes after that.
+    for (; std::exchange(isSetUp_, false) && !*failed; ++setUps_)
+      if (entry = recall(); entry) return entry;
+      else entry = attempt(failed, mayTryAgain);
     if (std::exchange(constantsInstead_, false)) entry = attempt(failed, mayTryAgain);
     if (entry) keep(*entry);
     if ((*failed = *failed || (entry && PyErr_Occurred()))) return nullptr;

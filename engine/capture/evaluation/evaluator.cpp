@@ -706,6 +706,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
       if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (stopped->first && stopped->first()) {
+      if (options.endsAtSetUp) throw SetUp{};
       --attempt;
       continue;
     }

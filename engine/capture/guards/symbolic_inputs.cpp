@@ -85,13 +85,14 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
     choice.policy = mark.dynamic || mark.weak ? "marked" : "unbacked";
     choice.reason = std::string(mark.dynamic ? "mark_dynamic" : mark.weak && !mark.unbacked ? "maybe_mark_dynamic" : "mark_unbacked") + " was called for it";
     choice.strict = mark.dynamic || mark.strictUnbacked;
-    if (choice.policy == "unbacked") choice.lower = 0;
+    const bool isAny = mark.unbacked || mark.strictUnbacked;
+    if (isAny) choice.lower = 0;
     if (mark.dynamic && (mark.least || mark.most)) {
       const int64_t least = mark.least.value_or(0), most = mark.most.value_or(INT64_MAX);
       if (value < least || value > most)
         throw ConstraintViolation(std::to_string(value) + " not in range [" + std::to_string(least) + ", " + (mark.most ? std::to_string(most) : "oo") + "]\n\n" +
                                   at.str() + " was given to mark_dynamic with that range.");
-      choice.lower = std::max<int64_t>(2, least);
+      choice.lower = std::max<int64_t>(isAny ? 0 : 2, least);
       choice.upper = most;
     }
   } else if (mark.fixed || (known && NumberHistory::isUseless(*known))) {

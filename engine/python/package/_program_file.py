@@ -1,6 +1,8 @@
 """Exported programs (torch.export) as one compiled file, with their weights: `fusebox compile`, and loading from Python."""
 
 import json
+import logging
+import warnings
 
 import torch
 from torch.utils import _pytree as pytree
@@ -8,10 +10,41 @@ from torch.utils import _pytree as pytree
 from ._ahead_of_time import AheadOfTimeError
 from ._compile import engine_options
 from ._engine_access import GraphBreakError, _engine
-from ._marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from ._marks import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
 from ._program_names import Unnamed, form_of, object_of
 
 _FORMAT = 2
+
+
+class _Kept(logging.Handler):
+    """What PyTorch logs of a file while it goes on to try another format of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.problem = None
+
+    def emit(self, record):
+        if record.exc_info and self.problem is None:
+            self.problem = record.exc_info[1]
+
+
+def load_exported(path):
+    """The exported program in a .pt2 file; OSError or ValueError with one line that says what is wrong with it."""
+    with open(path, "rb"):  # a file that cannot be opened says so itself
+        pass
+    log, kept = logging.getLogger("torch.export"), _Kept()
+    propagate, handlers = log.propagate, log.handlers
+    log.propagate, log.handlers = False, [kept]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The given buffer is not writable")  # PyTorch's, of what it reads itself
+            return torch.export.load(path)
+    except Exception as problem:
+        said = "" if isinstance(problem, KeyError) or "warnings above" in str(problem) else str(problem)
+        reason = (str(kept.problem or "") or said or "it holds no exported program").splitlines()[0].partition(". This is an internal")[0]
+        raise ValueError(f"PyTorch cannot load this exported program: {reason}") from None
+    finally:
+        log.propagate, log.handlers = propagate, handlers
 
 
 def _mark_sizes(exported, tensors):
@@ -26,6 +59,8 @@ def _mark_sizes(exported, tensors):
                 maybe_mark_dynamic(tensor, dim)
                 continue
             lower, upper = (int(end) if end.is_number and end.is_finite and end < 2**62 else None for end in (bounds.lower, bounds.upper))
+            if lower is None or lower < 2:
+                mark_unbacked(tensor, dim)  # 0 and 1 are sizes like others
             mark_dynamic(tensor, dim, min=lower, max=upper)
 
 

@@ -5,12 +5,9 @@ import json
 import os
 import sys
 import time
-import warnings
-
-import torch
 
 from ._ahead_of_time import AheadOfTimeError
-from ._program_file import compile_program
+from ._program_file import compile_program, load_exported
 
 
 def main():
@@ -21,11 +18,9 @@ def main():
     asked = words.parse_args()
     start = time.monotonic()
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The given buffer is not writable")  # PyTorch's, of what it reads itself
-            exported = torch.export.load(asked.program)
-    except Exception as problem:
-        print(f"fusebox: {asked.program}: PyTorch cannot load this exported program: {str(problem).splitlines()[0]}", file=sys.stderr)
+        exported = load_exported(asked.program)
+    except (OSError, ValueError) as problem:
+        print(f"fusebox: {asked.program}: {getattr(problem, 'strerror', None) or problem}", file=sys.stderr)
         return 3
     loaded = time.monotonic()
     try:

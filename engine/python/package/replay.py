@@ -22,6 +22,7 @@ from . import _recording
 from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
+from ._program_file import load_exported
 from ._saved_graph import Program, is_random
 
 # Relative to the largest value: what two correct results of these types may differ by.
@@ -315,9 +316,9 @@ def load_program(path, options):
     """(callable, args, kwargs) of an exported or TorchScript program."""
     if path.endswith(".pt2"):
         try:
-            exported = torch.export.load(path)
-        except Exception as error:
-            raise Failure(f"{path}: PyTorch cannot load this exported program: {str(error).splitlines()[0]}") from None
+            exported = load_exported(path)
+        except (OSError, ValueError) as error:
+            raise Failure(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         args, kwargs = _example_inputs(options, options.shape)
         if not args:
             if exported.example_inputs is None:

@@ -554,8 +554,31 @@ def main(compile):
         self.program(text)
         self.assert_taken(self.program(text))
         self.assert_not_taken(self.program(text.replace("lr=0.1)", "lr=0.1, amsgrad=True)")), "expected")
-        self.assert_not_taken(self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt")), "expected")
+        cleared = self.program(text.replace("    compile(opt", "    optimizer.state.clear()\n    compile(opt"))  # the call makes it anew, as that of the capture
+        self.assertEqual([outcome for outcome, _ in cleared["events"]], ["miss", "hit"], cleared["events"])
         self.assert_taken(self.program(text))
+
+    def test_what_the_first_call_sets_up(self):
+        """A fresh optimizer makes its state in its first step: what comes after that is kept, and looked for when it is made."""
+        for optimizer in ("Adam(net.parameters(), lr=0.1)", "SGD(net.parameters(), lr=0.1, momentum=0.9)", "AdamW([{'params': [p], 'lr': 0.1} for p in net.parameters()])"):
+            text = f"""
+import torch
+from torch import nn
+def main(compile):
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.{optimizer}
+    step = compile(optimizer.step)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.ones(3, 4)).square().mean().backward()
+        step()
+    return [p.detach() for p in net.parameters()]
+"""
+            with self.subTest(optimizer):
+                first, again = self.program(text), self.program(text)
+                self.assertGreater(first["captures_kept"], 0)
+                self.assertEqual((again["captures_recalled"], again["captures_kept"]), (first["captures_kept"], 0), again["events"])
+                self.assert_not_taken(self.program(text.replace("    step = ", "    optimizer.param_groups[0]['weight_decay'] = 0.5\n    step = ")), "expected")
 
     def test_functions_with_gradients_of_their_own(self):
         text = """

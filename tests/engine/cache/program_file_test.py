@@ -80,6 +80,25 @@ class ProgramFileTest(unittest.TestCase):
             with self.assertRaisesRegex(fusebox.AheadOfTimeError, words):
                 call()
 
+    def test_a_size_that_may_be_one(self):
+        class Image(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.convolution, self.norm, self.last = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.Linear(8, 5)
+
+            def forward(self, x):
+                return torch.softmax(self.last(torch.relu(self.norm(self.convolution(x))).mean((2, 3))), -1)
+        torch.manual_seed(0)
+        images = torch.export.Dim("images", min=1, max=16)
+        program = torch.export.export(Image().eval(), (torch.randn(3, 3, 8, 8),), dynamic_shapes={"x": {0: images}})
+        loaded, module = self.load(compile_program(program, "image")), program.module()
+        for count in (1, 2, 3, 16):
+            x = torch.randn(count, 3, 8, 8)
+            torch.testing.assert_close(loaded(x), module(x))
+        for count in (0, 17):
+            with self.assertRaises(fusebox.AheadOfTimeError):
+                loaded(torch.randn(count, 3, 8, 8))
+
     def test_damage_is_refused(self):
         data, rng = compile_program(exported(False), "net"), random.Random(3)
         for at in [*range(300), *(rng.randrange(len(data)) for _ in range(700))]:
@@ -101,6 +120,13 @@ class ProgramFileTest(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["bytes"], os.path.getsize(fbx))
         missing = subprocess.run([os.path.join(_BIN, "fusebox"), "compile", pt2 + "x", "-o", fbx], capture_output=True, text=True)
         self.assertEqual(missing.returncode, 3)
+        damaged = os.path.join(self.directory, "damaged.pt2")
+        with open(pt2, "rb") as whole, open(damaged, "wb") as half:
+            half.write(whole.read()[:1000])
+        for words in (("compile", damaged, "-o", fbx + "x"), ("replay", damaged)):
+            refused = subprocess.run([os.path.join(_BIN, "fusebox"), *words, "--python", sys.executable], capture_output=True, text=True)
+            self.assertEqual(refused.returncode, 3)
+            self.assertRegex(refused.stderr, r"\Afusebox: .*cannot load this exported program: .*zip.*\n\Z")
         example = os.path.join(_BIN, "run_program")
         if not os.path.exists(example):
             self.skipTest("the example is not built")
