@@ -4,6 +4,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_index.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree_op.h"
 #include "engine/capture/rules/autograd_function.h"

@@ -184,6 +184,25 @@ def test_metadata():
     expect("call_function" in str(gm.graph) or "linear" in str(gm.graph), "the graph prints")
 
 
+def test_values_are_named_as_the_program_names_them():
+    from torch._higher_order_ops.wrap import wrap
+
+    def program(x):
+        def inner(a):
+            return -a
+        made = inner(x)
+        held = made * 2
+        total = wrap(lambda t: t + held, made)
+        first, second = total.chunk(2)
+        return first * 3 + second + (x + 1).sum()
+
+    recorder = alike("names", program, x(4))
+    names = [n.name for n in recorder.graphs[0].graph.nodes if n.op.startswith("call_")]
+    expect(names == ["made", "held", "wrap", "total", "chunk", "first", "second", "mul_1", "add", "add_1", "sum_1", "add_2"], f"{names}")
+    given = next(iter(recorder.graphs[0].graph.nodes))
+    expect(given.type is torch.Tensor, f"an input is annotated: {given.type}")
+
+
 # --- programs ------------------------------------------------------------------------------------------------------------------------
 
 

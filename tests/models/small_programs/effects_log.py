@@ -1088,3 +1088,22 @@ def tensors_that_are_printed(compile):
         except RuntimeError:
             results.append("sizes")
     return results
+
+
+@script
+def warnings_that_are_recorded(compile):
+    def g(x):
+        y = x + 1
+        warnings.warn("recorded")
+        return y * 2
+
+    def reads(x, caught):
+        warnings.warn("recorded")
+        return x + len(caught)
+
+    f, h, out = compile(g), compile(reads), []
+    for _ in range(3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            out.append((f(ones()), h(ones(), caught), h(ones(), caught), [str(w.message) for w in caught]))
+    return out
