@@ -129,6 +129,8 @@ PyObject* Evaluation::heard(const CallArguments& a, const std::function<PyObject
   if (versionsOf(a) != versions) breakHere("warning", "an operator warns that writes to a tensor");
   if (PyObject* filters = currentFilters(); !filters || !noErrorFilter(filters, nullptr))
     breakHere("side effect", "a warning that a filter may turn into an exception");
+  // What is said once would come before them.
+  if (!writtenLater_.empty()) breakHere("side effect", "torch warns after warnings that the program records");
   const auto again = repeat();
   if (again.empty()) return result.release();
   const auto ever = repeat();

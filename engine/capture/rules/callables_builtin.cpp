@@ -14,6 +14,8 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
 namespace fusebox::capture {
 
 namespace {
@@ -247,6 +249,17 @@ bool addNamesOfClass(Evaluation& e, PyTypeObject* type, PyObject* names) {
   return true;
 }
 
+/// Whether what object.__dir__ and type.__dir__ read of an object, its `__dict__` and `__class__`, is its own: bound methods tell those of their functions.
+bool tellsItsOwn(Evaluation& e, PyObject* object) {
+  static PyObject* const kNames[] = {internedName("__dir__"), internedName("__getattribute__"), internedName("__class__")};
+  auto* const base = PyType_Check(object) ? &PyType_Type : &PyBaseObject_Type;
+  for (PyObject* name : kNames)
+    if (e.typeLookup(Py_TYPE(object), name) != _PyType_Lookup(base, name)) return false;
+  static PyObject *const dict = internedName("__dict__"), *const otherwise = internedName("__getattr__");
+  PyObject* own = e.typeLookup(Py_TYPE(object), dict);
+  return own ? Py_IS_TYPE(own, &PyGetSetDescr_Type) : !e.typeLookup(Py_TYPE(object), otherwise);
+}
+
 /// dir() of a class, of an object with the __dir__ of object, or with one in Python.
 PyRef ruleDir(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1)) return {};
@@ -256,10 +269,7 @@ PyRef ruleDir(Evaluation& e, PyObject* callable, const CallArguments& a) {
     PyRef given = e.call(own, a);
     names = given ? e.collect(given.get(), false, true) : PyRef();
   } else {
-    static PyObject* const name = internedName("__dir__");
-    static PyObject *const ofObject = torchObject("builtins.object.__dir__"), *const ofClass = torchObject("builtins.type.__dir__");
-    PyObject* method = e.typeLookup(Py_TYPE(object), name);
-    if (method != (PyType_Check(object) ? ofClass : ofObject)) e.breakHere("unsupported call", std::string("dir() of a ") + Py_TYPE(object)->tp_name);
+    if (!tellsItsOwn(e, object)) e.breakHere("unsupported call", std::string("dir() of a ") + Py_TYPE(object)->tp_name);
     PyRef all = PyRef::steal(PySet_New(nullptr));
     if (!all || !addNamesOfClass(e, PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object), all.get())) return {};
     if (!PyType_Check(object)) {

@@ -122,6 +122,12 @@ def test_names_of_classes_and_objects():
         change()
         expect(compiled(torch.ones(2))[1:] == f(torch.ones(2))[1:], "dir() gives other names than eager")
 
+    def of_method(x):
+        return x + 1, dir(own.__dir__)
+
+    Listing.__dir__.known = True  # bound methods have what their functions have
+    expect("known" in fusebox.compile(of_method)(torch.ones(2))[1], "dir() of a bound method lacks a name of its function")
+
 
 def test_whether_a_gradient_is_retained():
     whole("retains_grad", lambda x: (x * 2) + (x * 3).retains_grad, torch.ones(2, requires_grad=True))
