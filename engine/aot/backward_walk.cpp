@@ -1,8 +1,10 @@
 #include "engine/aot/backward_walk.h"
 
+#include <ATen/EmptyTensor.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <queue>
@@ -23,6 +25,31 @@ struct Visit {
   std::vector<std::pair<size_t, uint32_t>> views;  ///< WalkObserver::views that it is the history of, and which input
 };
 
+/// Runs `body` when the Engine reaches it.
+struct Body : Node {
+  explicit Body(std::function<void()> run) : run_(std::move(run)) {}
+  variable_list apply(variable_list&&) override {
+    run_();
+    return {};
+  }
+
+ private:
+  const std::function<void()> run_;
+};
+
+/// Runs `body` on this thread as if no backward were under way. Formulas skip what the backward that runs does not want (as inside
+/// torch.autograd.grad(create_graph=True), whose backward meets a compiled function): in a backward of its own, which wants all, they don't.
+void apartFromBackward(const std::function<void()>& body) {
+  const auto* wanted = torch::autograd::get_current_graph_task_exec_info();
+  if (!wanted || wanted->empty()) return body();
+  auto node = std::make_shared<Body>(body);
+  // One element on the CPU: the Engine stays on this thread. No dispatch: nothing of it is traced.
+  const at::Tensor one = at::detail::empty_cpu({}, at::kFloat);
+  node->add_input_metadata(one);
+  torch::autograd::Engine::get_base_engine().execute({{node, 0}}, {one}, /*keep_graph=*/true, /*create_graph=*/false,
+                                                     /*accumulate_grad=*/true);
+}
+
 class Walk {
  public:
   Walk(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends,
@@ -42,14 +69,16 @@ class Walk {
   }
 
   std::vector<at::Tensor> run() {
-    at::NoGradGuard noGrad;
     for (auto* root : roots_)
       if (visits_.at(root).pending == 0) ready_.push(root);
-    while (!ready_.empty()) {
-      auto* node = ready_.top();
-      ready_.pop();
-      step(node);
-    }
+    apartFromBackward([this] {
+      at::NoGradGuard noGrad;
+      while (!ready_.empty()) {
+        auto* node = ready_.top();
+        ready_.pop();
+        step(node);
+      }
+    });
     return std::move(results_);
   }
 

@@ -29,8 +29,8 @@ struct WalkObserver {
 
 /// Walks libtorch's autograd graph from `seeds` on the calling thread, as the Engine would (order, hooks, validate_outputs), and
 /// returns what arrives at each of `ends` (first input of that node; undefined when nothing does). Leaves outside `ends` are not
-/// accumulated into. libtorch's own Engine is not used because it wants device threads
-/// and streams, and tracing state is per thread.
+/// accumulated into. libtorch's own Engine does not walk because it wants device threads and streams, and tracing state is per thread.
+/// Inside a backward that runs, all is computed here whatever that one wants.
 std::vector<at::Tensor> walkBackward(std::span<const GradientSeed> seeds,
                                      std::span<const std::shared_ptr<torch::autograd::Node>> ends,
                                      const WalkObserver& observer);

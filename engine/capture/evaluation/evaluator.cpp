@@ -15,6 +15,7 @@
 #include "engine/capture/evaluation/switched_leaves.h"
 #include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/random_draws.h"
+#include "engine/capture/evaluation/saved_tensor_hooks.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -99,12 +100,15 @@ class NoSavedTensorHooks {
     none.disabled_error_message = saved_.disabled_error_message;
     at::SavedTensorDefaultHooks::set_tls_state(none);
     forbidden = saved_.disabled_error_message;
+    wait = !saved_.stack.empty();
   }
   ~NoSavedTensorHooks() {
     at::SavedTensorDefaultHooks::set_tls_state(saved_);
     forbidden.reset();
+    wait = false;
   }
   static thread_local std::optional<std::string> forbidden;  ///< why hooks were forbidden when capture began
+  static thread_local bool wait;                             ///< some are set
   NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
 
  private:
@@ -112,6 +116,7 @@ class NoSavedTensorHooks {
 };
 
 thread_local std::optional<std::string> NoSavedTensorHooks::forbidden;
+thread_local bool NoSavedTensorHooks::wait = false;
 
 /// A transform of functorch or a level of forward-mode differentiation is entered, or hooks on saved tensors are forbidden, as transforms that differentiate do first.
 bool isTransforming() {
@@ -187,6 +192,8 @@ std::string firstEffect(const Journal& journal) {
 }
 
 }  // namespace
+
+bool savedTensorHooksWait() { return NoSavedTensorHooks::wait; }
 
 namespace {
 

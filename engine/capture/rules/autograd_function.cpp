@@ -153,10 +153,14 @@ PyRef FunctionCalls::callBackward(const Call& call, PyObject* const* args, Py_ss
   try {
     const Evaluation::Effects before = evaluation_.effectsSoFar();
     // As BackwardCFunction.apply chooses.
-    PyRef own = PyRef::steal(PyObject_GetAttrString(call.cls.get(), "vjp"));
-    PyRef inherited = PyRef::steal(PyObject_GetAttrString(torchObject("torch.autograd.Function"), "vjp"));
-    clearError();
-    const char* name = own && own.get() != inherited.get() ? "vjp" : "backward";
+    const auto isDefined = [&](const char* name) {
+      PyRef own = PyRef::steal(PyObject_GetAttrString(call.cls.get(), name));
+      PyRef inherited = PyRef::steal(PyObject_GetAttrString(torchObject("torch.autograd.Function"), name));
+      clearError();
+      return own && own.get() != inherited.get();
+    };
+    const char* name = isDefined("vjp") ? "vjp" : "backward";
+    if (name[0] == 'v' && isDefined("backward")) refuse("is defined, and vjp too");
     PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
     PyRef result = function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();
     if (!(evaluation_.effectsSoFar() == before)) refuse("has effects, which belong to the moment when it runs");

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/allowed_calls.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
+#include "engine/capture/evaluation/saved_tensor_hooks.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/call_rules.h"
@@ -92,6 +93,12 @@ PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments&
 /// they are handed out, which those of transforms do not.
 PyRef ruleEnterDualLevel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!trace::insideTransform()) e.breakHere("unsupported call", "a level of forward-mode differentiation is entered", "Use torch.func.jvp.");
+  return ruleEnterTransform(e, callable, a);
+}
+
+/// Hooks on saved tensors are forbidden: an error where some are set.
+PyRef ruleForbidSavedTensorHooks(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (savedTensorHooksWait()) e.breakHere("unsupported call", "hooks on saved tensors are forbidden where some are set");
   return ruleEnterTransform(e, callable, a);
 }
 
@@ -878,7 +885,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._C._functorch.set_inplace_requires_grad_allowed", ruleMode},
     {"torch._C._dynamo.autograd_compiler.set_autograd_compiler", ruleSetAutogradCompiler},
     {"torch._C._autograd._saved_tensors_hooks_get_disabled_error_message", rulePure},
-    {"torch._C._autograd._saved_tensors_hooks_disable", ruleEnterTransform},
+    {"torch._C._autograd._saved_tensors_hooks_disable", ruleForbidSavedTensorHooks},
     {"torch._C._autograd._saved_tensors_hooks_enable", ruleMode},
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},

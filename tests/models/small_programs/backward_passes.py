@@ -2,7 +2,7 @@
 
 import torch
 
-from . import script
+from . import rows, script
 
 
 def leaf(*shape):
@@ -516,3 +516,79 @@ def products_of_zeros_are_differentiated_twice(compile):
             once, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
             out += [once.detach(), torch.autograd.grad((once * torch.arange(1, len(values) + 1)).sum(), x)[0]]
     return out
+
+
+@script
+def compiled_inside_a_gradient(compile):
+    """A backward that wants the gradients of some tensors only meets compiled functions, and is differentiated again."""
+
+    def slope(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * 2 * y / x
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x ** 2
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return inside(ctx, g)
+
+    inside = compile(slope)
+    hooked = compile(lambda g: g.sin() * g)
+
+    def differentiate(x, g0):
+        (first,) = torch.autograd.grad(Square.apply(x), x, g0, create_graph=True)
+        own = torch.autograd.grad(first.sum(), (x, g0))
+        z = x.exp()
+        z.register_hook(hooked)
+        (first,) = torch.autograd.grad((z * g0).sum(), x, create_graph=True)
+        return own, torch.autograd.grad(first.sum(), (x, g0))
+
+    return [differentiate(rows().abs().add(1).requires_grad_(), rows().requires_grad_()) for _ in range(3)]
+
+
+@script
+def functions_and_hooks_that_eager_refuses(compile):
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g
+
+    hooks, forbidden = torch.autograd.graph.saved_tensors_hooks, torch.autograd.graph.disable_saved_tensors_hooks
+
+    def both(x):
+        Both.apply(x).sum().backward()
+
+    def hooks_forbidden(x):
+        with hooks(lambda t: t, lambda t: t):
+            with forbidden("not here"):
+                return x * 2
+
+    def forbidden_hooks(x):
+        with forbidden("not here"):
+            with hooks(lambda t: t, lambda t: t):
+                return x * 2
+
+    def transform(x):
+        with hooks(lambda t: t, lambda t: t):
+            return torch.func.grad(lambda x: x.sin().sum())(x)
+
+    said = []
+    for f in (both, hooks_forbidden, forbidden_hooks, transform):
+        try:
+            said.append(compile(f)(rows().requires_grad_()))
+        except RuntimeError as error:
+            said.append(str(error)[:60])
+    return said
