@@ -74,6 +74,13 @@ bool refusesWrites(const at::Tensor& t) {
   return t.requires_grad() && creation != CreationMeta::DEFAULT;
 }
 
+/// Whether the program finds a base of its own behind `t`, with the gradient that it itself asks for.
+bool isViewOfWhole(const at::Tensor& t) {
+  if (t.is_inference() || !t.is_view() || !t._base().defined()) return false;
+  const at::Tensor base(t._base());
+  return isWholeBase(base) && ownStorageOf(base) == ownStorageOf(t) && base.requires_grad() == t.requires_grad();
+}
+
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
@@ -189,7 +196,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
     // expanded of a constant, or of something of another type, since a copy would be dense.
     if (groups_[ownStorageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, ownStorageOf(output));
-    if (refusesWrites(output))
+    // So are views whose base the program might ask for, and what is a part of one.
+    if (refusesWrites(output) || isViewOfWhole(output))
       if (auto member = planGroupMember(output, ownStorageOf(output))) return member;
   }
   if (output.requires_grad() && isUnrecorded) return refuse("is a view without a history of memory that requires a gradient");
