@@ -81,6 +81,12 @@ bool isViewOfWhole(const at::Tensor& t) {
   return isWholeBase(base) && ownStorageOf(base) == ownStorageOf(t) && base.requires_grad() == t.requires_grad();
 }
 
+/// Whether a write to another part of its base gave `t` a history that nobody has asked for yet. Asking ends it.
+bool isStale(const at::Tensor& t) {
+  auto* view = t.requires_grad() ? torch::autograd::impl::get_view_autograd_meta(t) : nullptr;
+  return view && view->has_bw_view() && !view->grad_fn_ && view->get_creation_meta() == CreationMeta::DEFAULT;
+}
+
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
@@ -158,6 +164,8 @@ int32_t TraceFinisher::addResult(const at::Tensor& tracked, const at::Tensor& va
 }
 
 Result<void> TraceFinisher::planOutputs() {
+  for (auto& t : outputs_)
+    if (t.defined() && isStale(t)) stale_.insert(t.unsafeGetTensorImpl());
   for (auto& t : outputs_) {
     if (!t.defined() || context_.inputOf(t)) continue;
     if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
@@ -233,6 +241,7 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.detached = baseRequiresGrad && !output.requires_grad();
   if (output.requires_grad()) plan.creation = creationOf(output);
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
+  plan.isStale = stale_.count(output.unsafeGetTensorImpl()) > 0;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.

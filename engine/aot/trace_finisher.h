@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/aot/aot_module.h"
@@ -53,6 +54,7 @@ class TraceFinisher {
   std::unordered_map<StorageKey, std::vector<at::Tensor>> groups_;      ///< distinct outputs sharing memory
   std::unordered_map<StorageKey, int32_t> baseOfStorage_;               ///< forward result that views are made of
   std::unordered_map<const c10::TensorImpl*, int32_t> resultOf_;
+  std::unordered_set<const c10::TensorImpl*> stale_;                    ///< outputs whose history nobody has asked for (OutputPlan::isStale)
   std::vector<graph::NodeId> tangentNodes_;
   std::vector<std::optional<graph::ValueRef>> gradients_;
 };
