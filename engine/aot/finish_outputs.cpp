@@ -74,22 +74,30 @@ bool refusesWrites(const at::Tensor& t) {
   return t.requires_grad() && creation != CreationMeta::DEFAULT;
 }
 
+bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+/// Whether a tensor without a history is all that its memory was made for, like one that was detached.
+bool isAllOfItsMemory(const at::Tensor& t) {
+  const at::Tensor whole = static_cast<functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl())->base();
+  auto *traced = trace::asTraceThroughWrapper(t), *memory = trace::asTrace(whole);
+  return !t.requires_grad() && traced && memory && sameGeometry(traced->meta(), memory->meta());
+}
+
 /// Whether the program finds a base of its own behind `t`, with the gradient that it itself asks for.
 bool isViewOfWhole(const at::Tensor& t) {
   if (t.is_inference() || !t.is_view() || !t._base().defined()) return false;
   const at::Tensor base(t._base());
-  return isWholeBase(base) && ownStorageOf(base) == ownStorageOf(t) && base.requires_grad() == t.requires_grad();
+  if (!isFunctionalTensor(base) || ownStorageOf(base) != ownStorageOf(t) || base.requires_grad() != t.requires_grad()) return false;
+  return isWholeBase(base) || isAllOfItsMemory(base);
 }
 
 /// Whether a write to another part of its base gave `t` a history that nobody has asked for yet. Asking ends it.
 bool isStale(const at::Tensor& t) {
   auto* view = t.requires_grad() ? torch::autograd::impl::get_view_autograd_meta(t) : nullptr;
   return view && view->has_bw_view() && !view->grad_fn_ && view->get_creation_meta() == CreationMeta::DEFAULT;
-}
-
-bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-         a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
 /// Whether two elements may be one in memory: with dimensions in order of their strides, one begins before those within it have ended.
