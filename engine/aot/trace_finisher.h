@@ -42,7 +42,9 @@ class TraceFinisher {
   Result<int32_t> baseOfGroup(StorageKey storage);
   void linkViews();
   graph::SymExpr offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const;
-  Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad, bool isRestrided = false);
+  /// `base`: of which the steps to `output` are taken; undefined: of all memory.
+  Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta, bool baseRequiresGrad,
+                              bool isRestrided = false);
   graph::Graph rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results);
   int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);
 

@@ -14,7 +14,8 @@ def views_of(x, y):
     return [torch.zeros(5)[::2], (y * 2).view(4, 3)[1:].t(), h[1], (y + 1).sum(1)[1:3], torch.matmul(y, y.t()).diagonal(),
             torch.zeros(3, 1).expand(3, 4), torch.view_as_complex(torch.ones(3, 2)), unrecorded, (y * 2).detach(), *(x * 4).unbind(1)[:1],
             torch.rot90(y), (y * 2).reshape(-1), torch.stft(y.flatten(), 4, return_complex=True, center=False, window=torch.ones(4)),
-            F.max_pool1d((y * 2).unsqueeze(0), 2)]
+            F.max_pool1d((y * 2).unsqueeze(0), 2), F.linear(y.view(1, 3, 4), y)[0], torch.kron(y, y)[0], (x * 2).detach()[1], y.t().reshape(-1)[1:],
+            (y * 2).view(torch.uint8)[:, 1]]
 
 
 @edge
