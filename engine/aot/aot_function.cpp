@@ -55,6 +55,10 @@ at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph:
                     const graph::SymbolValues& symbols) {
   at::Tensor view = viewOf(plan, base, traced, tracedOffset, symbols);
   if (plan.ownVersions && !view.is_inference()) view.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));
+  if (auto* known = plan.isStale ? torch::autograd::impl::get_view_autograd_meta(view) : nullptr; known && known->has_bw_view()) {
+    known->grad_fn_ = nullptr;
+    known->set_attr_version(known->get_attr_version() - 1);
+  }
   return view;
 }
 
@@ -354,6 +358,33 @@ void refuseWrites(const AotModule& module, const std::vector<at::Tensor>& inputs
     if (m.result >= 0 && m.differentiable && inputs[m.input].requires_grad()) torch::autograd::check_inplace(inputs[m.input], true);
 }
 
+/// What is written as a view of a base that another write gives a history: eager refuses it unless somebody has asked for its own since.
+void refuseSiblings(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  if (module.mutations.size() < 2 || !c10::GradMode::is_enabled()) return;
+  const auto baseOf = [&](const MutationPlan& m) {
+    auto* view = m.result >= 0 ? torch::autograd::impl::get_view_autograd_meta(inputs[m.input]) : nullptr;
+    return view && view->has_bw_view() && !view->grad_fn_ ? view->get_backward_view().base_.unsafeGetTensorImpl() : nullptr;
+  };
+  for (auto& m : module.mutations) {
+    const auto* base = m.differentiable ? baseOf(m) : nullptr;
+    const bool isAlone = !base || std::none_of(module.mutations.begin(), module.mutations.end(), [&](auto& n) { return &n != &m && baseOf(n) == base; });
+    TORCH_CHECK(isAlone, "Fusebox: parts of one tensor are written, to which a gradient leads");
+  }
+}
+
+/// A view made under no_grad, or with others, that is written where autograd does not hear of it, has no history afterwards: eager refuses to
+/// use it where a gradient is wanted.
+void refuseLostHistory(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  for (auto& m : module.mutations) {
+    const at::Tensor& input = inputs[m.input];
+    if (m.result < 0 || m.differentiable || !input.requires_grad()) continue;
+    auto* view = torch::autograd::impl::get_view_autograd_meta(input);
+    if (!view || !view->has_bw_view() || view->get_creation_meta() == CreationMeta::DEFAULT) continue;
+    TORCH_CHECK(std::find(module.gradInputs.begin(), module.gradInputs.end(), m.input) == module.gradInputs.end(),
+                "Fusebox: a view without a history of its own is written to and has a gradient");
+  }
+}
+
 /// What one autograd node cannot do, and the operators of eager can.
 void AotFunction::refuseForBackward(const std::vector<at::Tensor>& inputs) const {
   auto& module = *module_;
@@ -370,8 +401,12 @@ bool hasGradientHooks(const at::Tensor& tensor) {
 
 std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues) const {
   auto& module = *module_;
-  if (module.backward) refuseForBackward(inputs);
+  if (module.backward) {
+    refuseForBackward(inputs);
+    refuseLostHistory(module, inputs);
+  }
   refuseWrites(module, inputs);
+  refuseSiblings(module, inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   // Of views that several came of at once, whose base was written since, there is no history: the program is told where it uses them.
   torch::autograd::edge_list edges;

@@ -32,6 +32,7 @@ struct OutputPlan {
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
+  bool isStale = false;     ///< its base was written since: libtorch makes its history when that is asked for, and refuses writes until then
   torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  ///< whether eager refuses writes to the view that it is
   graph::TensorMeta meta; ///< with requiresGrad as traced
 

@@ -79,6 +79,30 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+/// What the program finds behind `t` as its base, with the gradient that it asks for itself; undefined: no such tensor.
+at::Tensor ownBase(const at::Tensor& t) {
+  if (t.is_inference() || !t.is_view() || !t._base().defined()) return {};
+  at::Tensor base(t._base());
+  const bool fits = isFunctionalTensor(base) && ownStorageOf(base) == ownStorageOf(t) && base.requires_grad() == t.requires_grad();
+  return fits ? base : at::Tensor();
+}
+
+/// The steps that lead from `base` to `t`, where both are recorded.
+std::vector<std::shared_ptr<functionalization::ViewMeta>> viewsFrom(const at::Tensor& base, const at::Tensor& t) {
+  auto views = unsafeGetFunctionalWrapper(t)->view_metas();
+  if (!base.defined() || !isFunctionalTensor(base)) return views;
+  const auto& before = unsafeGetFunctionalWrapper(base)->view_metas();
+  if (before.size() > views.size() || !std::equal(before.begin(), before.end(), views.begin())) return {};
+  views.erase(views.begin(), views.begin() + static_cast<ptrdiff_t>(before.size()));
+  return views;
+}
+
+/// Whether a write to another part of its base gave `t` a history that nobody has asked for yet. Asking ends it.
+bool isStale(const at::Tensor& t) {
+  auto* view = t.requires_grad() ? torch::autograd::impl::get_view_autograd_meta(t) : nullptr;
+  return view && view->has_bw_view() && !view->grad_fn_ && view->get_creation_meta() == CreationMeta::DEFAULT;
+}
+
 /// Whether two elements may be one in memory: with dimensions in order of their strides, one begins before those within it have ended.
 /// (at::has_internal_overlap knows expanded dimensions alone; windows of unfold matter here, too.)
 bool overlapsItself(const at::Tensor& t) {
@@ -151,6 +175,8 @@ int32_t TraceFinisher::addResult(const at::Tensor& tracked, const at::Tensor& va
 }
 
 Result<void> TraceFinisher::planOutputs() {
+  for (auto& t : outputs_)
+    if (t.defined() && isStale(t)) stale_.insert(t.unsafeGetTensorImpl());
   for (auto& t : outputs_) {
     if (!t.defined() || context_.inputOf(t)) continue;
     if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
@@ -189,7 +215,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
     // expanded of a constant, or of something of another type, since a copy would be dense.
     if (groups_[ownStorageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, ownStorageOf(output));
-    if (refusesWrites(output))
+    // So are views whose base the program might ask for, and what is a part of one.
+    if (refusesWrites(output) || ownBase(output).defined())
       if (auto member = planGroupMember(output, ownStorageOf(output))) return member;
   }
   if (output.requires_grad() && isUnrecorded) return refuse("is a view without a history of memory that requires a gradient");
@@ -215,8 +242,8 @@ void TraceFinisher::linkViews() {
   }
 }
 
-Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad,
-                                           bool isRestrided) {
+Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta,
+                                           bool baseRequiresGrad, bool isRestrided) {
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
@@ -225,8 +252,9 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.detached = baseRequiresGrad && !output.requires_grad();
   if (output.requires_grad()) plan.creation = creationOf(output);
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
+  plan.isStale = stale_.count(output.unsafeGetTensorImpl()) > 0;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
-  auto views = unsafeGetFunctionalWrapper(output)->view_metas();
+  const auto views = viewsFrom(base, output);
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
   const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
   // Recorded views start at the base's first geometry; after an in-place restride they would start at the new one.
@@ -256,7 +284,7 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad(), restrided);
+  auto made = viewPlan(plan, output, {}, baseMeta, from.standIn.requires_grad(), restrided);
   if (made) made->meta.storageOffset = offsetInMemory(output, from);
   return made;
 }
@@ -273,6 +301,10 @@ Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
     at::Tensor candidate(t._base());
     if (isWholeBase(candidate) && ownStorageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
   }
+  const at::Tensor shared = ownBase(group.front());
+  if (!base.defined() && shared.defined() && shared.requires_grad() == anyGrad &&
+      std::all_of(group.begin(), group.end(), [&](auto& t) { return ownBase(t).is_same(shared); }))
+    base = shared;
   int32_t slot;
   if (base.defined()) {
     if (base.requires_grad() && !base.grad_fn()) return refuse("views a new leaf that requires a gradient");
@@ -304,7 +336,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
   plan.kind = OutputPlan::Kind::ResultView;
   plan.versions = writesTo(output);
   plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
-  return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
+  return viewPlan(plan, output, base.tracked, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }
 
 Result<void> TraceFinisher::separateResults() {

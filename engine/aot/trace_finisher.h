@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/aot/aot_module.h"
@@ -41,7 +42,9 @@ class TraceFinisher {
   Result<int32_t> baseOfGroup(StorageKey storage);
   void linkViews();
   graph::SymExpr offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const;
-  Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad, bool isRestrided = false);
+  /// `base`: of which the steps to `output` are taken; undefined: of all memory.
+  Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta, bool baseRequiresGrad,
+                              bool isRestrided = false);
   graph::Graph rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results);
   int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);
 
@@ -53,6 +56,7 @@ class TraceFinisher {
   std::unordered_map<StorageKey, std::vector<at::Tensor>> groups_;      ///< distinct outputs sharing memory
   std::unordered_map<StorageKey, int32_t> baseOfStorage_;               ///< forward result that views are made of
   std::unordered_map<const c10::TensorImpl*, int32_t> resultOf_;
+  std::unordered_set<const c10::TensorImpl*> stale_;                    ///< outputs whose history nobody has asked for (OutputPlan::isStale)
   std::vector<graph::NodeId> tangentNodes_;
   std::vector<std::optional<graph::ValueRef>> gradients_;
 };

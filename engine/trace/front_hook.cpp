@@ -203,11 +203,11 @@ bool rewriteMaxPool1d(Stack* stack) {
   static const auto withIndices = c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "");
   withIndices.callBoxed(stack);
   torch::jit::drop(*stack, 1);
-  if (!self.is_contiguous()) stack->back() = stack->back().toTensor().clone(at::MemoryFormat::Contiguous);
+  stack->back() = ownMaximum(self, stack->back().toTensor());
   return true;
 }
 
-/// rot90(self, k, dims), whose kernel is these operators.
+/// rot90(self, k, dims), whose kernel is these operators. The result is no view.
 bool rewriteRot90(Stack* stack) {
   const auto a = torch::jit::last(*stack, 3);
   const at::Tensor self = a[0].toTensor();
@@ -217,7 +217,7 @@ bool rewriteRot90(Stack* stack) {
   if (at::maybe_wrap_dim(dims[0], self.dim()) == at::maybe_wrap_dim(dims[1], self.dim())) return false;
   at::Tensor made = turns == 0   ? self.clone(at::MemoryFormat::Contiguous)
                     : turns == 2 ? self.flip(dims)
-                                 : self.flip({dims[turns == 1 ? 1 : 0]}).transpose(dims[0], dims[1]);
+                                 : self.transpose(dims[0], dims[1]).flip({dims[turns == 1 ? 0 : 1]});
   torch::jit::drop(*stack, 3);
   stack->push_back(std::move(made));
   return true;

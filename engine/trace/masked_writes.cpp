@@ -101,7 +101,10 @@ bool rewriteMaskedPut(Stack* stack) {
   return rewritten(stack, [](const MaskedPut& put, const std::optional<Indices>& positions) {
     if (positions) return at::index_put(put.self, *positions, put.values, put.adds);
     at::Tensor made = put.self.clone();  // which lies as the operator's result does
-    return made.copy_(put.choice());
+    made.copy_(put.choice());
+    c10::VariableVersion written = made.unsafeGetTensorImpl()->version_counter();
+    written.set_version(0);  // the program has written nothing to it
+    return made;
   });
 }
 

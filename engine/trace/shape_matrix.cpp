@@ -39,6 +39,15 @@ Values addbmm(const IValue* a) {
   return {fresh(sizes, x.scalar_type())};
 }
 
+/// (self): eigenvalues and -vectors
+Values eigenvectors(const IValue* a) {
+  auto& x = a[0].toTensor();
+  at::native::squareCheckInputs(x, "linalg.eig");
+  at::native::checkFloatingOrComplex(x, "linalg.eig");
+  const auto type = c10::toComplexType(x.scalar_type());
+  return {fresh(x.sizes().slice(0, x.dim() - 1).vec(), type), columnMajor(x.sizes().vec(), type)};
+}
+
 /// A matrix for each pair of matrices.
 std::vector<int64_t> ofEachPair(const at::Tensor& x, const at::Tensor& y, int64_t rows, int64_t columns) {
   auto sizes = at::infer_size(x.sizes().slice(0, x.dim() - 2), y.sizes().slice(0, y.dim() - 2));
@@ -105,6 +114,7 @@ const ShapeTable& matrixRules() {
       {"aten::addbmm", addbmm},
       {"aten::_cdist_forward", cdist},
       {"aten::_cdist_backward", cdistBackward},
+      {"aten::linalg_eig", eigenvectors},
       {"aten::cholesky", cholesky},
       {"aten::cholesky_inverse", choleskyInverse},
       {"aten::linalg_solve_triangular", solveTriangular},

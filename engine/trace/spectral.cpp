@@ -47,8 +47,8 @@ bool rewriteStft(torch::jit::Stack* stack) {
   if (window->defined()) frames = frames.mul(*window);
   const int64_t norm = a[7].toBool() ? kByRoot : kNone;
   at::Tensor out = isComplex ? at::_fft_c2c(frames, {2}, norm, true) : at::_fft_r2c(frames, {2}, norm, oneSided);
-  out = out.transpose(1, 2);
-  if (self.dim() == 1) out = out.squeeze(0);
+  out.transpose_(1, 2);  // as libtorch does: the result is no view, and counts these
+  if (self.dim() == 1) out.squeeze_(0);
   const bool complexOut = a[9].toBool();
   torch::jit::drop(*stack, 11);
   stack->push_back(complexOut ? out : at::view_as_real(out));

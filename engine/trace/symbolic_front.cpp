@@ -155,7 +155,7 @@ bool rewriteMaxPool1d(Stack* stack, size_t arity) {
   if (!isPlain(self) || !hasSymbolicSizes(self)) return false;
   auto made = std::get<0>(at::max_pool1d_with_indices(self, args[1].toIntVector(), args[2].toIntVector(), args[3].toIntVector(), args[4].toIntVector(),
                                                       args[5].toBool()));
-  if (poolsRowByRow(self) && !self.is_contiguous()) made = made.clone(at::MemoryFormat::Contiguous);
+  if (poolsRowByRow(self)) made = ownMaximum(self, made);
   torch::jit::drop(*stack, arity);
   stack->push_back(std::move(made));
   return true;
@@ -254,6 +254,10 @@ bool hasSymbolicSizes(const at::Tensor& t) {
 
 bool poolsRowByRow(const at::Tensor& self) {
   return self.is_cpu() && !(self.requires_grad() && at::GradMode::is_enabled()) && !self._fw_grad(0).defined();
+}
+
+at::Tensor ownMaximum(const at::Tensor& self, const at::Tensor& made) {
+  return self.is_contiguous() ? at::_unsafe_view_symint(made, made.sym_sizes()) : made.clone(at::MemoryFormat::Contiguous);
 }
 
 bool rewriteBlockDiag(Stack* stack) {

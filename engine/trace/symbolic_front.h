@@ -14,6 +14,8 @@ bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, torch::jit:
 bool hasSymbolicSizes(const at::Tensor& tensor);
 /// Whether max_pool1d of `self` lays its result out row by row, whatever self is: its kernel of the CPU where no gradient is wanted.
 bool poolsRowByRow(const at::Tensor& self);
+/// What max_pool1d gives there for `made`, a part of the result in two dimensions: dense, and a view of nothing.
+at::Tensor ownMaximum(const at::Tensor& self, const at::Tensor& made);
 /// block_diag(tensors), whose kernel writes each into zeros at places that are numbers.
 bool rewriteBlockDiag(torch::jit::Stack* stack);
 

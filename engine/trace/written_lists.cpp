@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/trace/break_error.h"
+
 namespace fusebox::trace {
 
 namespace {
@@ -57,6 +59,16 @@ bool writeListInOrder(const OperatorFacts& facts, const c10::OperatorHandle& op,
   if (written.size() < 2 || std::none_of(args.begin(), args.end(), [&](const IValue& other) { return crosses(written, other); })) return false;
   // What is refused, the kernel for lists refuses.
   if (std::any_of(args.begin(), args.end(), [&](const IValue& other) { return other.isList() && other.toListRef().size() != written.size(); })) return false;
+  // The histories of the results are made of those from before any write.
+  const auto hasHistory = [](const IValue& value) {
+    bool found = false;
+    if (value.isTensorList())
+      for (const at::Tensor& t : value.toTensorVector()) found = found || t.requires_grad();
+    return found || (value.isTensor() && value.toTensor().requires_grad());
+  };
+  if (at::GradMode::is_enabled() && std::any_of(args.begin(), args.end(), hasHistory))
+    raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to what it reads for another element, and gradients are recorded",
+               "give it copies, or write under torch.no_grad()");
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < written.size(); ++i) {
     c10::Stack one;

@@ -58,7 +58,8 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   if (nameIs(name, "__dict__")) return checked(PyObject_GetAttr(object, name));
   // A tensor that is not differentiated, or a leaf, has none of these; both are guarded.
   if (!t.requires_grad() || t.is_leaf()) {
-    if (nameIs(name, "grad_fn")) return PyRef::borrow(Py_None);
+    // Of a view made under no_grad whose base was written since, libtorch refuses to say.
+    if (nameIs(name, "grad_fn")) return input ? PyRef::borrow(Py_None) : checked(PyObject_GetAttr(object, name));
     if (nameIs(name, "retains_grad")) return PyRef::borrow(Py_False);
     if (nameIs(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
   }

@@ -1,0 +1,115 @@
+"""What a program can see of views: their bases, and what libtorch refuses to do with them."""
+
+import torch
+from torch.nn import functional as F
+
+from . import edge, raised
+
+
+def views_of(x, y):
+    """Views of what a region makes, some of a part of it, some with a history."""
+    h = x * 2
+    with torch.no_grad():
+        unrecorded = (y * 3)[1]
+    return [torch.zeros(5)[::2], (y * 2).view(4, 3)[1:].t(), h[1], (y + 1).sum(1)[1:3], torch.matmul(y, y.t()).diagonal(),
+            torch.zeros(3, 1).expand(3, 4), torch.view_as_complex(torch.ones(3, 2)), unrecorded, (y * 2).detach(), *(x * 4).unbind(1)[:1],
+            torch.rot90(y), (y * 2).reshape(-1), torch.stft(y.flatten(), 4, return_complex=True, center=False, window=torch.ones(4)),
+            F.max_pool1d((y * 2).unsqueeze(0), 2), F.linear(y.view(1, 3, 4), y)[0], torch.kron(y, y)[0], (x * 2).detach()[1], y.t().reshape(-1)[1:],
+            (y * 2).view(torch.uint8)[:, 1]]
+
+
+@edge
+def bases_of_views_that_leave_a_region(compile, engine):
+    def seen(t):
+        base = t._base
+        of = base is not None and (base.shape, base.stride(), base._version, base.requires_grad, base.is_leaf, base.detach().clone())
+        return t._is_view(), t._version, t.is_leaf, t.storage_offset(), t.untyped_storage().nbytes(), of
+
+    def written(views):
+        for view in views[:4]:
+            with torch.no_grad():
+                view.add_(3)
+        return views
+
+    def inside(x, y):
+        return written(views_of(x, y))
+
+    def before(x, y):
+        views = views_of(x, y)
+        torch._dynamo.graph_break()
+        return written(views), (views[0]._base, views[1]._base, views[2]._base, views[3]._base)
+
+    def callee(x, y):
+        views = inside(x, y)
+        torch._dynamo.graph_break()
+        return views
+
+    def after(x, y):
+        views = callee(x, y)
+        return views, (views[0]._base, views[1]._base, views[2]._base * 2, views[3]._base)
+
+    def args():
+        return torch.arange(1.0, 13).reshape(3, 4).requires_grad_(), torch.arange(1.0, 13).reshape(3, 4)
+    out = [[seen(t) for t in compile(inside)(*args())]]
+    for f in before, after:
+        views, bases = compile(f)(*args())
+        out += [[seen(t) for t in views], [b is t._base for b, t in zip(bases, views)], bases]
+    return out
+
+
+@edge
+def parts_of_what_another_write_gave_a_history(compile, engine):
+    """libtorch refuses writes to a part until its history was asked for."""
+    def own(x, y):
+        h = y * 2
+        a, b = h[0], h[1]
+        a.add_(x[0])
+        b.add_(1)
+        return h
+
+    def asked(x, y):
+        h = y * 2
+        a, b = h[0], h[1]
+        a.add_(x[0])
+        c = b * 1
+        b.add_(1)
+        return h, c
+
+    def given(x, a, b):
+        a.add_(x[0])
+        b.add_(1)
+        return a * 1, b * 1
+
+    def lists(x, a, b):
+        torch._foreach_add_([a, b], [x[0], a])
+        return a * 1, b * 1
+    x = torch.ones(3, 4, requires_grad=True)
+    out = [raised(lambda f=f: compile(f)(x, torch.ones(3, 4))) for f in (own, asked)]
+    for f in given, lists:
+        for parts in (torch.ones(3, 4).unbind()[:2], [torch.ones(3, 4)[0], torch.ones(3, 4)[1]], torch.ones(3, 4).split(1), [(t := torch.ones(3, 4))[0], t[1]]):
+            out.append((raised(lambda: compile(f)(x, *parts)), [part.requires_grad for part in parts], [part.detach().clone() for part in parts]))
+    return out
+
+
+@edge
+def views_without_a_history_that_were_written(compile, engine):
+    def of_a_result(x):
+        h = x * 2
+        with torch.no_grad():
+            part = h[1]
+            part.add_(3)
+        return part * 2
+
+    def of_a_leaf(x):
+        with torch.no_grad():
+            part = x[1]
+            part.add_(1)
+        return part * 2
+
+    def beside(x):
+        h = x * 2
+        with torch.no_grad():
+            part = h[1]
+            part.add_(3)
+        return h * 2, part.detach() + 1
+    return [raised(lambda f=f: compile(f)(torch.ones(2, 3, requires_grad=True))) for f in (of_a_result, of_a_leaf, beside)]
