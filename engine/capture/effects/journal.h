@@ -61,6 +61,7 @@ class Journal {
   /// Whether this capture wrote or removed a key of a dict.
   bool wrote(PyObject* dict, PyObject* key) const;
   bool slotWritten(PyObject* object, PyObject* name) const;
+  bool hasWrittenSlots() const { return !slotsByAddress_.empty(); }
   /// Whether an element of an open list is other than at first; nullopt: elements may lie in other places now.
   std::optional<bool> elementWritten(PyObject* list, Py_ssize_t index) const;
   /// Calls `fn` with every key of a dict that was written or removed, and whether it was there at first.

@@ -279,6 +279,9 @@ class Evaluation final : public Operations {
   PyRef tensorGetAttr(PyObject* object, PyObject* name);
   PyRef ownTensorAttribute(PyObject* object, PyObject* name);
   PyRef hiddenTensorAttribute(PyObject* object, PyObject* name);
+  PyRef versionOf(PyObject* tensor);
+  /// Whether this capture has written the attribute that a look-up in a class finds.
+  bool isWrittenInClass(PyTypeObject* type, PyObject* name) const;
   /// cls.__dict__ (class_dicts.cpp).
   PyRef classDict(PyTypeObject* type);
   /// The mapping behind a mappingproxy, to be read as a whole.
@@ -690,5 +693,7 @@ PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
 
 /// Before C code hashes `given`, or what lies in a tuple or list, as elements of a set or keys of a dict: what that asks of the program is read.
 void readElements(Evaluation& e, PyObject* given);
+/// An element of a container from outside goes, or an attribute of a class, and perhaps the object with it, which other code of the program would notice.
+void refuseLoss(Evaluation& e, PyObject* element);
 
 }  // namespace fusebox::capture

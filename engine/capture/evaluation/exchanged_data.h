@@ -18,6 +18,7 @@ class ExchangedData {
   void exchange(PyObject* tensor, PyObject* data);
   /// Before the segment is finished: stand-ins are inputs again as they came, with what was written to that memory.
   void takeBack();
+  bool has(PyObject* tensor) const { return exchanged_.contains(tensor); }
 
  private:
   struct Input {

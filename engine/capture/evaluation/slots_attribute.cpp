@@ -81,8 +81,17 @@ void Evaluation::attributeNotFound(PyObject* object, PyObject* name) {
   PyErr_Restore(type, value, traceback);
 }
 
+bool Evaluation::isWrittenInClass(PyTypeObject* type, PyObject* name) const {
+  for (Py_ssize_t i = 0; journal_.hasWrittenSlots() && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* holder = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (journal_.slotWritten(reinterpret_cast<PyObject*>(holder), name)) return true;
+    if (holder->tp_dict && PyDict_GetItemWithError(holder->tp_dict, name)) break;
+  }
+  return false;
+}
+
 PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
-  guardTypeAttribute(type, name);
+  if (!isWrittenInClass(type, name)) guardTypeAttribute(type, name);
   PyObject* found = _PyType_Lookup(type, name);
   if (found && functions_->isLate()) functions_->noteClassRead(found, type, name);
   return found;
@@ -181,10 +190,10 @@ bool standsForNumber(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_Check
 
 /// Numbers are read from their place, since a class's counters change from call to call; all else is known with the class.
 PyRef Evaluation::heldByClass(PyTypeObject* type, PyTypeObject* holder, PyObject* name, PyObject* value) {
+  auto* object = reinterpret_cast<PyObject*>(holder);
+  if (journal_.slotWritten(object, name)) return translate(value, nullptr);
   if (!isChangeable(holder) || isReserved(name) || functions_->isLate() || !(standsForNumber(value) || isNumber(value))) return pin(value, Why::Class);
   guards_->addNumberOf(type, name);
-  auto* object = reinterpret_cast<PyObject*>(holder);
-  if (journal_.slotWritten(object, name)) return PyRef::borrow(value);
   return wrap(value, sources().derived(Source::Kind::ClassAttr, sources().pinned(object, Why::Class), name));
 }
 
@@ -678,22 +687,17 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
   return there == 1 && storeKey(dict, key, nullptr);
 }
 
-namespace {
-
-/// What a class may hold that is neither a method nor a descriptor, and is known by itself.
-bool isSwitch(PyObject* value) { return isConstantValue(value) || PyType_Check(value) || isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(value))); }
-
-}  // namespace
-
-/// Only values which nothing but a class's own look-up reads: switches, counts and the like.
+/// Only values that C code does not look at: switches, counts, containers, objects, but nothing that a look-up binds.
 bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
+  const auto isPlain = [](PyObject* held) { return !Py_TYPE(held)->tp_descr_get && !isTensorObject(held); };
   PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
   const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
                      !(ofMetaclass && isDataDescriptor(ofMetaclass));
   PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
-  if (!plain || !value || !(isSwitch(value) || standsForNumber(value) || isNumber(value)) || (held && !isSwitch(held) && !journal_.slotWritten(object, name)))
+  if (!plain || !value || !(isPlain(value) || isNumber(value)) || (held && !isPlain(held) && !journal_.slotWritten(object, name)))
     breakHere("unsupported side effect", std::string("assignment to attribute ") + utf8Of(name) + " of a class");
+  if (held) refuseLoss(*this, held);
   ++writes_;
   return journal_.setSlot(object, sourceOf(object), name, value);
 }

@@ -1,6 +1,7 @@
 // Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -48,6 +49,24 @@ PyRef Evaluation::ownTensorAttribute(PyObject* object, PyObject* name) {
   return {};
 }
 
+/// How often eager has written to the tensor: an input's count where the segment begins, and the writes since then, which stand-ins count as eager does. Null: a
+/// view of an input that has a count of its own.
+PyRef Evaluation::versionOf(PyObject* tensor) {
+  const at::Tensor& t = tensorOf(tensor);
+  const Origin* origin = origins_.find(tensor);
+  const PyRef written = PyRef::steal(PyLong_FromLongLong(static_cast<long long>(t._version())));
+  if (origin && origin->source && origin->twin && isTensorObject(origin->twin.get())) {
+    PyRef before = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "_version"));
+    if (!before || exchangedData_->has(tensor)) return {};
+    before = wrap(before.get(), sources().slotAttr(origin->source, internedName("_version")));
+    constexpr int kAdd = 0;
+    return before && t._version() > 0 ? binary(kAdd, before.get(), written.get()) : before;
+  }
+  for (const auto& input : trace_->inputs())
+    if (input.standIn.is_alias_of(t)) return {};
+  return written;
+}
+
 PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   Origin* origin = origins_.find(object);
   const bool input = origin && origin->source && origin->twin;
@@ -65,6 +84,14 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   }
   // retain_grad() of a tensor of the region is a break.
   if (nameIs(name, "retains_grad") && !input) return PyRef::borrow(Py_False);
+  if (nameIs(name, "retains_grad")) return wrap(PyRef::steal(PyObject_GetAttr(origin->twin.get(), name)).get(), sources().slotAttr(origin->source, name));
+  if (nameIs(name, "_version") && !t.is_inference())
+    if (PyRef version = versionOf(object)) return version;
+  if (nameIs(name, "grad_fn") && !input && !trace::insideTransform()) {
+    PyRef node = checked(PyObject_GetAttr(object, name));
+    if (node) adopt(node.get());
+    return node;
+  }
   if (nameIs(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
   breakHere("tensor internals", std::string(utf8Of(name)) + " of a tensor is read");
 }

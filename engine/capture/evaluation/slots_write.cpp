@@ -13,6 +13,13 @@ extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
 
+void refuseLoss(Evaluation& e, PyObject* element) {
+  constexpr Py_ssize_t kOwn = 8;  // the container, and what refers to it while capturing
+  e.willUnbind(*e.frame(), element);
+  if (!PyType_Check(element) && !PyModule_Check(element) && Py_REFCNT(element) <= kOwn && isWeaklyReferred(element))
+    e.breakHere("finalizer", std::string("a container lets go of a ") + Py_TYPE(element)->tp_name + ", to which there are weak references");
+}
+
 namespace {
 
 PyObject* methodOf(PyTypeObject* type, const char* name) { return _PyType_Lookup(type, internedName(name)); }
@@ -54,14 +61,6 @@ void readHashed(Evaluation& e, PyObject* element) {
   if (e.isTensor(element) || saysHow(element)) e.readKey(element);
   for (Py_ssize_t i = 0; PyTuple_CheckExact(element) && i < PyTuple_GET_SIZE(element); ++i)
     if (saysHow(PyTuple_GET_ITEM(element, i))) e.readKey(PyTuple_GET_ITEM(element, i));
-}
-
-/// An element of a container from outside goes, and perhaps the object with it, which other code of the program would notice.
-void refuseLoss(Evaluation& e, PyObject* element) {
-  constexpr Py_ssize_t kOwn = 8;  // the container, and what refers to it while capturing
-  e.willUnbind(*e.frame(), element);
-  if (!PyType_Check(element) && !PyModule_Check(element) && Py_REFCNT(element) <= kOwn && isWeaklyReferred(element))
-    e.breakHere("finalizer", std::string("a container lets go of a ") + Py_TYPE(element)->tp_name + ", to which there are weak references");
 }
 
 /// The same of every element, where a method or an assignment takes some of them out.

@@ -87,6 +87,16 @@ const char* moduleOf(PyObject* function) {
   return module && PyUnicode_Check(module) ? utf8Of(module) : "";
 }
 
+/// A node of the history that the region makes, which libtorch gives the same name as in eager.
+bool asksNameOfNode(PyObject* callable) {
+  static PyObject* const hooks = PyUnicode_InternFromString("_register_hook_dict");
+  PyTypeObject* owner = Py_IS_TYPE(callable, &PyMethodDescr_Type) ? PyDescr_TYPE(callable)
+                        : PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) ? Py_TYPE(PyCFunction_GET_SELF(callable)) : nullptr;
+  if (!owner || isChangeable(owner) || !PyDict_Check(owner->tp_dict) || !PyDict_GetItem(owner->tp_dict, hooks)) return false;
+  return std::string_view(Py_IS_TYPE(callable, &PyMethodDescr_Type) ? reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name
+                                                                    : reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "name";
+}
+
 bool startsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
 }  // namespace
@@ -97,6 +107,7 @@ CallRule ruleOf(PyObject* callable) {
   if (CallRule rule = stateQueryOf(callable)) return rule;
   if (CallRule rule = processSettingOf(callable)) return rule;
   if (CallRule rule = numpyRuleOf(callable)) return rule;
+  if (asksNameOfNode(callable)) return rulePure;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return ruleOfOwner(PyDescr_TYPE(callable));
   if (PyCFunction_Check(callable)) {

@@ -444,6 +444,13 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+/// Functions whose results' sizes are numbers in a tensor of lengths.
+PyRef ruleReadsLengths(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  constexpr size_t kLengths = 1;  // of both functions
+  if (a.positional <= kLengths || !e.isStandIn(a.args[kLengths])) return e.callRaw(callable, a);
+  e.breakHere("data-dependent operator", "the lengths of packed sequences are data, which decide the sizes of what is computed", "Pack and unpack sequences outside of the compiled region.");
+}
+
 PyObject* ofHooks(const char* name) {
   PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._hooks"));
   PyRef function = module ? PyRef::steal(PyObject_GetAttrString(module.get(), name)) : PyRef();
@@ -617,7 +624,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
                kOutDtype[] = "out_dtype", kWrap[] = "wrap", kWrapWithGrad[] = "wrap_with_set_grad_enabled", kWrapWithAutocast[] = "wrap_with_autocast",
                kMaskedInput[] = "masked_input", kMap[] = "map_rows", kScan[] = "scan_rows", kForeachAddcdiv[] = "foreach_addcdiv_",
-               kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group", kOptimizerNumber[] = "optimizer_number";
+               kGrouped[] = "grouped_by_device_and_dtype", kOneGroup[] = "one_group", kOptimizerNumber[] = "optimizer_number", kHints[] = "hints_wrapper";
 
 /// Collectives that write to their arguments are followed as operators of the graph, in the form that _collectives.py gives them.
 PyRef ruleCollective(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -635,6 +642,19 @@ PyRef ruleMaskedInput(Evaluation& e, PyObject* callable, const CallArguments& a)
 /// wrap(function, …) is the function's call; a backend in Python gets it as a graph of its own.
 PyRef ruleWrap(Evaluation& e, PyObject* op, const CallArguments& a) {
   return e.torchCalls() && a.positional > 0 ? e.torchCalls()->wrap(op, a) : ruleHigherOrder<kWrap>(e, op, a);
+}
+
+/// hints_wrapper(function, arguments, {}, hints): the hints are for another compiler.
+PyRef ruleHints(Evaluation& e, PyObject* op, const CallArguments& a) {
+  PyObject* hints = a.positional == 4 ? a.args[3] : a.keyword("hints");
+  bool fits = a.positional >= 3 && a.total() == 4 && hints && PyTuple_CheckExact(a.args[1]) && !e.torchCalls();
+  for (PyObject* dict : {fits ? a.args[2] : nullptr, hints}) fits = fits && PyDict_CheckExact(dict) && e.isFresh(dict);
+  fits = fits && PyDict_GET_SIZE(a.args[2]) == 0;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; fits && PyDict_Next(hints, &at, &key, &value);) fits = PyUnicode_Check(key) && isConstantValue(value) && value != Py_None;
+  for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(a.args[1]); ++i) fits = isTensorObject(PyTuple_GET_ITEM(a.args[1], i));
+  if (!fits) e.breakHere("higher-order operator", "hints_wrapper is called with what it refuses, or for a backend in Python");
+  return ruleHigherOrder<kHints>(e, op, a);
 }
 
 /// map_impl(function, xs, others) is a call for every row, and so is scan; a backend in Python gets the function as a graph of its own.
@@ -923,6 +943,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.wrap.wrap", ruleWrap},
+    {"torch._higher_order_ops.hints_wrap.hints_wrapper", ruleHints},
     {"torch._higher_order_ops.map.map_impl", ruleRows<kMap>},
     {"torch._higher_order_ops.wrap.wrap_with_set_grad_enabled", ruleHigherOrder<kWrapWithGrad>},
     {"torch._higher_order_ops.wrap.wrap_with_autocast", ruleHigherOrder<kWrapWithAutocast>},
@@ -939,6 +960,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch._foreach_addcdiv_", ruleForeachAddcdiv},
     {"torch.optim.optimizer._get_value", ruleOptimizerNumber},
     {"torch.optim.optimizer.Optimizer._group_tensors_by_device_and_dtype", ruleGrouped},
+    {"torch._pack_padded_sequence", ruleReadsLengths},
+    {"torch._pad_packed_sequence", ruleReadsLengths},
     {"torch.Tensor.numpy", ruleToArray},
     {"torch.Tensor.tolist", ruleToList},
     {"torch.Tensor.item", ruleItem},

@@ -81,6 +81,10 @@ def wrap(func, *args, **kwargs):
     return func(*args, **kwargs)
 
 
+def hints_wrapper(body_fn, args, kwargs, hints):
+    return body_fn(*args)
+
+
 def wrap_with_set_grad_enabled(enable_grad, wrapped_func, *args, **kwargs):
     before = torch.is_grad_enabled()
     torch.set_grad_enabled(enable_grad)

@@ -236,6 +236,33 @@ def views_of_inputs_say_so(compile, engine):
 
 
 @edge
+def histories_made_inside_are_eagers(compile, engine):
+    leaf, breaks = torch.ones(3, requires_grad=True), engine.counters()["graph_breaks"] if engine else 0
+
+    def f(x):
+        y, z = x * 2, (x @ x).sin()
+        return x + 1 if y.grad_fn is None else x + 2, type(y.grad_fn).__name__, z.grad_fn.name() if z.requires_grad else "", y.detach().grad_fn is None
+
+    out = [compile(f)(leaf), compile(f)(leaf.detach())]
+    return out, not engine or engine.counters()["graph_breaks"] == breaks
+
+
+@edge
+def counts_of_writes_are_eagers(compile, engine):
+    breaks = engine.counters()["graph_breaks"] if engine else 0
+
+    def f(x):
+        before, y = x._version, x * 2
+        x.add_(1)
+        y.mul_(2).add_(1)
+        return before, x._version, y._version, y if y._version == 2 else x
+
+    c, x = compile(f), torch.ones(3)
+    out = [c(x), c(x), c(torch.ones(3)), x._version]
+    return out, not engine or engine.counters()["graph_breaks"] == breaks
+
+
+@edge
 def views_of_one_call_are_refused_where_they_are_used(compile, engine):
     """The base was written since: what lies between the write and the use still happens."""
     said = []

@@ -291,6 +291,28 @@ def class_attributes_written(compile):
 
 
 @script
+def objects_kept_by_classes(compile):
+    class Context:
+        active, last = (), None
+
+    class Derived(Context):
+        pass
+
+    @compile
+    def f(x, names):
+        before = Derived.active, Context.last
+        Context.active = tuple(names)
+        Context.last = {"n": len(names)}
+        Derived.own = [x * 2]
+        return x * len(Derived.active), before, Derived.last["n"], Derived.own[0] + 1
+
+    out = []
+    for names in (["a"], ["a", "b"], [], ["c"]):
+        out += [f(rows(), names), Context.active, Context.last, Derived.own, "last" in vars(Derived)]
+    return out
+
+
+@script
 def slots_and_private_names(compile):
     class Slim:
         __slots__ = ("a", "b", "__dict__")
