@@ -8,6 +8,7 @@
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/entries/job_profile.h"
 #include "engine/capture/entries/rank_decisions.h"
+#include "engine/capture/evaluation/symbol_methods.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/graph_cache.h"
@@ -240,6 +241,11 @@ void bindCapture(py::module_& m) {
   });
   m.def("in_region", &capture::inRegion);
   m.def("reset", &capture::clearEntries);
+  m.def("symbol_method", [](const std::string& method, const py::object& symbol, const py::object& other) {
+    capture::PyRef made = capture::symbolMethod(method, symbol.ptr(), other.ptr());
+    if (!made) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(made.release());
+  });
   m.def("set_stance", &setStance);
   m.def("substitute_in_graph", [](const py::object& callable, const py::object& substitute) {
     PyObject*& all = capture::substitutesInGraph();

@@ -521,7 +521,8 @@ std::optional<SymExpr> exprOf(const SymNode& node) {
 }
 
 ShapeEnv* envOf(SymNodeImpl* node) {
-  auto* known = dynamic_cast<Node*>(node);
+  const SymNode inner = unwrapped(node);
+  auto* known = dynamic_cast<Node*>(inner.get());
   return known ? known->env().get() : nullptr;
 }
 

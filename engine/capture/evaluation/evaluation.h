@@ -520,6 +520,10 @@ class Evaluation final : public Operations {
   /// Before an instruction of the root frame: what it may look at on the stack is read.
   void readOperands(Frame& root);
   PyRef wrapTensor(PyObject* object, const Source* source);
+  /// Guards what a wrapper (tensor_subclasses.h) says of itself, and gives it, or the one that stands for it while some of its sizes are symbols.
+  PyRef wrapWrapper(PyObject* object, const Source* source);
+  /// What is computed with in the place of an object that was met before.
+  PyRef insteadOf(PyObject* object, const Origin& known) const;
   PyRef wrapNumber(PyObject* object, const Source* source);
   PyRef symbolOfArrayNumber(PyObject* number, const Source* source, PyObject* standIn);
   PyRef wrapIntegers(PyObject* object, const Source* source);
@@ -563,6 +567,8 @@ class Evaluation final : public Operations {
   PyRef withPlainNumbers(PyObject* callable, const CallArguments& a, const char* use);
   /// Whether symbolic ints, or tensors with symbolic sizes, are among the arguments.
   bool givesSymbols(const CallArguments& a) const;
+  /// Whether the cells of functions around one hold such.
+  bool hasSymbolsInCells(PyObject* function) const;
   /// A symbolic number as torch's binding takes it.
   PyRef toTorch(PyObject* number);
   /// What torch's binding gives: torch.SymInt, also in a tuple, list or torch.Size, becomes what the program sees.

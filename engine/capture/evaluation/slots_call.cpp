@@ -206,7 +206,7 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (isCalledAsItIs(function)) return callAsItIs(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
-  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function);
+  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function) && !hasSymbolsInCells(function);
   if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return holdsSubclass(o) || asksItsClass(o); })) return callReal(function, a);
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");

@@ -106,6 +106,14 @@ bool Evaluation::givesSymbols(const CallArguments& a) const {
   return false;
 }
 
+bool Evaluation::hasSymbolsInCells(PyObject* function) const {
+  PyObject* cells = PyFunction_GET_CLOSURE(function);
+  if (!cells || (trace_->shapes().empty() && !trace_->dataSizes().readsNumbers)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i)
+    if (PyObject* held = PyCell_GET(PyTuple_GET_ITEM(cells, i)); held && hasSymbols(held)) return true;
+  return false;
+}
+
 PyRef Evaluation::toTorch(PyObject* number) {
   if (isArrayScalar(number))
     if (const PyRef known = pythonNumberOf(number)) return isSymbolicNumber(known.get()) ? toTorch(known.get()) : known;

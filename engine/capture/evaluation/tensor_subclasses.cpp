@@ -14,6 +14,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
+#include "engine/trace/trace_context.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -56,38 +57,6 @@ ClassKind kindOf(PyTypeObject* type) {
     if (function ? isOfTorch(function) : !method || !PyCFunction_Check(method)) return ClassKind::Unknown;
   }
   return pythonMethodOf(type, "__torch_dispatch__") ? ClassKind::Wrapper : ClassKind::OwnData;
-}
-
-/// What a guard compares of a tensor.
-struct Metadata {
-  std::vector<int64_t> sizes, strides;
-  c10::ScalarType type;
-  c10::Device device;
-  c10::Layout layout;
-  uint64_t keys;
-
-  explicit Metadata(const at::Tensor& t)
-      : type(t.scalar_type()), device(t.device()), layout(t.layout()), keys(t.key_set().raw_repr()) {
-    sizes = t.sizes().vec();
-    if (layout == c10::kStrided) strides = t.strides().vec();
-  }
-  bool operator==(const Metadata&) const = default;
-};
-
-constexpr const char* kCapsule = "fusebox.tensor_metadata";
-
-/// Whether a tensor's class is asked for its sizes, strides or layout each time that they are read.
-bool asksForSizes(const at::Tensor& t) {
-  struct Asked : at::TensorImpl {
-    static bool of(const at::TensorImpl& impl) { return (impl.*(&Asked::matches_python_custom))(SizesStridesPolicy::CustomStrides); }
-  };
-  return Asked::of(*t.unsafeGetTensorImpl());
-}
-
-/// Predicate of a Custom guard.
-bool hasMetadata(PyObject* object, PyObject* expected) {
-  if (!isTensorObject(object) || asksForSizes(tensorOf(object)) || tensorOf(object).requires_grad() || tensorOf(object).unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
-  return Metadata(tensorOf(object)) == *static_cast<const Metadata*>(PyCapsule_GetPointer(expected, kCapsule));
 }
 
 std::string className(PyObject* tensor) { return Py_TYPE(tensor)->tp_name; }
@@ -207,16 +176,39 @@ bool holdsSubclass(PyObject* given) {
   return false;
 }
 
-void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source) {
-  if (isNestedTensor(tensor)) return guardNested(e, tensor, source);
+void refuseWrapper(Evaluation& e, PyObject* tensor) {
   const at::Tensor& t = tensorOf(tensor);
   if (t.requires_grad()) refuse(e, "a tensor of class " + className(tensor) + " that requires a gradient is not followed");
-  if (asksForSizes(t) || t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+  if (asksForSizes(*t.unsafeGetTensorImpl()) || t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
     refuse(e, "a tensor of class " + className(tensor) + " computes its sizes");
-  PyRef expected = PyRef::steal(PyCapsule_New(new Metadata(t), kCapsule, [](PyObject* capsule) {
-    delete static_cast<Metadata*>(PyCapsule_GetPointer(capsule, kCapsule));
-  }));
-  e.guardCustom(source, hasMetadata, expected.get(), "sizes, type and device of a tensor subclass");
+}
+
+bool standsForWrapper(PyObject* object) {
+  return isTensorObject(object) && tensorOf(object).unsafeGetTensorImpl()->has_symbolic_sizes_strides() && isWrapperClass(Py_TYPE(object)) && !isNestedTensor(object);
+}
+
+PyRef wrapperOfSizes(PyObject* wrapper, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& offset) {
+  // What a class does where a tensor of it dies is for its own.
+  if (_PyType_Lookup(Py_TYPE(wrapper), internedName("__del__"))) return {};
+  const auto listed = [](c10::SymIntArrayRef numbers) {
+    PyRef list = PyRef::steal(PyList_New(0));
+    for (const c10::SymInt& n : numbers) PyList_Append(list.get(), PyRef::steal(newSymIntObject(n)).get());
+    return list;
+  };
+  const ClassesNotAsked off;
+  const trace::NoTrace untraced;
+  static PyObject* const maker = [] {
+    PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._wrappers"));
+    return PyObject_GetAttrString(module.get(), "of_sizes");
+  }();
+  PyRef at = PyRef::steal(newSymIntObject(offset));
+  PyRef made = PyRef::steal(PyObject_CallFunctionObjArgs(maker, wrapper, listed(sizes).get(), listed(strides).get(), at.get(), nullptr));
+  PyRef dict = made ? PyRef::steal(PyObject_GenericGetDict(wrapper, nullptr)) : PyRef();
+  if (!dict || PyObject_GenericSetDict(made.get(), dict.get(), nullptr) < 0) return clearError(), PyRef();
+  const at::Tensor &standIn = tensorOf(made.get()), &real = tensorOf(wrapper);
+  if (standIn.key_set() != real.key_set() || standIn.scalar_type() != real.scalar_type() || standIn.device() != real.device()) return {};
+  if (real.has_storage()) standIn.unsafeGetTensorImpl()->set_storage_keep_dtype(real.storage());
+  return made;
 }
 
 PyRef ofClass(Evaluation& e, PyObject* tensor, PyTypeObject* type, bool detached) {

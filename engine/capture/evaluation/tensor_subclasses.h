@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Python.h>
+#include <c10/core/SymIntArrayRef.h>
 
 #include <initializer_list>
 
@@ -38,8 +39,12 @@ class ClassesNotAsked {
   int before_;
 };
 
-/// Guards what a wrapper says of itself: sizes, type, device. A break where it requires a gradient.
-void guardSubclass(Evaluation& e, PyObject* tensor, const Source* source);
+/// A break where a wrapper from outside requires a gradient, or answers for its own sizes.
+void refuseWrapper(Evaluation& e, PyObject* tensor);
+/// A wrapper like another of the program's, with its attributes and storage, and of symbolic sizes; null: its class does not make one.
+PyRef wrapperOfSizes(PyObject* wrapper, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& offset);
+/// Whether it has symbolic sizes, as one that was made so, and what is computed from it.
+bool standsForWrapper(PyObject* object);
 /// A tensor of the graph that is an alias of another, or has its data without its history, and is of a class: what as_subclass and _make_subclass give.
 PyRef ofClass(Evaluation& e, PyObject* tensor, PyTypeObject* type, bool detached);
 /// A C attribute of one for which answersTorchFunctions(): `descriptor` of torch's class.

@@ -4,6 +4,7 @@
 #include "engine/capture/evaluation/random_draws.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "engine/capture/evaluation/allowed_calls.h"
@@ -671,6 +672,15 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     PyRef number = PyRef::steal(newSymIntObject(trace::toSymInt(expression, e_.trace().shapes())));
     sources.push_back(source);
     inputs.push_back(PyRef::steal(Py_BuildValue("(OLs)", number.get(), static_cast<long long>(e_.trace().shapes().hint(expression)), name.c_str())));
+  }
+  // So do those that only a wrapper has, which is no tensor of the graph.
+  const std::set<const Source*> ofTensors(sources.begin(), sources.end());
+  for (const SymbolOrigin& origin : e_.guardSet().shapes().origins) {
+    if (origin.at.kind != NumberSource::Kind::Size || ofTensors.contains(origin.at.source)) continue;
+    const Source* size = e_.sources().sequenceItem(e_.sources().slotAttr(origin.at.source, internedName("shape")), origin.at.dim);
+    PyRef number = PyRef::steal(newSymIntObject(trace::toSymInt(graph::SymExpr(origin.symbol), e_.trace().shapes())));
+    sources.push_back(size);
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OLs)", number.get(), static_cast<long long>(e_.trace().shapes().hint(graph::SymExpr(origin.symbol))), size->str().c_str())));
   }
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
   if (assumed_) outputs.push_back(assumed_);

@@ -20,6 +20,13 @@ bool isTensorObject(PyObject* object) { return PyObject_TypeCheck(object, tensor
 
 const at::Tensor& tensorOf(PyObject* object) { return THPVariable_Unpack(object); }
 
+bool asksForSizes(const c10::TensorImpl& impl) {
+  struct Asked : c10::TensorImpl {
+    static bool of(const c10::TensorImpl& impl) { return (impl.*(&Asked::matches_python_custom))(SizesStridesPolicy::CustomStrides); }
+  };
+  return Asked::of(impl);
+}
+
 PyObject* newTensorObject(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
 
 PyTypeObject* tensorType() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
@@ -52,6 +59,11 @@ PyObject* newSymFloatObject(const c10::SymFloat& value) {
 std::optional<c10::SymInt> symIntOf(PyObject* object) {
   if (!torch::is_symint(object)) return std::nullopt;
   return py::cast<c10::SymInt>(py::handle(object));
+}
+
+std::optional<c10::SymFloat> symFloatOf(PyObject* object) {
+  if (!torch::is_symfloat(object)) return std::nullopt;
+  return py::cast<c10::SymFloat>(py::handle(object));
 }
 
 PyObject* symbolConstant(PyObject* object) {

@@ -19,6 +19,8 @@ namespace fusebox::capture {
 bool isTensorObject(PyObject* object);
 /// The tensor inside a torch.Tensor.
 const at::Tensor& tensorOf(PyObject* object);
+/// Whether a tensor's class is asked for its sizes, strides or layout each time that they are read.
+bool asksForSizes(const c10::TensorImpl& impl);
 /// The Python object of a tensor, None for an undefined one. New reference, nullptr with an error set on failure.
 PyObject* newTensorObject(const at::Tensor& tensor);
 /// torch.Tensor itself.
@@ -34,6 +36,8 @@ PyObject* newSymIntObject(const c10::SymInt& value);
 PyObject* newSymFloatObject(const c10::SymFloat& value);
 /// The integer inside a torch.SymInt; nullopt for any other object.
 std::optional<c10::SymInt> symIntOf(PyObject* object);
+/// The float inside a torch.SymFloat; nullopt for any other object.
+std::optional<c10::SymFloat> symFloatOf(PyObject* object);
 /// The float or bool that a torch.SymFloat or SymBool is in this capture, which it is from now on. New reference, or nullptr with an error.
 PyObject* symbolConstant(PyObject* object);
 

@@ -15,6 +15,7 @@
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/rules/kept_predicates.h"
+#include "engine/trace/sym_int.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -151,8 +152,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
         guards_->add(std::move(same));
       }
     }
-    if (known->twin && isTensor(object) && !isStandIn(object)) return known->twin;
-    return PyRef::borrow(object);
+    return insteadOf(object, *known);
   }
   if (isTensor(object)) return wrapTensor(object, source);
   if (PyWeakref_CheckProxy(object)) breakHere("weak reference", "a weak proxy is read, through which C code reaches another object");
@@ -181,7 +181,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (!PyCell_Check(object)) guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
-  if (isWrapperClass(Py_TYPE(object))) guardSubclass(*this, object, source);
+  if (isWrapperClass(Py_TYPE(object))) return wrapWrapper(object, source);
   if (isValueObject(object)) guardValue(object, source);
   origins_.add(object, source);
   DictWalk::Kind kind{};
@@ -296,6 +296,34 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   return standIn;
 }
 
+PyRef Evaluation::wrapWrapper(PyObject* object, const Source* source) {
+  origins_.add(object, source);
+  if (isNestedTensor(object)) return guardNested(*this, object, source), PyRef::borrow(object);
+  refuseWrapper(*this, object);
+  const SymbolicInputs::Geometry geometry = symbolicInputs_->geometry(object, source);
+  PyRef standIn;
+  if (!geometry.empty()) {
+    const auto symbolic = [&](const std::vector<graph::SymExpr>& numbers) {
+      std::vector<c10::SymInt> made;
+      for (const graph::SymExpr& e : numbers) made.push_back(trace::toSymInt(e, trace_->shapes()));
+      return made;
+    };
+    standIn = wrapperOfSizes(object, symbolic(geometry.sizes), symbolic(geometry.strides), trace::toSymInt(geometry.offset, trace_->shapes()));
+    if (!standIn) breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " cannot be one of symbolic sizes");
+  }
+  guards_->tensorMatch(source, object, place());
+  if (!standIn) return PyRef::borrow(object);
+  symbolicInputs_->guard(geometry, source, place());
+  origins_.find(object)->twin = standIn;
+  origins_.add(standIn.get(), source).twin = PyRef::borrow(object);
+  return standIn;
+}
+
+PyRef Evaluation::insteadOf(PyObject* object, const Origin& known) const {
+  const bool isReplaced = known.twin && (isTensor(object) ? !isStandIn(object) : isTensorObject(object) && !isNestedTensor(object) && !standsForWrapper(object));
+  return isReplaced ? known.twin : PyRef::borrow(object);
+}
+
 PyRef Evaluation::inputOfGraph(PyObject* tensor, const Source* source) {
   PyRef standIn = PyRef::steal(newTensorObject(trace_->input(tensorOf(tensor), nameOf(frame_, tensor, source)).standIn));
   guards_->tensorMatch(source, tensor, place());
@@ -325,15 +353,14 @@ PyRef Evaluation::pin(PyObject* object, Why why) {
     return PyRef::borrow(object);
   }
   if (Origin* known = origins_.find(object)) {
-    if (known->twin && isTensor(object) && !isStandIn(object)) return known->twin;
-    return PyRef::borrow(object);
+    return insteadOf(object, *known);
   }
   if (isTensor(object)) return wrapTensor(object, sources().pinned(object, why));
   const Source* source = origins_.add(object, sources().pinned(object, why)).source;
   // The one thing about it that can be exchanged without its holder noticing.
   if (isPythonClass(Py_TYPE(object)) && !PyType_Check(object))
     guards_->addKind(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)), place());
-  if (isWrapperClass(Py_TYPE(object))) guardSubclass(*this, object, source);
+  if (isWrapperClass(Py_TYPE(object))) return wrapWrapper(object, source);
   return PyRef::borrow(object);
 }
 
@@ -372,14 +399,13 @@ void Evaluation::adopt(PyObject* fresh) {
 PyRef Evaluation::translate(PyObject* element, const Source* source) {
   if (isUnread(element)) return read(element, nullptr);
   if (Origin* known = origins_.find(element)) {
-    if (known->twin && isTensor(element) && !isStandIn(element)) return known->twin;
-    return PyRef::borrow(element);
+    return insteadOf(element, *known);
   }
   return source ? read(element, source) : PyRef::borrow(element);
 }
 
 PyRef Evaluation::addressOf(PyObject* object) {
-  const Origin* o = isStandIn(object) ? origins_.find(object) : nullptr;
+  const Origin* o = isStandIn(object) || standsForWrapper(object) ? origins_.find(object) : nullptr;
   if (o && o->source && o->twin) object = o->twin.get();  // the program's own tensor
   addresses_.emplace(object, rootCount_);
   return PyRef::steal(PyLong_FromVoidPtr(object));
@@ -517,6 +543,8 @@ PyRef Evaluation::expose(PyObject* object) {
     Origin* o = origins_.find(object);
     return o && o->twin && !isStandIn(object) ? o->twin : PyRef::borrow(object);
   }
+  if (isTensorObject(object))
+    if (Origin* o = origins_.find(object); o && o->twin) return insteadOf(object, *o);
   DictWalk::Kind kind{};
   if (PyTuple_Check(object) || PyList_Check(object)) return exposeSequence(object);
   if (PyDict_Check(object)) return exposeDict(object);

@@ -39,6 +39,13 @@ bool isModuleState(const Source* source) { return isBelow(source, {"_parameters"
 /// Those of an optimiser are as large as its parameters.
 bool isOptimiserState(const Source* source) { return source->kind == Source::Kind::TensorGrad || isBelow(source, {"state", "param_groups"}); }
 
+/// Whether a source leads through an attribute of a tensor, whose sizes mostly are that tensor's.
+bool isPartOfTensor(const Source* source, const GuardSet& guards) {
+  for (const Source* s = source; s->base; s = s->base)
+    if (s->base->kind == Source::Kind::InstanceDict && guards.mayBeSymbolic(s->base->base)) return true;
+  return false;
+}
+
 /// An argument, or an element of one.
 bool isArgument(const Source* source) {
   for (const Source* s = source; s; s = s->base) {
@@ -156,7 +163,7 @@ graph::SymExpr SymbolicInputs::symbolFor(const NumberSource& at, const std::stri
 SymbolicInputs::Geometry SymbolicInputs::geometry(PyObject* object, const Source* source) {
   if (!policy_ || source->kind == Source::Kind::Pinned) return {};
   const c10::TensorImpl& impl = *tensorOf(object).unsafeGetTensorImpl();
-  if (impl.is_nested() || impl.has_symbolic_sizes_strides() || impl.is_python_dispatch() || impl.layout() != c10::kStrided) return {};
+  if (impl.is_nested() || impl.has_symbolic_sizes_strides() || asksForSizes(impl) || impl.layout() != c10::kStrided) return {};
   const size_t rank = static_cast<size_t>(impl.dim());
   if (rank == 0 || rank >= TensorSpec::kMostFree) return {};
   const bool isFixed = policy_->rules.parametersStatic && (isParameter(object) || isModuleState(source));
@@ -165,11 +172,13 @@ SymbolicInputs::Geometry SymbolicInputs::geometry(PyObject* object, const Source
   std::vector<SizeMark> marks = sizeMarks(object, rank);
   marks.resize(rank);
   const std::vector<int64_t> sizes = impl.sizes().vec(), strides = impl.strides().vec();
+  const bool ofWrapper = impl.is_python_dispatch() || isPartOfTensor(source, guards_);
   Geometry g;
   bool any = false;
   for (size_t d = 0; d < rank; ++d) {
     const NumberSource at{Kind::Size, source, static_cast<int>(d)};
-    const std::optional<Choice> choice = choose(at, name, rank, sizes[d], marks[d], isFixed);
+    std::optional<Choice> choice = choose(at, name, rank, sizes[d], marks[d], isFixed);
+    if (choice) choice->shares = choice->shares || (ofWrapper && policy_->rules.shared);
     g.sizes.push_back(choice ? symbolFor(at, name, rank, sizes[d], *choice) : graph::SymExpr(sizes[d]));
     any = any || choice;
   }

@@ -20,10 +20,7 @@ bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected, ui
   return true;
 }
 
-/// Whether sizes and strides can be read as stored: nested tensors have none, symbolic ones and subclasses compute theirs.
-bool hasPlainSizes(const c10::TensorImpl& impl) {
-  return !impl.is_nested() && !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch();
-}
+bool hasPlainSizes(const c10::TensorImpl& impl) { return !impl.is_nested() && !impl.has_symbolic_sizes_strides() && !asksForSizes(impl); }
 
 /// True if the tensor has no history: grad_fn is read as stored, which for views may be stale but is null only for leaves.
 bool hasNoHistory(const c10::TensorImpl& impl) {

@@ -29,6 +29,9 @@ def of(name):
 def call(function, args, kwargs, new_size):
     from torch._library.fake_impl import set_ctx_getter
 
+    from . import _symbol_nodes
+
+    _symbol_nodes.complete()
     context = _Context(new_size)
     with set_ctx_getter(lambda: context):
         return function(*args, **kwargs)

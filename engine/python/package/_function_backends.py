@@ -227,12 +227,14 @@ def _same_modes():
 
 def _describe_values(module, inputs, captured, mode):
     """meta["example_value"] of every node, as far as sizes can be told without data. The sizes that the module takes first: SymInts."""
+    from torch._dispatch.python import enable_python_dispatcher
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)
     sizes = []
     try:
-        with torch._C.DisableTorchFunctionSubclass(), mode:
+        # What kernels in C++ read sizes as numbers for is decomposed in Python.
+        with torch._C.DisableTorchFunctionSubclass(), mode, enable_python_dispatcher():
             fakes = _fakes(inputs, captured.dynamic, mode)
             sizes = [_symbol(name, captured, mode) if dim is None else fakes[i].shape[dim] for name, (i, dim) in captured.sizes.items()]
             _describe_nodes(module, [*sizes, *fakes], mode)

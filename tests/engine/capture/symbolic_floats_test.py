@@ -23,6 +23,18 @@ def written(x):
     return y
 
 
+@torch.library.custom_op("fusebox_floats::reckoned", mutates_args=())
+def reckoned(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@reckoned.register_fake
+def _(x):
+    n = x.shape[0]
+    sizes = [math.trunc(n / 2), torch.sym_int(n * 1.5), torch.sym_sum([n, n, 1]), torch._sym_sqrt(n), +n]
+    return torch.empty_like(x) if all(s is not None for s in sizes) else None
+
+
 # Without another compile after the one that makes sizes symbols.
 ONE_ENTRY = {
     "operators": lambda x: (x + number(x), number(x) - x, x * number(x), number(x) / (x.abs() + 1), x / number(x)),
@@ -33,6 +45,8 @@ ONE_ENTRY = {
     "factors": lambda x: (torch.add(x, x, alpha=number(x)), torch.addcmul(x, x, x, value=number(x)), torch.lerp(x, x * 2, number(x))),
     "activations": lambda x: (F.leaky_relu(x, number(x)), F.elu(x, number(x)), F.hardtanh(x, -number(x), number(x)), F.threshold(x, 0.1, number(x))),
     "written": written,
+    "resized": lambda x: F.interpolate(x[None, None], scale_factor=1.5, recompute_scale_factor=True),
+    "described": lambda x: torch.ops.fusebox_floats.reckoned(x) + 1,
     "in_place": lambda x: x.clone().mul_(number(x)).add_(number(x)),
     "beside_ints": lambda x: (torch.arange(x.shape[0]) * number(x), torch.arange(x.shape[0]) / number(x)),
     "beside_truths": lambda x: (x > 0) * number(x),

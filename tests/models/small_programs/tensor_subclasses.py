@@ -381,6 +381,15 @@ def wrappers_are_written_to(compile):
 
 
 @script
+def wrappers_of_changing_sizes(compile):
+    f = compile(lambda p: (p * 2, p.reshape(-1) + p.shape[0], p.t() @ p, p.view(p.shape[0] * p.shape[1]), p.size(0)))
+    pairs = [Paired(torch.randn(rows, 4), torch.rand(rows, 4)) for rows in (3, 5, 7, 6, 1, 0, 9)]
+    results = [[opened(m) if isinstance(m, Paired) else m for m in f(p)] for p in pairs]
+    same = compile(lambda p: p)
+    return results, [same(p) is p for p in pairs]
+
+
+@script
 def wrappers_inside_wrappers(compile):
     f = compile(lambda p: (p + 1).relu())
     made = f(Paired(torch.randn(3), Paired(torch.randn(3), torch.zeros(3))))
