@@ -71,7 +71,8 @@ Flow storeFast(Operations& ops, Frame& f, const Instruction& i) {
   if (f.isRoot && local) ops.willUnbind(f, local.get());
   markRead(f, i.arg);
   local = f.pop();
-  ops.stored(PyTuple_GET_ITEM(f.code()->co_localsplusnames, i.arg), local.get());
+  // Behind a comprehension that CPython 3.12 has put in line, its name may be unbound again.
+  if (local) ops.stored(PyTuple_GET_ITEM(f.code()->co_localsplusnames, i.arg), local.get());
   return Flow::Next;
 }
 

@@ -475,7 +475,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)), Why::Class);
   if (!self || self.get() == Py_None) return genericGetAttr(super, name);  // bound to nothing
   auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());
-  guardTypeAttribute(type, name);
+  if (!isWrittenInClass(type, name)) guardTypeAttribute(type, name);
   PyObject* mro = type->tp_mro;
   Py_ssize_t i = 0;
   const Py_ssize_t n = PyTuple_GET_SIZE(mro);

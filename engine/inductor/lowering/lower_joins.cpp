@@ -88,7 +88,9 @@ Values cat(Lowering& lowering, const Node& node) {
     bool skipped = t.rank() == 1 && t.sizes[0] == SymExpr(0) && rank != 1;
     if (!skipped) pieces.push_back(t);
   }
-  return joined(lowering, node, pieces, static_cast<size_t>(wrapDim(args.integerOr(1, 0), rank)));
+  const auto dim = static_cast<size_t>(wrapDim(args.integerOr(1, 0), rank));
+  if (dim >= rank) throw NotLowered("nothing but one-dimensional tensors without elements is joined along another dimension");
+  return joined(lowering, node, pieces, dim);
 }
 
 Values stack(Lowering& lowering, const Node& node) {

@@ -37,6 +37,15 @@ def reductions_over_no_dims(compile, engine):
 
 
 @edge
+def joins_of_tensors_without_elements(compile, engine):
+    """One-dimensional tensors without elements are joined with anything, along any dimension where there is nothing else."""
+    empty, x = torch.ones(0), torch.ones(2, 3, 2)
+    fs = [lambda: torch.cat([empty, empty], dim=1), lambda: torch.cat([empty, empty.clone() * 2], dim=-1), lambda: torch.cat([x, empty], dim=1),
+          lambda: torch.cat([empty, x.exp(), empty], dim=2)]
+    return [compile(f)() for f in fs]
+
+
+@edge
 def norms_over_an_extent_of_one(compile, engine):
     x = torch.tensor([[1e30], [1e-30], [-2.0], [0.0]])
     fs = [lambda x: torch.linalg.vector_norm(x, dim=1), lambda x: x.norm(dim=-1), lambda x: torch.nn.functional.normalize(x, dim=1),
