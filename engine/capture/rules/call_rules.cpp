@@ -1,4 +1,5 @@
 // The table of C callables: which rule describes which function.
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/rules/call_rules.h"
 
 #include <string_view>
@@ -92,7 +93,7 @@ bool asksNameOfNode(PyObject* callable) {
   static PyObject* const hooks = PyUnicode_InternFromString("_register_hook_dict");
   PyTypeObject* owner = Py_IS_TYPE(callable, &PyMethodDescr_Type) ? PyDescr_TYPE(callable)
                         : PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) ? Py_TYPE(PyCFunction_GET_SELF(callable)) : nullptr;
-  if (!owner || isChangeable(owner) || !PyDict_Check(owner->tp_dict) || !PyDict_GetItem(owner->tp_dict, hooks)) return false;
+  if (!owner || isChangeable(owner) || !PyDict_GetItem(typeDict(owner).get(), hooks)) return false;
   return std::string_view(Py_IS_TYPE(callable, &PyMethodDescr_Type) ? reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name
                                                                     : reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "name";
 }
