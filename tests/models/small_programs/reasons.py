@@ -594,7 +594,7 @@ def what_super_finds(compile):
     def outcome():
         try:
             return f(rows())
-        except RuntimeError as error:
+        except (RuntimeError, NameError) as error:
             return str(error)
 
     out = [outcome()]
