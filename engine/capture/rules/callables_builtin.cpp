@@ -219,7 +219,13 @@ PyRef ruleRepr(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleFormat(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return wants(e, callable, a, 1, 2) ? e.format(a.args[0], a.positional == 2 ? a.args[1] : nullptr) : PyRef();
+  if (!wants(e, callable, a, 1, 2)) return {};
+  PyObject* spec = a.positional == 2 ? a.args[1] : nullptr;
+  if (spec && !PyUnicode_Check(spec)) {
+    PyErr_Format(PyExc_TypeError, "format() argument 2 must be str, not %s", spec == Py_None ? "None" : Py_TYPE(spec)->tp_name);
+    return {};
+  }
+  return e.format(a.args[0], spec);
 }
 
 PyRef ruleCallable(Evaluation& e, PyObject* callable, const CallArguments& a) {
