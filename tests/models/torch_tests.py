@@ -145,6 +145,7 @@ def main():
             broken = plain.get("") or compiled.get("")
             if broken:
                 print(f"-- {file} cannot be loaded: {broken[1][:200]}")
+                found[file] = broken
                 continue
             right = [name for name, (outcome, _) in plain.items() if outcome == "passed"]
             wrong = {name: compiled.get(name, ("not run", "")) for name in right if compiled.get(name, ("",))[0] not in ("passed", "skipped")}

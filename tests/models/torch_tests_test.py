@@ -43,7 +43,8 @@ with tempfile.TemporaryDirectory() as folder:
     tool = [sys.executable, str(Path(__file__).with_name("torch_tests.py")), "--tests", folder]
     done = subprocess.run([*tool, "test_some", "test_broken", "--seconds", "3", "--jobs", "2", "--report", str(report)], capture_output=True, text=True)
     found = {name: outcome for name, (outcome, _) in json.loads(report.read_text()).items()}
-    expected = {"test_some.TestSome.test_knows": "failed", "test_some.TestSome.test_dies": "died", "test_some.TestSome.test_hangs": "failed"}
+    expected = {"test_some.TestSome.test_knows": "failed", "test_some.TestSome.test_dies": "died", "test_some.TestSome.test_hangs": "failed",
+                "test_broken": "not begun"}
     assert found == expected, (found, done.stdout, done.stderr)
     assert done.returncode == 1 and "test_some: 1 of 4" in done.stdout and "test_broken cannot be loaded" in done.stdout, done.stdout
     missing = subprocess.run([*tool, "test_absent"], capture_output=True, text=True)

@@ -159,9 +159,9 @@ PyRef FunctionCalls::callBackward(const Call& call, PyObject* const* args, Py_ss
       clearError();
       return own && own.get() != inherited.get();
     };
-    const char* name = isDefined("vjp") ? "vjp" : "backward";
-    if (name[0] == 'v' && isDefined("backward")) refuse("is defined, and vjp too");
-    PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
+    const bool isVjp = isDefined("vjp");
+    if (isVjp && isDefined("backward")) refuse("is defined, and vjp too");
+    PyRef function = evaluation_.getAttr(call.cls.get(), internedName(isVjp ? "vjp" : "backward"));
     PyRef result = function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();
     if (!(evaluation_.effectsSoFar() == before)) refuse("has effects, which belong to the moment when it runs");
     return result;

@@ -1,10 +1,10 @@
 // The table of C callables: which rule describes which function.
-#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/rules/call_rules.h"
 
 #include <string_view>
 
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
