@@ -209,6 +209,12 @@ def scattering(x, i, v):
     return x.index_add(0, i, v, alpha=2), torch.zeros_like(x).scatter_add(0, i[:, None].expand(20, 60), v)
 
 
+@program(normal(40, 70, dtype=torch.bfloat16), integers(70, 40), normal(40), grad=True)
+def one_of_every_row(x, i, v):
+    chosen = x.float().log_softmax(-1).gather(1, i[:, None])[:, 0]
+    return chosen * v, torch.zeros_like(x).scatter(1, i[:, None], 2.0) * x, torch.ones_like(x).scatter_add(1, i[:, None], v[:, None].to(x.dtype)).sin()
+
+
 @program(normal(50, 60), integers(50, 20), integers(60, 20), normal(20), grad=True)
 def put_at_indices(x, i, j, v):
     y = (x * 2).index_put((i, j), v * 3, accumulate=True).sin()

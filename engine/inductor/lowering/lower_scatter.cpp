@@ -4,7 +4,7 @@
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/ir/val.h"
 
-/// Adding at positions that are themselves data: by atomics on a GPU. The CPU's operators stay calls. 16-bit floats are summed in 32 bits and
+/// Writing at positions that are themselves data: additions by atomics on a GPU, one element of every line as a formula; the CPU's other operators stay calls. 16-bit floats are summed in 32 bits and
 /// rounded once, unless so much of the result stays as it was that a 32-bit copy of it would cost more.
 namespace fusebox::inductor {
 namespace {
@@ -19,14 +19,75 @@ LazyTensor zeros(Lowering& lowering, const TensorMeta& meta) {
   return lowering.formula(meta, [type](BodyBuilder& b, const IndexList&) { return b.constant(0, type); }, {});
 }
 
+/// What becomes of an element at the position that its line's index names; `i` is a point of the index.
+using Replacement = std::function<Val(BodyBuilder& b, const IndexList& i, Val old)>;
+
+/// The whole of `self` with one element of every line along `dim` replaced, as a formula: one-hot rows, and the gradients of what picks one
+/// element of every row. nullopt where the index names more or fewer, and where `self` already lies in memory, which may be changed in place.
+std::optional<LazyTensor> oneOfEveryLine(Lowering& lowering, const Node& node, const LazyTensor& self, const LazyTensor& index, size_t dim,
+                                         std::vector<LazyTensor> reading, const Replacement& replaced) {
+  if (self.storage->isReal() || self.sizes[dim] == SymExpr(0)) return std::nullopt;
+  for (size_t d = 0; d < self.rank(); ++d)
+    if (!(index.sizes[d] == (d == dim ? SymExpr(1) : self.sizes[d]))) return std::nullopt;
+  const TensorMeta& meta = node.outputs[0].tensor;
+  reading.insert(reading.end(), {self, index});
+  return lowering.formula(meta, [=, type = meta.dtype, isChecked = !node.isBackward](BodyBuilder& b, const IndexList& i) {
+    IndexList at = i;
+    at[dim] = SymExpr(0);
+    Val place{&b, b.cast(index.load(b, at), DType::Int64)};
+    if (isChecked) place.id = b.check(place.id, (place >= 0 && place < Val{&b, b.index(self.sizes[dim])}).id, Fault::Gather);
+    const Val old{&b, self.load(b, i)};
+    const Val made = where(place == Val{&b, b.index(i[dim])}, replaced(b, at, old), old);
+    return graph::isIntegral(type) ? b.round(made.id, type) : made.id;
+  }, reading, 2);
+}
+
+struct Scattered {
+  Scattered(Lowering& lowering, const NodeArgs& args) : self(lowering.tensor(args, 0)), index(lowering.tensor(args, 2)) {
+    if (self.rank() == 0 || index.rank() != self.rank()) throw NotLowered("scatter of a scalar");
+    if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+    dim = static_cast<size_t>(wrapDim(args.integer(1), self.rank()));
+  }
+  LazyTensor self, index;
+  size_t dim = 0;
+};
+
+/// (self, dim, index, src)
+Values scatter(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const Scattered s(lowering, args);
+  const LazyTensor source = lowering.tensor(args, 3);
+  if (source.rank() != s.self.rank()) throw NotLowered("scatter of a scalar");
+  const auto made = oneOfEveryLine(lowering, node, s.self, s.index, s.dim, {source}, [source](BodyBuilder& b, const IndexList& i, Val) { return Val{&b, source.load(b, i)}; });
+  if (!made) throw NotLowered("overwriting at positions that may occur twice");
+  return {*made};
+}
+
+/// (self, dim, index, value)
+Values scatterValue(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const Scattered s(lowering, args);
+  const DType type = computeType(s.self.dtype());
+  const bool isWhole = graph::isIntegral(type);
+  const double value = isWhole ? 0 : args.number(3);
+  const int64_t whole = isWhole ? args.integer(3) : 0;
+  const auto made = oneOfEveryLine(lowering, node, s.self, s.index, s.dim, {}, [=](BodyBuilder& b, const IndexList&, Val) {
+    return Val{&b, isWhole ? b.constantInt(whole, type) : b.constant(value, type)};
+  });
+  if (!made) throw NotLowered("overwriting at positions that may occur twice");
+  return {*made};
+}
+
 /// (self, dim, index, src)
 Values scatterAdd(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
-  const LazyTensor self = lowering.tensor(args, 0), index = lowering.tensor(args, 2), source = lowering.tensor(args, 3);
-  if (self.rank() == 0 || index.rank() != self.rank() || source.rank() != self.rank()) throw NotLowered("scatter_add of a scalar");
-  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
-  const auto dim = static_cast<size_t>(wrapDim(args.integer(1), self.rank()));
-  return {lowering.addInto(self, node.outputs[0].tensor, index.sizes, {index, source}, [=](BodyBuilder& b, const IndexList& i) {
+  const auto [self, index, dim] = Scattered(lowering, args);
+  const LazyTensor source = lowering.tensor(args, 3);
+  if (source.rank() != self.rank()) throw NotLowered("scatter_add of a scalar");
+  if (self.dtype() != DType::Bool)
+    if (auto made = oneOfEveryLine(lowering, node, self, index, dim, {source}, [source](BodyBuilder& b, const IndexList& i, Val old) { return old + Val{&b, source.load(b, i)}; }))
+      return {*made};
+  return {lowering.addInto(self, node.outputs[0].tensor, index.sizes, {index, source}, [=, self = self, index = index, dim = dim](BodyBuilder& b, const IndexList& i) {
     IndexList at = i;
     at[dim] = loadedIndex(b, index, i, self.sizes[dim], Fault::Gather);
     return ScatteredValue{at, source.load(b, i)};
@@ -163,6 +224,8 @@ LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, co
 
 void addScatterLowerings(LowerTable& table) {
   table.emplace("aten::scatter_add", scatterAdd);
+  table.emplace("aten::scatter.src", scatter);
+  table.emplace("aten::scatter.value", scatterValue);
   table.emplace("aten::index_add", indexAdd);
   table.emplace("aten::index_copy", indexCopy);
   table.emplace("aten::index_put", indexPut);

@@ -23,6 +23,7 @@ constexpr Pass kPasses[] = {
     {"host_numbers", sendHostNumbers},
     {"remove_noops", removeNoops},
     {"common_subexpressions", eliminateCommonSubexpressions},
+    {"joined_products", joinProducts},
     {"pad_products", padProducts},
     {"matmul_epilogues", fuseMatmulEpilogues},
     {"dead_code", removeDeadCode},

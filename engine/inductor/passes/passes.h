@@ -26,6 +26,7 @@ PassResult sendHostNumbers(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);
 PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
 PassResult widenHalfProducts(const graph::Graph& graph);
+PassResult joinProducts(const graph::Graph& graph);
 PassResult padProducts(const graph::Graph& graph);
 PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);

@@ -28,6 +28,55 @@ def reductions(kernels):
     return [name for name, text in kernels if re.search(r"section \d+ reduce", text)]
 
 
+class OneOfEveryLine(unittest.TestCase):
+    """What picks one element of every row, and its gradient, is a formula: no scattered writes into zeros."""
+
+    def check(self, f, *args):
+        fusebox.reset()
+        torch.manual_seed(0)
+        ours, theirs = ([a.clone().requires_grad_(a.is_floating_point()) for a in args] for _ in range(2))
+        before = fusebox.counters()
+        got, want = fusebox.compile(f)(*ours), f(*theirs)
+        self.assertEqual(got.dtype, want.dtype)
+        torch.testing.assert_close(got, want)
+        if want.requires_grad:
+            upstream = torch.randn_like(want)
+            got.backward(upstream)
+            want.backward(upstream)
+            for a, b in zip(ours, theirs):
+                if b.grad is not None:
+                    torch.testing.assert_close(a.grad, b.grad)
+        self.assertEqual(fusebox.counters()["extern_calls"], before["extern_calls"])
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.index = torch.randint(0, 50, (64,))
+
+    def test_log_probabilities(self):
+        def chosen(x, labels):
+            labels = labels[:, 1:]
+            logp = x[:, :-1].float().log_softmax(-1).gather(2, labels.clamp(min=0)[..., None]).squeeze(2)
+            return (logp * (labels != -100)).sum(-1)
+        for dtype in torch.float32, torch.bfloat16:
+            self.check(chosen, torch.randn(4, 17, 300).to(dtype), torch.randint(-1, 300, (4, 17)) * 100 % 300 - (torch.rand(4, 17) < 0.2) * 100)
+
+    def test_written_values(self):
+        self.check(lambda i: torch.zeros(64, 50).scatter_(1, i[:, None], 1.5) * 2, self.index)
+        self.check(lambda i: torch.zeros(50, 64).scatter(0, i[None], 3) + 1, self.index)
+        self.check(lambda i: ~torch.zeros(64, 50, dtype=torch.bool).scatter(1, i[:, None], True), self.index)
+        self.check(lambda i, s: torch.ones(64, 50, dtype=torch.int32).scatter(1, i[:, None], s) * 2, self.index, torch.randint(9, (64, 3), dtype=torch.int32))
+        self.check(lambda i, x, s: torch.zeros_like(x).scatter(1, i[:, None], s) * x, self.index, torch.randn(64, 50), torch.randn(64, 1))
+
+    def test_added_values(self):
+        self.check(lambda i, s: torch.ones(64, 50, dtype=torch.bfloat16).scatter_add(1, i[:, None], s) + 1, self.index, torch.randn(64, 1).bfloat16())
+        self.check(lambda i, s: torch.full((64, 50), 250, dtype=torch.uint8).scatter_add(1, i[:, None], s) >> 1, self.index, torch.full((64, 1), 10, dtype=torch.uint8))
+
+    def test_positions_outside(self):
+        for wrong in (50, -1):
+            with self.assertRaisesRegex(RuntimeError, f"index {wrong} is out of bounds for dimension 1 with size 50"):
+                fusebox.compile(lambda i: torch.ones(64, 50).scatter_add(1, i[:, None], torch.ones(64, 1)) * 2)(torch.full((64,), wrong))
+
+
 class OneHotSums(unittest.TestCase):
     def setUp(self):
         fusebox.reset()
