@@ -582,6 +582,20 @@ RecipePtr RecipeMaker::super(PyObject* object) {
   return call(object, reinterpret_cast<PyObject*>(&PySuper_Type), {type.get(), self.get()});
 }
 
+/// staticmethod, classmethod.
+RecipePtr RecipeMaker::aroundFunction(PyObject* object) {
+  PyRef function = PyRef::steal(PyObject_GetAttrString(object, "__func__"));
+  keep_.push_back(function);
+  return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {function.get()});
+}
+
+RecipePtr RecipeMaker::property(PyObject* object) {
+  PyRef parts[] = {PyRef::steal(PyObject_GetAttrString(object, "fget")), PyRef::steal(PyObject_GetAttrString(object, "fset")), PyRef::steal(PyObject_GetAttrString(object, "fdel")),
+                   PyRef::steal(PyObject_GetAttrString(object, "__doc__"))};
+  for (const PyRef& part : parts) keep_.push_back(part);
+  return call(object, reinterpret_cast<PyObject*>(&PyProperty_Type), {parts[0].get(), parts[1].get(), parts[2].get(), parts[3].get()});
+}
+
 RecipePtr RecipeMaker::deque(PyObject* object) {
   PyRef items = ownElements(object), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
   return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {items.get(), longest.get()});
@@ -619,6 +633,7 @@ RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
       {&PyCMethod_Type, &RecipeMaker::builtinFunction}, {&_PyMethodWrapper_Type, &RecipeMaker::builtinFunction},
       {&PyCell_Type, &RecipeMaker::cell}, {&PyFunction_Type, &RecipeMaker::function}, {&PyMethod_Type, &RecipeMaker::method},
       {builtinType("functools.partial"), &RecipeMaker::partial}, {&PySuper_Type, &RecipeMaker::super},
+      {&PyStaticMethod_Type, &RecipeMaker::aroundFunction}, {&PyClassMethod_Type, &RecipeMaker::aroundFunction}, {&PyProperty_Type, &RecipeMaker::property},
       {&PyDictKeys_Type, &RecipeMaker::dictView}, {&PyDictValues_Type, &RecipeMaker::dictView}, {&PyDictItems_Type, &RecipeMaker::dictView},
       {&PyDictProxy_Type, &RecipeMaker::proxy}, {&PyODictKeys_Type, &RecipeMaker::dictView}, {&PyODictValues_Type, &RecipeMaker::dictView},
       {&PyODictItems_Type, &RecipeMaker::dictView}, {&PyODict_Type, &RecipeMaker::instance},

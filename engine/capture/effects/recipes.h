@@ -47,6 +47,8 @@ class RecipeMaker {
   RecipePtr method(PyObject* object);
   RecipePtr partial(PyObject* object);
   RecipePtr super(PyObject* object);
+  RecipePtr aroundFunction(PyObject* object);
+  RecipePtr property(PyObject* object);
   RecipePtr deque(PyObject* object);
   RecipePtr weakReference(PyObject* object);
   RecipePtr dictView(PyObject* object);

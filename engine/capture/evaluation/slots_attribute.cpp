@@ -687,15 +687,25 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
   return there == 1 && storeKey(dict, key, nullptr);
 }
 
-/// Only values that C code does not look at: switches, counts, containers, objects, but nothing that a look-up binds.
+namespace {
+
+/// What a class may be given: values that C code does not look at (switches, counts, containers, objects), and functions, which a look-up binds in
+/// ways that are followed.
+bool mayStandInClass(PyObject* o) {
+  if (isTensorObject(o)) return false;
+  static PyTypeObject* const binding[] = {&PyFunction_Type, &PyStaticMethod_Type, &PyClassMethod_Type, &PyProperty_Type};
+  return !Py_TYPE(o)->tp_descr_get || std::find(std::begin(binding), std::end(binding), Py_TYPE(o)) != std::end(binding);
+}
+
+}  // namespace
+
 bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
-  const auto isPlain = [](PyObject* held) { return !Py_TYPE(held)->tp_descr_get && !isTensorObject(held); };
   PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
   const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
                      !(ofMetaclass && isDataDescriptor(ofMetaclass));
   PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
-  if (!plain || !value || !(isPlain(value) || isNumber(value)) || (held && !isPlain(held) && !journal_.slotWritten(object, name)))
+  if (!plain || !value || !(mayStandInClass(value) || isNumber(value)) || (held && !mayStandInClass(held) && !journal_.slotWritten(object, name)))
     breakHere("unsupported side effect", std::string("assignment to attribute ") + utf8Of(name) + " of a class");
   if (held) refuseLoss(*this, held);
   ++writes_;
