@@ -926,6 +926,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
   if (point.offset == 0) place.line = code.code->co_firstlineno;
   // Frames that compilers run themselves are nobody's; so are those of a call that does not fit its graph and is run again, whose operators are heard.
   const bool isTracing = std::string_view(why) == "tracing is active";
+  const bool isToldOfCaller = isRefusedAgain(why);
   if (code.refused != why) {
     code.refused = why;
     CaptureEvent e;
@@ -941,7 +942,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
       recorder->frameStatus(frameRecord(code, point), "skipped", why);
       if (!isCompilers) recorder->loss("frame left to Python", 1, told + ": " + why);
     }
-    if (!options->fullgraph && !isCompilers) warnOnce(told + " is left to Python: " + why);
+    if (!options->fullgraph && !isCompilers && !isToldOfCaller) warnOnce(told + " is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
   if (!options->fullgraph || isTracing) return true;

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import warnings
 
 import torch
 import torch.nn as nn
@@ -172,6 +173,19 @@ def test_forwards_that_a_library_puts_around_a_compiled_module():
     expect(graphs == 1 and len(calls) == 1, f"compiled inside of what was put around it: {graphs} graphs, {len(calls)} calls")
     for made in (fusebox.compile(model.forward), torch.compiler.disable(model.forward)):
         expect(not hasattr(made, "__func__") and not hasattr(made, "__self__") and hasattr(made, "__wrapped__"), f"no method, as stock's: {made}")
+
+
+def test_what_is_left_to_python_is_told_of_the_first_function():
+    """What that calls is left for the same reason."""
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), Net()), torch.randn(3, 4)
+    model[2] = nn.Tanh()
+    compiled = fusebox.compile(model)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch.testing.assert_close(torch.func.vmap(compiled)(x), model(x))
+    said = [str(w.message) for w in told]
+    expect(len(said) == 1 and "Sequential.forward" in said[0] and "functorch" in said[0], f"{said}")
 
 
 def test_disable_and_stance():
