@@ -399,14 +399,16 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
   recipe.base = std::move(contents);
 }
 
+/// A generator of random numbers that the region made, of these arguments.
+RecipePtr RecipeMaker::generator(PyObject* object, PyObject* args) {
+  PyRef dict = e_.instanceDict(object);
+  if (dict && PyDict_GET_SIZE(dict.get()) != 1) refuse(object, "a generator of random numbers with attributes of its own cannot be made again");
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args), make(nullptr)};
+  return recipe;
+}
+
 RecipePtr RecipeMaker::instance(PyObject* object) {
-  if (PyObject* args = e_.draws().argumentsOf(object)) {
-    PyRef dict = e_.instanceDict(object);
-    if (PyDict_GET_SIZE(dict.get()) != 1) refuse(object, "a generator of random numbers with attributes of its own cannot be made again");
-    RecipePtr recipe = node(Recipe::Kind::Call, object);
-    recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args), make(nullptr)};
-    return recipe;
-  }
   RecipePtr recipe = node(Recipe::Kind::Instance, object);
   recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());
@@ -692,6 +694,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (isWrapperClass(Py_TYPE(object))) return wrapper(object);
+  if (PyObject* args = e_.draws().argumentsOf(object)) return generator(object, args);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (PyWeakref_Check(object) && e_.isFresh(object)) refuse(object, "a weak reference that the compiled region made");
   if (isIdentityValue(object)) return constant(object);
