@@ -154,6 +154,31 @@ def descriptors(compile):
 
 
 @script
+def descriptors_that_only_set(compile):
+    class Kept:
+        def __set__(self, obj, value):
+            obj.__dict__["kept"] = value * 2
+
+    class Meta(type):
+        on_class = Kept()
+
+    class Holder(metaclass=Meta):
+        kept = Kept()
+
+    class Named(Holder):
+        on_class = 5
+
+    @compile
+    def f(x):
+        h = Holder()
+        before = h.kept is vars(Holder)["kept"]
+        h.kept = x
+        return before, h.kept, Named.on_class, type(Holder.on_class).__name__
+
+    return [f(rows()) for _ in range(3)]
+
+
+@script
 def operator_overloading(compile):
     class Vec:
         def __init__(self, a, b):
