@@ -101,10 +101,13 @@ void dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-/// Own attributes first, then those of the wrapped callable (__code__, __defaults__, a partial's func, ...).
+/// Own attributes first, then those of the wrapped callable (__code__, __defaults__, a partial's func, ...), but for what makes a method of that:
+/// who takes a method apart (accelerate) would lose the wrapper.
 PyObject* getAttribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !cast(self)->original) return found;
+  for (const char* part : {"__func__", "__self__"})
+    if (PyUnicode_CompareWithASCIIString(name, part) == 0) return nullptr;
   capture::clearError();
   return PyObject_GetAttr(cast(self)->original, name);
 }

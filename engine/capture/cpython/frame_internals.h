@@ -83,6 +83,8 @@ class RecursionCount {
 /// and the slots, localsplus and then its stack, where None stands for what is not bound. () for one that has ended; null without error: it runs, or
 /// handles an exception.
 PyRef generatorParts(PyObject* generator);
+/// A generator or a coroutine, whose frames are kept in the same way.
+inline bool ownsFrame(PyObject* object) { return PyGen_CheckExact(object) || PyCoro_CheckExact(object); }
 inline constexpr Py_ssize_t kGeneratorSlots = 4;  ///< position of the first slot
 /// A generator of `function`, suspended: args are the function and what restoreGenerator() is given.
 PyObject* makeGenerator(PyObject* const* args, Py_ssize_t count);

@@ -26,6 +26,7 @@ namespace fusebox::capture {
   X(FORMAT_VALUE) X(LIST_APPEND) X(SET_ADD) X(MAP_ADD) X(LIST_EXTEND) X(SET_UPDATE) X(DICT_UPDATE) X(DICT_MERGE)             \
   X(LIST_TO_TUPLE) X(UNPACK_SEQUENCE) X(UNPACK_EX) X(GET_LEN)                                                               \
   X(GET_ITER) X(FOR_ITER) X(GET_YIELD_FROM_ITER) X(SEND) X(YIELD_VALUE) X(RETURN_GENERATOR)                                  \
+  X(GET_AWAITABLE) X(GET_AITER) X(GET_ANEXT) X(END_ASYNC_FOR) X(BEFORE_ASYNC_WITH)                                          \
   X(RETURN_VALUE) X(RETURN_CONST)                                                                                           \
   X(JUMP) X(JUMP_IF_FALSE_OR_POP) X(JUMP_IF_TRUE_OR_POP) X(POP_JUMP_IF_FALSE) X(POP_JUMP_IF_TRUE) X(POP_JUMP_IF_NONE)        \
   X(POP_JUMP_IF_NOT_NONE)                                                                                                   \

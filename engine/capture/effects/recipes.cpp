@@ -399,14 +399,16 @@ void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
   recipe.base = std::move(contents);
 }
 
+/// A generator of random numbers that the region made, of these arguments.
+RecipePtr RecipeMaker::generator(PyObject* object, PyObject* args) {
+  PyRef dict = e_.instanceDict(object);
+  if (dict && PyDict_GET_SIZE(dict.get()) != 1) refuse(object, "a generator of random numbers with attributes of its own cannot be made again");
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args), make(nullptr)};
+  return recipe;
+}
+
 RecipePtr RecipeMaker::instance(PyObject* object) {
-  if (PyObject* args = e_.draws().argumentsOf(object)) {
-    PyRef dict = e_.instanceDict(object);
-    if (PyDict_GET_SIZE(dict.get()) != 1) refuse(object, "a generator of random numbers with attributes of its own cannot be made again");
-    RecipePtr recipe = node(Recipe::Kind::Call, object);
-    recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args), make(nullptr)};
-    return recipe;
-  }
   RecipePtr recipe = node(Recipe::Kind::Instance, object);
   recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());
@@ -582,6 +584,20 @@ RecipePtr RecipeMaker::super(PyObject* object) {
   return call(object, reinterpret_cast<PyObject*>(&PySuper_Type), {type.get(), self.get()});
 }
 
+/// staticmethod, classmethod.
+RecipePtr RecipeMaker::aroundFunction(PyObject* object) {
+  PyRef function = PyRef::steal(PyObject_GetAttrString(object, "__func__"));
+  keep_.push_back(function);
+  return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {function.get()});
+}
+
+RecipePtr RecipeMaker::property(PyObject* object) {
+  PyRef parts[] = {PyRef::steal(PyObject_GetAttrString(object, "fget")), PyRef::steal(PyObject_GetAttrString(object, "fset")), PyRef::steal(PyObject_GetAttrString(object, "fdel")),
+                   PyRef::steal(PyObject_GetAttrString(object, "__doc__"))};
+  for (const PyRef& part : parts) keep_.push_back(part);
+  return call(object, reinterpret_cast<PyObject*>(&PyProperty_Type), {parts[0].get(), parts[1].get(), parts[2].get(), parts[3].get()});
+}
+
 RecipePtr RecipeMaker::deque(PyObject* object) {
   PyRef items = ownElements(object), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
   return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {items.get(), longest.get()});
@@ -619,6 +635,7 @@ RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
       {&PyCMethod_Type, &RecipeMaker::builtinFunction}, {&_PyMethodWrapper_Type, &RecipeMaker::builtinFunction},
       {&PyCell_Type, &RecipeMaker::cell}, {&PyFunction_Type, &RecipeMaker::function}, {&PyMethod_Type, &RecipeMaker::method},
       {builtinType("functools.partial"), &RecipeMaker::partial}, {&PySuper_Type, &RecipeMaker::super},
+      {&PyStaticMethod_Type, &RecipeMaker::aroundFunction}, {&PyClassMethod_Type, &RecipeMaker::aroundFunction}, {&PyProperty_Type, &RecipeMaker::property},
       {&PyDictKeys_Type, &RecipeMaker::dictView}, {&PyDictValues_Type, &RecipeMaker::dictView}, {&PyDictItems_Type, &RecipeMaker::dictView},
       {&PyDictProxy_Type, &RecipeMaker::proxy}, {&PyODictKeys_Type, &RecipeMaker::dictView}, {&PyODictValues_Type, &RecipeMaker::dictView},
       {&PyODictItems_Type, &RecipeMaker::dictView}, {&PyODict_Type, &RecipeMaker::instance},
@@ -677,6 +694,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (isWrapperClass(Py_TYPE(object))) return wrapper(object);
+  if (PyObject* args = e_.draws().argumentsOf(object)) return generator(object, args);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (PyWeakref_Check(object) && e_.isFresh(object)) refuse(object, "a weak reference that the compiled region made");
   if (isIdentityValue(object)) return constant(object);

@@ -47,6 +47,9 @@ class RecipeMaker {
   RecipePtr method(PyObject* object);
   RecipePtr partial(PyObject* object);
   RecipePtr super(PyObject* object);
+  RecipePtr generator(PyObject* object, PyObject* args);
+  RecipePtr aroundFunction(PyObject* object);
+  RecipePtr property(PyObject* object);
   RecipePtr deque(PyObject* object);
   RecipePtr weakReference(PyObject* object);
   RecipePtr dictView(PyObject* object);

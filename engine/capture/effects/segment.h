@@ -84,7 +84,7 @@ struct SideEffect {
 /// that it had before.
 struct Draw {
   RecipePtr generator, call;
-  enum class Gives : uint8_t { Nothing, Float, Int, Array } gives = Gives::Nothing;  ///< Array: or a number of numpy's
+  enum class Gives : uint8_t { Nothing, Float, Int, Array, Tensor } gives = Gives::Nothing;  ///< Array: or a number of numpy's
   const Source* number = nullptr;  ///< the graph's input that has what the call gives, pinned to a tensor of its type and sizes; null: Nothing
   int64_t index = -1;              ///< of `number` among the entry's sources; -1: nobody uses it
 };

@@ -228,6 +228,10 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     noteNumbers(point, started_ ? state_ : stateOf(frame_), globals);
     return nullptr;
   }
+  if (isKnownToBeAtLimit(code_, point, options_, globals)) {
+    ++captureCounters().limits;
+    return nullptr;
+  }
   // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
   FrameState fresh;
   if (!started_) fresh = stateOf(frame_);

@@ -254,6 +254,14 @@ std::string EntryMaker::whyUnfit() const {
   return " This call did not fit because of " + nearestFailure_->guard + ": expected " + nearestFailure_->expected + ", found " + nearestFailure_->found + ".";
 }
 
+int entriesThatCount(const EntryPoint& point, const RegionOptions* options, PyObject* globals) {
+  return point.died + static_cast<int>(std::count_if(point.entries.begin(), point.entries.end(), [&](const auto& e) { return couldServe(*e, options, globals) && !e->overtaken; }));
+}
+
+bool isReached(const CaptureConfig& config, int here, const CodeState& code) {
+  return here >= config.recompileLimit || code.liveEntries() + code.died >= config.accumulatedRecompileLimit;
+}
+
 /// What a person reads when a frame is not compiled any more: which, why, and what to do.
 std::string EntryMaker::limitText(const CaptureEvent& e, int limit) const {
   std::string text = "fusebox hit config." + e.what + " (" + std::to_string(limit) + "): " + e.function + " (" + e.file + ":" +
@@ -264,17 +272,13 @@ std::string EntryMaker::limitText(const CaptureEvent& e, int limit) const {
 
 bool EntryMaker::withinLimits() {
   const CaptureConfig config = recompileRules();
-  int here = 0;
-  for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_) && !e->overtaken;
-  here += point_.died;
-  const bool reached = here >= config.recompileLimit || code_.liveEntries() + code_.died >= config.accumulatedRecompileLimit;
-  if (!reached) {
+  const int here = entriesThatCount(point_, options_, globals_);
+  if (!isReached(config, here, code_)) {
     if (here > point_.died) explainMisses("recompile");
     return true;
   }
   ++captureCounters().limits;
   const bool raises = config.failOnRecompileLimitHit || options_->fullgraph;
-  // From now on every call that fits no entry comes here: it is told once.
   if (std::exchange(point_.limitExplained, true) && !raises) return false;
   explainMisses("limit");
   CaptureEvent e = event(CaptureEvent::Kind::Limit);
@@ -922,6 +926,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
   if (point.offset == 0) place.line = code.code->co_firstlineno;
   // Frames that compilers run themselves are nobody's; so are those of a call that does not fit its graph and is run again, whose operators are heard.
   const bool isTracing = std::string_view(why) == "tracing is active";
+  const bool isToldOfCaller = isRefusedAgain(why);
   if (code.refused != why) {
     code.refused = why;
     CaptureEvent e;
@@ -937,7 +942,7 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
       recorder->frameStatus(frameRecord(code, point), "skipped", why);
       if (!isCompilers) recorder->loss("frame left to Python", 1, told + ": " + why);
     }
-    if (!options->fullgraph && !isCompilers) warnOnce(told + " is left to Python: " + why);
+    if (!options->fullgraph && !isCompilers && !isToldOfCaller) warnOnce(told + " is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
   if (!options->fullgraph || isTracing) return true;
@@ -945,6 +950,12 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
                            "\n  fullgraph=True asks for one graph without a break.";
   PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());
   return false;
+}
+
+bool isKnownToBeAtLimit(const CodeState& code, const EntryPoint& point, const RegionOptions* options, PyObject* globals) {
+  if (!point.limitExplained || options->fullgraph) return false;
+  const CaptureConfig config = recompileRules();
+  return !config.failOnRecompileLimitHit && isReached(config, entriesThatCount(point, options, globals), code);
 }
 
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,

@@ -11,6 +11,8 @@ namespace fusebox::capture {
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
                                  const RegionOptions* options, PyObject* globals, bool* failed,
                                  std::shared_ptr<StoredGraphs> stored = nullptr);
+/// Calls that fit no entry are CPython's here, because so many were made: that has been told, and still holds.
+bool isKnownToBeAtLimit(const CodeState& code, const EntryPoint& point, const RegionOptions* options, PyObject* globals);
 /// What these options ask of the compiler.
 CompileOptions compileOptions(const RegionOptions& options);
 /// Takes over guards and recipes of a segment whose graph has been compiled.

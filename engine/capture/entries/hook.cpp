@@ -14,6 +14,7 @@ struct ThreadRegion {
   const RegionOptions* options = nullptr;  ///< null: no region
   PyCodeObject* root = nullptr;
   int disabled = 0;
+  size_t refusal = 0;  ///< a digest of why the frame before was left to Python; 0: none was
 };
 thread_local ThreadRegion region;
 
@@ -83,10 +84,11 @@ void closeRegion() {
 }  // namespace
 
 Region::Region(const RegionOptions* options, PyCodeObject* root)
-    : previousOptions_(region.options), previousRoot_(region.root), previousDisabled_(region.disabled) {
+    : previousOptions_(region.options), previousRoot_(region.root), previousDisabled_(region.disabled), previousRefusal_(region.refusal) {
   region.options = options;
   region.root = root;
   region.disabled = 0;
+  region.refusal = 0;
   openRegion();
 }
 
@@ -95,6 +97,7 @@ Region::~Region() {
   region.options = previousOptions_;
   region.root = previousRoot_;
   region.disabled = previousDisabled_;
+  region.refusal = previousRefusal_;
 }
 
 RegionPause::RegionPause() { ++region.disabled; }
@@ -103,6 +106,11 @@ RegionPause::~RegionPause() { --region.disabled; }
 bool inRegion() { return region.options && !region.disabled; }
 
 bool isRegionRoot(const PyCodeObject* code) { return region.root == code; }
+
+bool isRefusedAgain(std::string_view why) {
+  const size_t refusal = std::hash<std::string_view>()(why);
+  return std::exchange(region.refusal, refusal) == refusal;
+}
 
 bool isCapturing() { return captureDepth() > 0; }
 

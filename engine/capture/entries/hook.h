@@ -2,6 +2,8 @@
 
 #include <Python.h>
 
+#include <string_view>
+
 #include "engine/capture/entries/entry_cache.h"
 
 namespace fusebox::capture {
@@ -20,6 +22,7 @@ class Region {
   const RegionOptions* previousOptions_;
   PyCodeObject* previousRoot_;
   int previousDisabled_;
+  size_t previousRefusal_;
 };
 
 /// While one exists, frames on this thread are left alone (torch.compiler.disable inside a region).
@@ -34,6 +37,8 @@ class RegionPause {
 bool inRegion();
 /// Whether the code is what the user asked to compile, in the region of this thread.
 bool isRegionRoot(const PyCodeObject* code);
+/// Whether the frame before, of this call of a compiled function, was left to Python for the same reason; from now on one was.
+bool isRefusedAgain(std::string_view why);
 /// Capture is at work on this thread: torch.compiler.is_compiling().
 bool isCapturing();
 

@@ -21,10 +21,10 @@ PyRef tensorOfDrawn(PyObject* value, const Draw& draw) {
     const long long number = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1, 0);
     return overflow ? PyRef() : PyRef::steal(newTensorObject(at::scalar_tensor(static_cast<int64_t>(number), at::kLong)));
   }
-  PyRef tensor = tensorOfNumpy(value);
+  PyRef tensor = draw.gives != Gives::Tensor ? tensorOfNumpy(value) : isTensorObject(value) ? PyRef::borrow(value) : PyRef();
   if (!tensor) return {};
   const at::Tensor &found = tensorOf(tensor.get()), &known = tensorOf(draw.number->key.get());
-  return found.scalar_type() == known.scalar_type() && found.sizes() == known.sizes() && found.strides() == known.strides() ? tensor : PyRef();
+  return found.scalar_type() == known.scalar_type() && found.sizes() == known.sizes() && found.strides() == known.strides() && found.device() == known.device() ? tensor : PyRef();
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ class Evaluation final : public Operations {
   PyRef iter(PyObject* object) override;
   PyRef next(PyObject* iterator) override;
   int send(PyObject* receiver, PyObject* value, PyRef* result) override;
+  bool isAwaiting(PyObject* coroutine) override;
   PyRef makeGenerator(std::unique_ptr<Frame> frame) override;
   bool handsOver(PyObject* callable, PyObject* const* args, size_t count) override;
   PyRef tracebackOf(PyObject* exception) override;

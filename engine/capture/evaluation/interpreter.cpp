@@ -12,7 +12,7 @@ const Table& handlerTable() {
   static const Table table = [] {
     Table t{};
     for (HandlerRows rows : {stackHandlers(), nameHandlers(), operatorHandlers(), containerHandlers(), flowHandlers(),
-                             callHandlers(), exceptionHandlers(), matchHandlers()})
+                             callHandlers(), exceptionHandlers(), matchHandlers(), asyncHandlers()})
       for (size_t i = 0; i < rows.count; ++i) t[static_cast<size_t>(rows.first[i].op)] = rows.first[i].handler;
     return t;
   }();

@@ -33,6 +33,9 @@ PyRef takeException();
 /// False: there is none, the error indicator stays.
 bool enterHandler(Operations& ops, Frame& frame);
 
+/// Raises an exception that was raised before and keeps its traceback.
+Flow raiseAgain(Frame& frame, PyRef exception);
+
 /// Executes the instruction at frame.pc, handlers included; on Next the pc is moved on.
 Flow step(Operations& ops, Frame& frame);
 
@@ -53,5 +56,6 @@ HandlerRows flowHandlers();
 HandlerRows callHandlers();
 HandlerRows exceptionHandlers();
 HandlerRows matchHandlers();
+HandlerRows asyncHandlers();
 
 }  // namespace fusebox::capture

@@ -30,6 +30,8 @@ class LazyIterator {
   virtual int send(Evaluation& e, PyObject* value, PyRef* result);
   /// Generator: runs `finally` blocks.
   virtual bool close(Evaluation&) { return true; }
+  /// Nobody refers to it any more.
+  virtual bool letGo(Evaluation& e) { return close(e); }
   virtual int throwInto(Evaluation& e, PyObject* exception, PyRef* result);
   /// Whether closing it would run code of the program.
   virtual bool runsWhenClosed() const { return false; }

@@ -2,9 +2,6 @@
 
 namespace fusebox::capture {
 
-namespace {
-
-/// Raises an exception that was raised before and keeps its traceback.
 Flow raiseAgain(Frame& f, PyRef exception) {
   f.reraises = true;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -17,6 +14,8 @@ Flow raiseAgain(Frame& f, PyRef exception) {
 #endif
   return Flow::Error;
 }
+
+namespace {
 
 Flow pushExcInfo(Operations&, Frame& f, const Instruction&) {
   PyRef exception = f.pop();
@@ -92,16 +91,16 @@ Flow loadAssertionError(Operations&, Frame& f, const Instruction&) {
   return Flow::Next;
 }
 
-Flow beforeWith(Operations& ops, Frame& f, const Instruction&) {
-  static PyObject* const kEnter = internedName("__enter__");
-  static PyObject* const kExit = internedName("__exit__");
+Flow beforeWith(Operations& ops, Frame& f, const Instruction& i) {
+  static PyObject* const names[2][2] = {{internedName("__enter__"), internedName("__exit__")}, {internedName("__aenter__"), internedName("__aexit__")}};
+  const bool isAsync = i.op == Op::BEFORE_ASYNC_WITH;
   PyRef manager = f.peek(1);
-  PyRef enter = ops.getSpecial(manager.get(), kEnter);
-  PyRef exit = enter ? ops.getSpecial(manager.get(), kExit) : PyRef();
+  PyRef enter = ops.getSpecial(manager.get(), names[isAsync][0]);
+  PyRef exit = enter ? ops.getSpecial(manager.get(), names[isAsync][1]) : PyRef();
   if (!exit) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol%s", Py_TYPE(manager.get())->tp_name,
-                   enter ? " (missed __exit__ method)" : "");
+      PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %scontext manager protocol%s", Py_TYPE(manager.get())->tp_name,
+                   isAsync ? "asynchronous " : "", !enter ? "" : isAsync ? " (missed __aexit__ method)" : " (missed __exit__ method)");
     return Flow::Error;
   }
   PyRef entered = ops.call(enter.get(), nullptr, 0, nullptr);
@@ -141,6 +140,7 @@ constexpr HandlerRow kExceptionRows[] = {
     {Op::RAISE_VARARGS, raiseVarargs},
     {Op::LOAD_ASSERTION_ERROR, loadAssertionError},
     {Op::BEFORE_WITH, beforeWith},
+    {Op::BEFORE_ASYNC_WITH, beforeWith},
     {Op::WITH_EXCEPT_START, withExceptStart},
     {Op::CLEANUP_THROW, cleanupThrow},
 };

@@ -121,12 +121,21 @@ Flow matchClass(Operations& ops, Frame& f, const Instruction& i) {
   return pushed(f, std::move(values));
 }
 
+/// Groups are taken apart by except*, which therefore may not name their classes.
+bool refuseGroupClass(PyObject* type) {
+  const auto isOfGroups = [](PyObject* t) { return PyType_Check(t) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(t), reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup)); };
+  bool refused = isOfGroups(type);
+  for (Py_ssize_t i = 0; PyTuple_Check(type) && i < PyTuple_GET_SIZE(type); ++i) refused |= isOfGroups(PyTuple_GET_ITEM(type, i));
+  if (refused) PyErr_SetString(PyExc_TypeError, "catching ExceptionGroup with except* is not allowed. Use except instead.");
+  return refused;
+}
+
 /// except*: [exception, type] -> [rest, matching part or None]
 Flow checkGroupMatch(Operations& ops, Frame& f, const Instruction&) {
   static PyObject* const kSplit = internedName("split");
   PyRef type = f.pop(), exception = f.peek(1);
   const int whole = ops.exceptionMatches(exception.get(), type.get());
-  if (whole < 0) return Flow::Error;
+  if (whole < 0 || refuseGroupClass(type.get())) return Flow::Error;
   PyRef match = PyRef::borrow(Py_None), rest = exception;
   const int isGroup = isInstance(ops, exception.get(), PyExc_BaseExceptionGroup);
   if (isGroup < 0) return Flow::Error;

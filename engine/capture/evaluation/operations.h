@@ -58,6 +58,8 @@ class Operations {
   /// 1: yielded, 0: returned, -1: raised.
   virtual int send(PyObject* receiver, PyObject* value, PyRef* result) = 0;
   virtual PyRef makeGenerator(std::unique_ptr<Frame> frame) = 0;
+  /// Whether a coroutine waits for something already, so that nobody else may wait for it.
+  virtual bool isAwaiting(PyObject* coroutine) { return PyRef::steal(PyObject_GetAttrString(coroutine, "cr_await")).get() != Py_None; }
 
   virtual PyRef format(PyObject* value, PyObject* spec) = 0;  ///< `spec` may be null
   /// 's', 'r' or 'a'.

@@ -1,5 +1,7 @@
 #include "engine/capture/evaluation/random_draws.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include <algorithm>
 
 #include "engine/capture/cpython/errors.h"
@@ -7,11 +9,13 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 
@@ -22,17 +26,20 @@ constexpr const char* kKind = "random numbers";
 struct Generator {
   const char *type, *fresh;
   const char *getState, *setState;  ///< methods; null: `state` of its `bit_generator`
-  bool isPython;                    ///< of the module random, which gives numbers alone
+  bool isPython;                    ///< of the module random, or torch's: methods give numbers alone
 };
 constexpr Generator kGenerators[] = {{"random.Random", "random.Random", "getstate", "setstate", true},
                                      {"numpy.random.RandomState", "numpy.random.RandomState", "get_state", "set_state", false},
-                                     {"numpy.random.Generator", "numpy.random.default_rng", nullptr, nullptr, false}};
+                                     {"numpy.random.Generator", "numpy.random.default_rng", nullptr, nullptr, false},
+                                     {"torch._C.Generator", "torch._C.Generator", "get_state", "set_state", true}};
 
 const Generator* kindOf(PyObject* generator) {
   for (const Generator& kind : kGenerators)
     if (PyObject* type = torchObject(kind.type); type && reinterpret_cast<PyObject*>(Py_TYPE(generator)) == type) return &kind;
   return nullptr;
 }
+
+const Generator* torchsOwn() { return std::end(kGenerators) - 1; }
 
 PyRef tupleOf(PyObject* const* objects, size_t count) {
   PyRef made = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
@@ -102,17 +109,20 @@ PyRef RandomDraws::resultOf(Call& call, PyObject* sample) {
   if (PyFloat_CheckExact(sample)) call.gives = Gives::Float;
   else if (PyLong_CheckExact(sample) && (PyLong_AsLongLongAndOverflow(sample, &overflow), !overflow)) call.gives = Gives::Int;
   else if (isArray(sample) || isNumpyScalar(Py_TYPE(sample))) call.gives = Gives::Array;
+  else if (isTensorObject(sample)) call.gives = Gives::Tensor;
   else e_.breakHere(kKind, std::string("random gives a ") + Py_TYPE(sample)->tp_name);
   PyRef number;
   {
     const trace::NoTrace off;
     number = call.gives == Gives::Float ? PyRef::steal(newTensorObject(at::scalar_tensor(0.5, at::kDouble)))
-             : call.gives == Gives::Int ? PyRef::steal(newTensorObject(at::scalar_tensor(2, at::kLong)))
-                                        : tensorOfNumpy(sample);
+             : call.gives == Gives::Int    ? PyRef::steal(newTensorObject(at::scalar_tensor(2, at::kLong)))
+             : call.gives == Gives::Tensor ? PyRef::borrow(sample)
+                                           : tensorOfNumpy(sample);
   }
   if (!number) e_.breakHere(kKind, std::string("random gives a ") + Py_TYPE(sample)->tp_name + " that has no tensor");
   call.number = e_.sourceOf(e_.pin(number.get(), Why::Capture).get());
   PyRef standIn = e_.inputDrawn(number.get(), call.number);
+  if (call.gives == Gives::Tensor) return standIn;
   if (isArray(sample)) {
     PyRef array = e_.arrays().ofTensor(standIn.get());
     return array ? array : (e_.breakHere(kKind, "random gives an array"), PyRef());
@@ -129,13 +139,62 @@ PyRef RandomDraws::resultOf(Call& call, PyObject* sample) {
   return newDeferred(call.gives == Gives::Float ? &PyFloat_Type : &PyLong_Type, std::move(read));
 }
 
+/// Calls that cannot be made before the graph.
+void RandomDraws::requireTime() const {
+  if (e_.functions().isLate() || e_.trace().recorder().isBackward()) e_.breakHere(kKind, "random is asked in a backward pass");
+  // Such an operator may ask the generator too.
+  if (e_.calledPython()) e_.breakHere(kKind, "random is asked after an operator that is written in Python");
+}
+
+PyRef RandomDraws::tensor(PyObject* function, const CallArguments& a) {
+  PyObject* generator = a.keyword("generator");
+  requireTime();
+  if (e_.functionModes().isActive() || trace::currentTransform() || c10::InferenceMode::is_enabled())
+    e_.breakHere(kKind, "a generator of torch's is asked inside a mode or a transform");
+  std::vector<PyRef> plain;
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* o = a.args[i];
+    plain.push_back(o == generator || !(PyTuple_Check(o) || PyList_Check(o)) ? PyRef::borrow(o) : e_.collect(o, true));
+    if (!plain.back()) return {};
+    o = plain.back().get();
+    if (o != generator && (isSymbolicNumber(o) || isSizeObject(o) || !(isConstantValue(o) || isValueObject(o) || isIdentityValue(o))))
+      e_.breakHere(kKind, std::string("a random operator takes its own generator, and a ") + Py_TYPE(o)->tp_name + " that is not known before the graph runs");
+  }
+  const auto numbers = [&](PyObject* asked) {
+    PyRef keywords = PyRef::steal(PyDict_New());
+    for (size_t i = 0; i < a.keywords(); ++i) {
+      PyObject* value = plain[a.positional + i].get();
+      PyDict_SetItem(keywords.get(), a.keywordName(i), value == generator ? asked : value);
+    }
+    return keywords;
+  };
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), like;
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef(plain[i]).release());
+  {
+    const trace::NoTrace off;
+    const PyRef device = PyRef::steal(PyObject_GetAttrString(generator, "device"));
+    const PyRef fresh = device ? PyRef::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(generator)), device.get())) : PyRef();
+    if (fresh) like = PyRef::steal(PyObject_Call(function, args.get(), numbers(fresh.get()).get()));
+  }
+  clearError();
+  if (!like || !isTensorObject(like.get()) || tensorOf(like.get()).requires_grad() || tensorOf(like.get()).layout() != at::kStrided)
+    e_.breakHere(kKind, "a random operator takes its own generator, and gives no plain tensor");
+  Call call{.generator = PyRef::borrow(generator), .method = PyRef::borrow(function), .args = args, .keywords = numbers(generator)};
+  for (const PyRef& made : {call.args, call.keywords}) e_.adopt(made.get());
+  e_.pin(function, Why::Process);
+  e_.ownToProcess("a generator of random numbers");
+  PyRef result = resultOf(call, like.get());
+  calls_.push_back(std::move(call));
+  return result;
+}
+
 PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
   PyObject* generator = a.args[0];
   const Generator* kind = kindOf(generator);
   if (!kind) e_.breakHere(kKind, std::string("a generator of class ") + Py_TYPE(generator)->tp_name + " is asked");
-  if (e_.functions().isLate() || e_.trace().recorder().isBackward()) e_.breakHere(kKind, "random is asked in a backward pass");
-  // Such an operator may ask the generator too.
-  if (e_.calledPython()) e_.breakHere(kKind, "random is asked after an operator that is written in Python");
+  // The graph's operators draw from it too.
+  if (kind == torchsOwn() && !isOwnGenerator(generator)) e_.breakHere(kKind, "a method of a default generator is called");
+  requireTime();
   requirePlain(a, 1);
   std::vector<PyRef> keep;
   std::vector<PyObject*> given(a.args.begin(), a.args.begin() + a.total());
@@ -157,18 +216,21 @@ PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
   for (const PyRef& made : {call.args, call.keywords}) e_.adopt(made.get());
   e_.pin(method, Why::Process);
   e_.ownToProcess("a generator of random numbers");
-  PyRef result = like.get() == Py_None ? none() : resultOf(call, like.get());
+  PyRef result = like.get() == Py_None ? none() : Py_IS_TYPE(like.get(), Py_TYPE(generator)) ? PyRef::borrow(generator) : resultOf(call, like.get());
   calls_.push_back(std::move(call));
   return result;
 }
 
 PyRef RandomDraws::makeGenerator(PyObject* type, const CallArguments& a) {
-  requirePlain(a, 0);
-  if (a.keywords() > 0) e_.breakHere(kKind, "random.Random is given a keyword");
-  PyRef args = tupleOf(a.args, a.positional), made = PyRef::steal(PyObject_CallNoArgs(type));
+  const bool isTorchs = type == torchObject("torch._C.Generator");  // whose one argument is a device
+  if (!isTorchs) requirePlain(a, 0);
+  for (size_t i = 0; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i]) && !isValueObject(a.args[i])) e_.breakHere(kKind, std::string("a generator is made of a ") + Py_TYPE(a.args[i])->tp_name);
+  if (a.keywords() > 0 && !isTorchs) e_.breakHere(kKind, "random.Random is given a keyword");
+  PyRef args = tupleOf(a.args, a.total()), made = PyRef::steal(isTorchs ? PyObject_Vectorcall(type, a.args + 0, a.positional, a.kwNames) : PyObject_CallNoArgs(type));
   if (!made) return {};
   e_.adopt(args.get());
-  e_.adopt(made.get());
+  e_.adoptIterator(made.get());  // torch's are not the garbage collector's
   made_.push_back({made, std::move(args)});
   return made;
 }

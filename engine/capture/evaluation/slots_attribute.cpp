@@ -25,6 +25,8 @@ namespace fusebox::capture {
 namespace {
 
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
+/// A look-up asks it before what the object itself has.
+bool goesBeforeInstance(PyObject* d) { return isDataDescriptor(d) && Py_TYPE(d)->tp_descr_get; }
 bool hasInstanceDict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
 /// The descriptor's look-up is the builtin type's own, also for a subclass of it.
 bool bindsAs(PyTypeObject* kind, PyTypeObject* builtin) {
@@ -335,7 +337,7 @@ PyRef Evaluation::functionPart(PyObject* function, PyObject* value, const Source
 PyRef Evaluation::genericGetAttr(PyObject* object, PyObject* name, bool* missing) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
-  if (attribute && isDataDescriptor(attribute)) return bindDescriptor(attribute, object, type, name);
+  if (attribute && goesBeforeInstance(attribute)) return bindDescriptor(attribute, object, type, name);
   if (PyRef dict = instanceDict(object)) {
     PyRef value = readDict(dict.get(), name);
     if (value || PyErr_Occurred()) return value;
@@ -372,7 +374,7 @@ PyRef Evaluation::plainTypeGetAttr(PyTypeObject* type, PyObject* name) {
     if (PyRef member = enumMember(type, name)) return member;
   }
   PyObject* metaAttribute = typeLookup(meta, name);
-  if (metaAttribute && isDataDescriptor(metaAttribute)) return bindDescriptor(metaAttribute, object, meta, name);
+  if (metaAttribute && goesBeforeInstance(metaAttribute)) return bindDescriptor(metaAttribute, object, meta, name);
   if (PyObject* attribute = typeLookup(type, name)) return bindDescriptor(attribute, nullptr, type, name);
   if (metaAttribute) return bindDescriptor(metaAttribute, object, meta, name);
   return classFallback(type, name);
@@ -420,7 +422,7 @@ PyRef Evaluation::plainModuleGetAttr(PyObject* module, PyObject* name) {
   PyTypeObject* type = Py_TYPE(module);
   PyObject* attribute = typeLookup(type, name);
   if (nameIs(name, "__dict__")) return pin(PyModule_GetDict(module), Why::Owner);
-  if (type != &PyModule_Type && attribute && isDataDescriptor(attribute)) return bindDescriptor(attribute, module, type, name);
+  if (type != &PyModule_Type && attribute && goesBeforeInstance(attribute)) return bindDescriptor(attribute, module, type, name);
   PyObject* dict = PyModule_GetDict(module);
   pin(dict, Why::Owner);
   PyRef value = readDict(dict, name);
@@ -687,15 +689,25 @@ bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<vo
   return there == 1 && storeKey(dict, key, nullptr);
 }
 
-/// Only values that C code does not look at: switches, counts, containers, objects, but nothing that a look-up binds.
+namespace {
+
+/// What a class may be given: values that C code does not look at (switches, counts, containers, objects), and functions, which a look-up binds in
+/// ways that are followed.
+bool mayStandInClass(PyObject* o) {
+  if (isTensorObject(o)) return false;
+  static PyTypeObject* const binding[] = {&PyFunction_Type, &PyStaticMethod_Type, &PyClassMethod_Type, &PyProperty_Type};
+  return !Py_TYPE(o)->tp_descr_get || std::find(std::begin(binding), std::end(binding), Py_TYPE(o)) != std::end(binding);
+}
+
+}  // namespace
+
 bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
-  const auto isPlain = [](PyObject* held) { return !Py_TYPE(held)->tp_descr_get && !isTensorObject(held); };
   PyObject* ofMetaclass = typeLookup(Py_TYPE(object), name);
   const bool plain = Py_TYPE(object)->tp_setattro == PyType_Type.tp_setattro && isChangeable(type) && !isReserved(name) &&
                      !(ofMetaclass && isDataDescriptor(ofMetaclass));
   PyObject* held = PyDict_GetItemWithError(type->tp_dict, name);
-  if (!plain || !value || !(isPlain(value) || isNumber(value)) || (held && !isPlain(held) && !journal_.slotWritten(object, name)))
+  if (!plain || !value || !(mayStandInClass(value) || isNumber(value)) || (held && !mayStandInClass(held) && !journal_.slotWritten(object, name)))
     breakHere("unsupported side effect", std::string("assignment to attribute ") + utf8Of(name) + " of a class");
   if (held) refuseLoss(*this, held);
   ++writes_;

@@ -28,6 +28,7 @@
 #include "engine/capture/rules/conditional_operator.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/comptime.h"
+#include "engine/capture/rules/state_queries.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/trace/data_use.h"
 
@@ -180,6 +181,12 @@ PyRef assumedConstant(Evaluation& e, PyObject* function, const CallArguments& a)
   return !result || isConstantValue(result.get()) ? std::move(result) : PyRef();
 }
 
+/// What a coroutine keeps of the calls that made it are CPython's frames.
+void refuseOrigins(Evaluation& e) {
+  PyRef depth = guardAnswer(e, torchObject("sys.get_coroutine_origin_tracking_depth"), {}, "how much coroutines keep of their origin");
+  if (depth && PyLong_AsLong(depth.get()) > 0) e.breakHere("unsupported call", "a coroutine keeps where it was made");
+}
+
 }  // namespace
 
 PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
@@ -206,10 +213,12 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (isCalledAsItIs(function)) return callAsItIs(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
-  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function) && !hasSymbolsInCells(function);
+  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE;
+  const bool isReal = !(flags & kSuspends) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function) && !hasSymbolsInCells(function);
   if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return holdsSubclass(o) || asksItsClass(o); })) return callReal(function, a);
-  if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
-    breakHere("unsupported call", describe(function) + " is a coroutine");
+  if (flags & (CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
+    breakHere("unsupported call", describe(function) + (flags & CO_ASYNC_GENERATOR ? " is an asynchronous generator" : " is a generator that can be awaited"));
+  if (flags & CO_COROUTINE) refuseOrigins(*this);
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");
   std::unique_ptr<Frame> frame = Frame::make(function);
   const TorchCalls::Scope scope(torchCalls_.get());
@@ -324,7 +333,8 @@ int Evaluation::runUntilYield(Frame& f, PyRef* result) {
 }
 
 PyRef Evaluation::makeGenerator(std::unique_ptr<Frame> frame) {
-  return makeLazy(*this, std::make_unique<SuspendedFrame>(std::move(frame)));
+  const bool isCoroutine = frame->code()->co_flags & CO_COROUTINE;
+  return makeLazy(*this, std::make_unique<SuspendedFrame>(std::move(frame), false, isCoroutine));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -14,6 +15,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/effects/recipes.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -144,7 +146,7 @@ void Evaluation::closeAbandoned() {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
-    if (!iterator->close(*this)) {
+    if (!iterator->letGo(*this)) {
       clearError();
       breakHere("generator", "a generator that is closed because nobody refers to it any more raises an exception");
     }
@@ -200,7 +202,7 @@ bool refersTo(PyObject* object, int depth, const std::function<bool(PyObject*)>&
 
 bool runsCodeWhenItDies(PyObject* o) {
   static PyObject* const kDel = internedName("__del__");
-  return PyGen_CheckExact(o) || (isPythonClass(Py_TYPE(o)) && _PyType_Lookup(Py_TYPE(o), kDel));
+  return ownsFrame(o) || (isPythonClass(Py_TYPE(o)) && _PyType_Lookup(Py_TYPE(o), kDel));
 }
 
 constexpr int kHolding = 2;  // an instance, its __dict__
@@ -249,7 +251,7 @@ void Evaluation::findHolders(const Frame& root) {
 /// A real generator is closed when the frame lets go of it, which only the instruction itself can do, where that runs code of the program.
 void Evaluation::refuseDrops(const Frame& root) {
   const auto runs = [this](PyObject* o) {
-    if (!PyGen_CheckExact(o)) return runsCodeWhenItDies(o);
+    if (!ownsFrame(o)) return runsCodeWhenItDies(o);
     const LazyIterator* suspended = advancerOf(o);
     return !suspended || suspended->runsWhenClosed();
   };
@@ -324,7 +326,11 @@ void Evaluation::readOrder(PyObject* set) {
 
 PyRef Evaluation::iter(PyObject* object) {
   if (isNumber(object)) refuseNumber("gone through");
-  if (lazyOf(object)) return PyRef::borrow(object);
+  if (LazyIterator* lazy = lazyOf(object)) {
+    if (lazy->type()->tp_iter) return PyRef::borrow(object);
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not iterable", lazy->type()->tp_name);
+    return {};
+  }
   if (Py_TYPE(object)->tp_iter == PyObject_SelfIter && !isChangeable(Py_TYPE(object))) return PyRef::borrow(object);
   if (PyAnySet_Check(object)) readOrder(object);
   PyTypeObject* type = Py_TYPE(object);
@@ -377,7 +383,9 @@ void Evaluation::willConsume(PyObject* object) {
 PyRef Evaluation::next(PyObject* iterator) {
   if (LazyIterator* lazy = lazyOf(iterator)) {
     PyRef keep = PyRef::borrow(iterator);
-    return lazy->next(*this);
+    if (lazy->type()->tp_iternext) return lazy->next(*this);
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", lazy->type()->tp_name);
+    return {};
   }
   PyTypeObject* type = Py_TYPE(iterator);
   if (isChangeable(type)) {
@@ -397,7 +405,7 @@ PyRef Evaluation::next(PyObject* iterator) {
   }
   if (Origin* o = origins_.find(iterator); o && o->source) return nextOutside(iterator, o->source);
   // Its frame would run in CPython, unguarded, on what only the evaluator can advance.
-  if (PyGen_CheckExact(iterator)) breakHere("generator", "a generator whose frame belongs to CPython is advanced");
+  if (ownsFrame(iterator)) breakHere("generator", "a generator whose frame belongs to CPython is advanced");
   willConsume(iterator);
   PyRef item = PyRef::steal(PyIter_Next(iterator));
   throwIfBreak();
@@ -443,7 +451,7 @@ LazyIterator* Evaluation::advancerOf(PyObject* iterator) {
   if (LazyIterator* taken = takenIterators_->find(iterator)) return taken;
   const Origin* o = origins_.find(iterator);
   const bool isAhead = std::any_of(ahead_.begin(), ahead_.end(), [iterator](const auto& a) { return a->iterator.get() == iterator; });
-  if (isAhead || !o || !o->source || (!PyGen_CheckExact(iterator) && upcoming(iterator))) return nullptr;
+  if (isAhead || !o || !o->source || (!ownsFrame(iterator) && upcoming(iterator))) return nullptr;
   return takenIterators_->take(iterator, o->source);
 }
 
@@ -572,11 +580,17 @@ bool Evaluation::assignUnread(Frame& root, PyObject* value, const Source* source
   return true;
 }
 
+bool Evaluation::isAwaiting(PyObject* coroutine) {
+  const auto* suspended = static_cast<const SuspendedFrame*>(advancerOf(coroutine));
+  return suspended && suspended->isAwaiting();
+}
+
 int Evaluation::send(PyObject* receiver, PyObject* value, PyRef* result) {
   if (LazyIterator* lazy = advancerOf(receiver)) {
     PyRef keep = PyRef::borrow(receiver);
     return lazy->send(*this, value, result);
   }
+  if (PyCoro_CheckExact(receiver)) breakHere("generator from outside", "a coroutine that was made before this segment is awaited");
   if (value != Py_None) breakHere("generator from outside", "a value is sent into a generator that was made before this segment");
   *result = next(receiver);
   if (*result) return 1;

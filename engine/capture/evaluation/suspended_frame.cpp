@@ -23,10 +23,10 @@ class SavedError {
 void raise(PyObject* exception) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception); }
 
 /// A StopIteration that escapes a generator's body becomes RuntimeError (PEP 479).
-void convertStopIteration() {
+void convertStopIteration(const char* noun) {
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
   PyRef stop = takeException();
-  PyRef text = PyRef::steal(PyUnicode_FromString("generator raised StopIteration"));
+  PyRef text = PyRef::steal(PyUnicode_FromFormat("%s raised StopIteration", noun));
   PyRef error = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
   PyException_SetCause(error.get(), PyRef(stop).release());
   PyException_SetContext(error.get(), stop.release());
@@ -53,12 +53,19 @@ bool onlyRenames(const DecodedCode& code, const HandlerRange& range) {
 }  // namespace
 
 bool SuspendedFrame::refuseReentry() const {
-  if (running_) PyErr_SetString(PyExc_ValueError, "generator already executing");
+  if (running_) PyErr_Format(PyExc_ValueError, "%s already executing", noun());
   return running_;
 }
 
+bool SuspendedFrame::refuseReuse() const {
+  const bool refused = isCoroutine_ && !frame_ && !closing_;
+  if (refused) PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
+  return refused;
+}
+
 bool SuspendedFrame::runsWhenClosed() const {
-  if (!frame_ || !started_ || running_) return false;
+  if (!frame_ || running_) return false;
+  if (!started_) return isCoroutine_;  // CPython warns of one that was never awaited
   if (delegate()) return true;
   const HandlerRange* range = frame_->decoded->handlerOf(frame_->pc - 1);
   return range && !onlyRenames(*frame_->decoded, *range);
@@ -90,7 +97,7 @@ int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
   }
   running_ = false;
   if (status <= 0) frame_.reset();
-  if (status < 0) convertStopIteration();
+  if (status < 0) convertStopIteration(noun());
   return status;
 }
 
@@ -101,13 +108,13 @@ PyRef SuspendedFrame::next(Evaluation& e) {
 }
 
 int SuspendedFrame::send(Evaluation& e, PyObject* value, PyRef* result) {
-  if (refuseReentry()) return -1;
+  if (refuseReentry() || refuseReuse()) return -1;
   if (!frame_) {
     *result = PyRef::borrow(Py_None);
     return 0;
   }
   if (!started_ && value != Py_None) {
-    PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started generator");
+    PyErr_Format(PyExc_TypeError, "can't send non-None value to a just-started %s", noun());
     return -1;
   }
   started_ = true;
@@ -117,7 +124,7 @@ int SuspendedFrame::send(Evaluation& e, PyObject* value, PyRef* result) {
 
 int SuspendedFrame::fail() {
   frame_.reset();
-  convertStopIteration();
+  convertStopIteration(noun());
   return -1;
 }
 
@@ -150,7 +157,7 @@ bool SuspendedFrame::closeDelegate(Evaluation& e, PyObject* delegate) {
 int SuspendedFrame::throwIntoDelegate(Evaluation& e, PyObject* delegate, PyObject* exception, PyRef* result) {
   PyRef keep = PyRef::borrow(delegate);
   if (LazyIterator* lazy = lazyOf(delegate))
-    return lazy->type() == &PyGen_Type ? lazy->throwInto(e, exception, result) : -2;
+    return dynamic_cast<SuspendedFrame*>(lazy) ? lazy->throwInto(e, exception, result) : -2;
   PyRef method = e.getAttr(delegate, internedName("throw"));
   if (!method) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
@@ -176,7 +183,7 @@ int SuspendedFrame::leaveDelegate(Evaluation& e, PyRef value, PyRef* result) {
 }
 
 int SuspendedFrame::throwInto(Evaluation& e, PyObject* exception, PyRef* result) {
-  if (refuseReentry()) return -1;
+  if (refuseReentry() || refuseReuse()) return -1;
   PyObject* waitsFor = delegate();
   if (!waitsFor) return raiseHere(e, exception, result);
   if (PyErr_GivenExceptionMatches(exception, PyExc_GeneratorExit)) {
@@ -205,7 +212,7 @@ bool SuspendedFrame::close(Evaluation& e) {
   const int status = throwInto(e, exit.get(), &result);
   closing_ = false;
   if (status > 0) {
-    PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
+    PyErr_Format(PyExc_RuntimeError, "%s ignored GeneratorExit", noun());
     return false;
   }
   if (status < 0) {
@@ -213,6 +220,11 @@ bool SuspendedFrame::close(Evaluation& e) {
     clearError();
   }
   return true;
+}
+
+bool SuspendedFrame::letGo(Evaluation& e) {
+  if (isCoroutine_ && !started_) e.breakHere("generator", "a coroutine is let go of that was never awaited, of which CPython warns", "Await it, or close it.");
+  return close(e);
 }
 
 std::pair<PyRef, PyRef> SuspendedFrame::position() const {

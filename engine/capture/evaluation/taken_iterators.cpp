@@ -85,7 +85,7 @@ PyRef pickledAsOne(PyObject* iterator) {
 }
 
 PyObject* restoreIterator(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  const bool done = PyGen_CheckExact(args[0]) ? restoreGenerator(args[0], args + 1, count - 1) : takeableKind(args[0])->restore(args[0], args + 1, count - 1);
+  const bool done = ownsFrame(args[0]) ? restoreGenerator(args[0], args + 1, count - 1) : takeableKind(args[0])->restore(args[0], args + 1, count - 1);
   return done ? Py_NewRef(Py_None) : nullptr;
 }
 
@@ -98,7 +98,7 @@ PyRef restoreFunction() {
 }  // namespace
 
 PyRef partsOfIterator(PyObject* iterator) {
-  if (PyGen_CheckExact(iterator)) return generatorParts(iterator);
+  if (ownsFrame(iterator)) return generatorParts(iterator);
   return takeableKind(iterator) ? pickledAsOne(iterator) : PyRef();
 }
 
@@ -109,8 +109,8 @@ LazyIterator* TakenIterators::find(PyObject* iterator) const {
   return at == taken_.end() ? nullptr : at->by.get();
 }
 
-std::unique_ptr<LazyIterator> TakenIterators::ofGenerator(PyObject* parts, const Source* source) {
-  if (PyTuple_GET_SIZE(parts) == 0) return std::make_unique<SuspendedFrame>(nullptr, true);
+std::unique_ptr<LazyIterator> TakenIterators::ofGenerator(PyObject* parts, const Source* source, bool isCoroutine) {
+  if (PyTuple_GET_SIZE(parts) == 0) return std::make_unique<SuspendedFrame>(nullptr, true, isCoroutine);
   const auto part = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(parts, i); };
   const auto sourceOf = [&](Py_ssize_t i) { return e_.sources().sequenceItem(source, i); };
   PyRef function = e_.wrap(part(1), sourceOf(1));
@@ -135,13 +135,13 @@ std::unique_ptr<LazyIterator> TakenIterators::ofGenerator(PyObject* parts, const
     }
   }
   const bool started = frame->decoded->instructions[static_cast<size_t>(frame->pc) - 1].op != Op::RETURN_GENERATOR;
-  return std::make_unique<SuspendedFrame>(std::move(frame), started);
+  return std::make_unique<SuspendedFrame>(std::move(frame), started, isCoroutine);
 }
 
 LazyIterator* TakenIterators::take(PyObject* iterator, const Source* source) {
   if (LazyIterator* known = find(iterator)) return known;
   const Takeable* kind = takeableKind(iterator);
-  if (!kind && !PyGen_CheckExact(iterator)) return nullptr;
+  if (!kind && !ownsFrame(iterator)) return nullptr;
   PyRef parts = partsOfIterator(iterator);
   if (!parts) return nullptr;
   e_.keepAlive(parts);
@@ -149,7 +149,7 @@ LazyIterator* TakenIterators::take(PyObject* iterator, const Source* source) {
   e_.guard(GuardKind::SequenceLength, from, nullptr, PyTuple_GET_SIZE(parts.get()));
   LazyPtr by;
   if (!kind) {
-    by = ofGenerator(parts.get(), from);
+    by = ofGenerator(parts.get(), from, PyCoro_CheckExact(iterator));
   } else {
     PartList list;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) list.push_back(e_.wrap(PyTuple_GET_ITEM(parts.get(), i), e_.sources().sequenceItem(from, i)));

@@ -34,7 +34,7 @@ class TakenIterators {
     const Source* source;
     std::unique_ptr<LazyIterator> by;
   };
-  std::unique_ptr<LazyIterator> ofGenerator(PyObject* parts, const Source* source);
+  std::unique_ptr<LazyIterator> ofGenerator(PyObject* parts, const Source* source, bool isCoroutine);
   Evaluation& e_;
   std::vector<Taken> taken_;
 };

@@ -1,7 +1,9 @@
 #include "engine/capture/evaluation/value_kinds.h"
 
+#include <ATen/Context.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/Generator.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
 
@@ -273,6 +275,13 @@ bool isIdentityValue(PyObject* o) {
       isTypeNamed(t, "functools._lru_cache_wrapper", &cached))
     return true;
   return isEnumClass(reinterpret_cast<PyObject*>(t));
+}
+
+bool isOwnGenerator(PyObject* o, PyObject*) {
+  if (!THPGenerator_Check(o)) return false;
+  const at::Generator& generator = reinterpret_cast<THPGenerator*>(o)->cdata;
+  const bool isKnown = generator.defined() && (generator.device().is_cpu() || generator.device().is_cuda());
+  return isKnown && generator != at::globalContext().defaultGenerator(generator.device());
 }
 
 bool isOperatorPacket(PyObject* o) {

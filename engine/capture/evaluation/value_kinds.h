@@ -12,6 +12,8 @@ bool isConstantValue(PyObject* object);
 /// Objects whose identity is what matters and that are not looked into by value: classes, modules, C functions, code, enum
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
+/// A torch.Generator that no device draws from by default; the second argument is of no account.
+bool isOwnGenerator(PyObject* object, PyObject* = nullptr);
 /// Whether operators and comparisons in C of `o`, a tensor, a number or a set, take `other` for what its class derives from.
 bool takesOperand(PyObject* o, PyObject* other);
 /// A tensor whose elements do not lie in memory by strides, or stand for others: sparse, quantised.

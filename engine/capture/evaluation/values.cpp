@@ -163,6 +163,13 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     wrap(self, sources().derived(Source::Kind::MethodSelf, source));
     return PyRef::borrow(object);
   }
+  if (isOwnGenerator(object) && !isPinned(source)) {
+    // Whichever it is, it is asked before the graph runs (random_draws.h).
+    guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    guardCustom(source, isOwnGenerator, nullptr, "a generator that is no device's default one");
+    origins_.add(object, source);
+    return PyRef::borrow(object);
+  }
   if (isIdentityValue(object)) {
     guard(GuardKind::IdMatch, source, object);
     origins_.add(object, sources().pinned(object));

@@ -42,7 +42,8 @@ class RuleTable {
       for (size_t i = 0; i < rows.count; ++i) missing_.push_back(&rows.first[i]);
     for (const auto& [name, rule] : std::initializer_list<std::pair<const char*, CallRule>>{{"send", generatorSend}, {"throw", generatorThrow}, {"close", generatorClose}}) {
       rules_.emplace(lazyMethod(name), rule);
-      rules_.emplace(identityOf(PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyGen_Type), name)).get()), rule);
+      for (PyTypeObject* type : {&PyGen_Type, &PyCoro_Type})
+        rules_.emplace(identityOf(PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name)).get()), rule);
     }
   }
 

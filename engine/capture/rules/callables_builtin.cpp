@@ -269,7 +269,8 @@ bool tellsItsOwn(Evaluation& e, PyObject* object) {
 /// dir() of a class, of an object with the __dir__ of object, or with one in Python.
 PyRef ruleDir(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1)) return {};
-  PyObject* object = a.args[0];
+  LazyIterator* lazy = lazyOf(a.args[0]);
+  PyObject* object = lazy ? reinterpret_cast<PyObject*>(lazy->type()) : a.args[0];
   PyRef names;
   if (PyObject* own = e.pythonMethod(object, "__dir__")) {
     PyRef given = e.call(own, a);

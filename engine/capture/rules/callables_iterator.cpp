@@ -453,7 +453,7 @@ PyRef stopIterationOr(int status, PyRef result) {
 }  // namespace
 
 PyRef nextOrStop(Evaluation& e, PyObject* iterator) {
-  if (LazyIterator* lazy = e.advancerOf(iterator)) {
+  if (LazyIterator* lazy = e.advancerOf(iterator); lazy && lazy->type()->tp_iternext) {
     PyRef result;
     const int status = lazy->send(e, Py_None, &result);
     return stopIterationOr(status, std::move(result));

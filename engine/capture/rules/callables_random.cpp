@@ -1,5 +1,6 @@
 // Rules for Python's module random and numpy.random: methods of generators that are called before the graph.
 #include "engine/capture/evaluation/random_draws.h"
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
 
 namespace fusebox::capture {
@@ -9,7 +10,22 @@ namespace {
 PyRef ruleDraw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.draws().call(callable, a); }
 PyRef ruleGenerator(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.draws().makeGenerator(callable, a); }
 
+/// A function of torch that makes a tensor: with a generator of its own, beforehand.
+PyRef ruleDrawTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* generator = a.keyword("generator");
+  if (!generator || generator == Py_None) return e.callReal(callable, a);
+  return isOwnGenerator(generator) ? e.draws().tensor(callable, a) : e.callReal(callable, a);
+}
+
 constexpr RuleRow kRandomRows[] = {
+    {"torch._C.Generator", ruleGenerator},
+    {"torch._C.Generator.manual_seed", ruleDraw},
+    {"torch._C.Generator.initial_seed", ruleDraw},
+    {"torch.rand", ruleDrawTensor},
+    {"torch.randn", ruleDrawTensor},
+    {"torch.randint", ruleDrawTensor},
+    {"torch.randperm", ruleDrawTensor},
+    {"torch.normal", ruleDrawTensor},
     {"random.Random", ruleGenerator},
     {"random.Random.seed", ruleDraw},
     {"random.Random.random", ruleDraw},

@@ -178,7 +178,7 @@ int anyOf(Evaluation& e, PyObject* subject, PyObject* classes, Check check) {
 }  // namespace
 
 int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
-  if (lazyOf(object)) return isSubclass(e, reinterpret_cast<PyObject*>(&PyGen_Type), cls);
+  if (LazyIterator* lazy = lazyOf(object)) return isSubclass(e, reinterpret_cast<PyObject*>(lazy->type()), cls);
   if (reinterpret_cast<PyObject*>(pythonTypeOf(object)) == cls) return 1;
   if (PyType_CheckExact(cls)) return plainInstance(e, object, asType(cls));
   if (const int answer = anyOf(e, object, cls, isInstance); answer != -2) return answer;

@@ -19,6 +19,7 @@ from ._unused_options import loaded_config, once, tell_unused, tell_unused_setti
 
 def _forward_of(callable_):
     """The function whose frame is to be captured when calling `callable_` first runs nn.Module's own machinery."""
+    callable_ = getattr(callable_, "_torchdynamo_orig_callable", callable_)
     owner = getattr(callable_, "__self__", None)
     if isinstance(owner, torch.nn.Module):
         name = getattr(callable_, "__name__", "")
@@ -189,7 +190,7 @@ def _read_gradients(given):
         elif isinstance(value, dict):
             left += value.values()
         elif not isinstance(value, (type, types.ModuleType)):
-            left += [getattr(value, "__self__", None), getattr(value, "__func__", None), getattr(value, "func", None), vars(value) if hasattr(value, "__dict__") else None]
+            left += [*(getattr(value, part, None) for part in ("__self__", "__func__", "func", "__wrapped__")), vars(value) if hasattr(value, "__dict__") else None]
     return False
 
 

@@ -174,11 +174,15 @@ def _describe_sizes(captured, asked):
             if captured.own_sizes[name] != value:
                 raise NotExpressible(-1, f"PyTorch takes {name} for {value}")
             captured.fix_size(name, value)
-        if not known:
+        one = {}  # a symbol of PyTorch's → the first of ours that it stands for
+        united = [(name, one[symbol]) for name, symbol in zip(captured.sizes, map(str, captured.symbols)) if name not in known and one.setdefault(symbol, name) != name]
+        for name, other in united:
+            if captured.own_sizes[name] != captured.own_sizes[other]:
+                raise NotExpressible(-1, f"PyTorch takes {name} for {other}")
+            captured.unite_sizes(name, other)
+        if not known and not united:
             break
     names = {str(symbol): captured.own_sizes[name] for name, symbol in zip(captured.sizes, captured.symbols)}
-    if len(names) != len(captured.sizes):
-        raise NotExpressible(-1, "sizes that differ in other calls are equal in this one")
     for guard in shape_env.guards:
         try:
             holds = bool(eval(_python(guard.expr), {"math": math}, names))  # of PyTorch's own text

@@ -68,13 +68,23 @@ class TorchGraph:
     def text(self):
         return str(self.graph)
 
-    def fix_size(self, name, value):
-        """The symbol is that number."""
-        node = next(n for n in self.graph.nodes if n.op == "placeholder" and n.target == name)
+    def _number(self, name):
+        return next(n for n in self.graph.nodes if n.op == "placeholder" and n.target == name)
+
+    def _replace_size(self, name, value, symbol):
+        node = self._number(name)
         node.replace_all_uses_with(value)
         self.graph.erase_node(node)
         del self.sizes[name]
-        self.dynamic = [[None if symbol == name else symbol for symbol in dims] for dims in self.dynamic]
+        self.dynamic = [[symbol if known == name else known for known in dims] for dims in self.dynamic]
+
+    def fix_size(self, name, value):
+        """The symbol is that number."""
+        self._replace_size(name, value, None)
+
+    def unite_sizes(self, name, other):
+        """Both are one number: that of `other`."""
+        self._replace_size(name, self._number(other), other)
 
 
 def _tensors_in(value):

@@ -112,7 +112,7 @@ def _require_nothing_held(fn):
     while isinstance(inner, functools.partial):
         held += tree_leaves((inner.args, inner.keywords))
         inner = inner.func
-    held += [inner, getattr(inner, "__self__", None)]
+    held += [inner, getattr(getattr(inner, "_torchdynamo_orig_callable", inner), "__self__", None)]
     for value in held:
         if isinstance(value, (torch.nn.Module, torch.Tensor)):
             raise PrecompileError(f"fn holds a {type(value).__name__}, which would become part of the files: pass models and tensors as arguments of the call")

@@ -22,6 +22,7 @@ import torch._dynamo
 from torch import nn
 
 import fusebox
+from fusebox._engine_access import _engine
 from checks.script_checks import expect, run
 
 
@@ -562,6 +563,28 @@ def test_loop_with_a_break_in_its_body():
     items = [torch.full((4,), float(i)) for i in range(20)]
     got, counts = counted(g, items)
     expect(got == g(items) and counts["recompile_limits"] == 0 and counts["graphs"] <= 3, f"enumerate of zip: {counts}")
+
+
+def test_calls_beyond_the_limit_compile_nothing():
+    """Nor do they ask what compiling asks about the process, which takes longer than a small function."""
+    fusebox.reset()
+    begun = []
+    hear = begun.append
+    compiled = fusebox.compile(lambda x, word: x + len(word) if word else x)
+    x = torch.ones(3)
+    _engine.listen_to_compiling(hear, True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in range(12):
+                torch.testing.assert_close(compiled(x, "w" * i), x + i)
+        so_far, limits = len(begun), fusebox.counters()["recompile_limits"]
+        for i in range(5):
+            torch.testing.assert_close(compiled(x, "v" * i), x + i)
+        expect(so_far > 0 and len(begun) == so_far, f"compiling begun {so_far} times, then {len(begun)}")
+        expect(fusebox.counters()["recompile_limits"] > limits, "such calls are counted")
+    finally:
+        _engine.listen_to_compiling(hear, False)
 
 
 def test_cached_functions():

@@ -865,6 +865,8 @@ def test_sizes_are_symbols():
         "views": (lambda a: a.view(2 * a.shape[0], -1)[: a.shape[0]], lambda n: (torch.randn(n, 6),)),
         "an index": (lambda a, b: a[b.size(0) - 1] + b[: b.size(0) // 2].sum(), lambda n: (torch.randn(n), torch.randn(n))),
         "two sizes": (lambda a, b: torch.cat([a, b]).mean(0) / (a.shape[0] + b.shape[0]), lambda n: (torch.randn(n, 6), torch.randn(2 * n + 1, 6))),
+        "sizes that meet": (lambda a, b: a * b + (a.shape[0] - b.shape[0]), lambda n: (torch.randn(n), torch.randn(n))),
+        "sizes that meet later": (lambda a, b, c: (a.sum(1) + b[: b.shape[0] // 2]) @ c, lambda n: (torch.randn(n, 3), torch.randn(2 * n), torch.randn(n, 2))),
         "made inside": (lambda a: a + torch.arange(a.shape[0])[:, None] - max(a.shape[0], 3), lambda n: (torch.randn(n, 6),)),
         "a result": (lambda a: (a * 2, a.shape[0] * 3), lambda n: (torch.randn(n, 6),)),
         "an int": (lambda a, n: a.view(n, -1) * (n // 2), lambda n: (torch.randn(n * 6), n)),

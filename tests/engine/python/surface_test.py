@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import warnings
 
 import torch
 import torch.nn as nn
@@ -144,6 +145,47 @@ def test_modules_that_a_library_compiles_again():
     expect(graphs == 1, f"the engine compiles what PyTorch captures: {graphs} graphs")
     wrapper._compile_kwargs = {"backend": "eager"}
     expect("_compile_kwargs" not in vars(net) and wrapper._compile_kwargs == {"backend": "eager"}, "the wrapper keeps what a library notes of it")
+
+
+def test_forwards_that_a_library_puts_around_a_compiled_module():
+    """As accelerate does for mixed precision: what is a method is taken apart, anything else is wrapped as it is."""
+    def run_as_bfloat16(module):
+        forward, calls = module.forward, []
+
+        def around(function):
+            @functools.wraps(function)
+            def wider(*args):
+                calls.append(args)
+                with torch.autocast("cpu", torch.bfloat16):
+                    return function(*args)
+            return wider
+
+        module.forward = around(forward.__func__).__get__(module) if hasattr(forward, "__func__") else around(forward)
+        return calls
+
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(3, 4)
+    compiled = fusebox.compile(model)
+    calls = run_as_bfloat16(compiled)
+    with torch.autocast("cpu", torch.bfloat16):
+        want = model(x)
+    got, graphs = graphs_of(lambda: compiled(x))
+    torch.testing.assert_close(got, want)
+    expect(graphs == 1 and len(calls) == 1, f"compiled inside of what was put around it: {graphs} graphs, {len(calls)} calls")
+    for made in (fusebox.compile(model.forward), torch.compiler.disable(model.forward)):
+        expect(not hasattr(made, "__func__") and not hasattr(made, "__self__") and hasattr(made, "__wrapped__"), f"no method, as stock's: {made}")
+
+
+def test_what_is_left_to_python_is_told_of_the_first_function():
+    """What that calls is left for the same reason."""
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), Net()), torch.randn(3, 4)
+    model[2] = nn.Tanh()
+    compiled = fusebox.compile(model)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch.testing.assert_close(torch.func.vmap(compiled)(x), model(x))
+    said = [str(w.message) for w in told]
+    expect(len(said) == 1 and "container.py" in said[0] and "functorch" in said[0], f"{said}")
 
 
 def test_disable_and_stance():

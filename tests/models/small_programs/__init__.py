@@ -10,7 +10,7 @@ def script(f):
 
 
 # Subjects that look for breadth: their programs run with few of the forced breaks.
-BREADTH = {"attention", "backward_passes", "conditions", "data_sizes", "derivatives", "everyday", "exceptions", "generators", "inner_results", "iteration", "layouts", "loops", "matching", "memory", "nested_tensors", "numpy_arrays", "optimisers", "reductions", "standard_library", "tensor_subclasses", "tensors", "training", "transforms"}
+BREADTH = {"attention", "backward_passes", "conditions", "coroutines", "data_sizes", "derivatives", "everyday", "exceptions", "generators", "inner_results", "iteration", "layouts", "loops", "matching", "memory", "nested_tensors", "numpy_arrays", "optimisers", "reductions", "standard_library", "tensor_subclasses", "tensors", "training", "transforms"}
 
 
 def runs_with(f, break_every):
@@ -20,6 +20,6 @@ def runs_with(f, break_every):
 
 
 def load():
-    from . import attention, autograd, backward_passes, boundaries, classes, conditions, containers, data_sizes, derivatives, effects_log, generators, guards, iteration, language, memory, modes, modules, numpy_arrays, reasons  # noqa: F401
+    from . import attention, autograd, backward_passes, boundaries, classes, conditions, containers, coroutines, data_sizes, derivatives, effects_log, generators, guards, iteration, language, memory, modes, modules, numpy_arrays, reasons  # noqa: F401
     from . import effects, everyday, exceptions, inner_results, layouts, loops, matching, nested_tensors, optimisers, reductions, standard_library, tensor_subclasses, tensors, training, transforms  # noqa: F401
     return SCRIPTS

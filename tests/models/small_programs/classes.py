@@ -4,6 +4,7 @@ import abc
 import enum
 import functools
 import typing
+import unittest.mock
 
 import torch
 
@@ -153,6 +154,31 @@ def descriptors(compile):
 
 
 @script
+def descriptors_that_only_set(compile):
+    class Kept:
+        def __set__(self, obj, value):
+            obj.__dict__["kept"] = value * 2
+
+    class Meta(type):
+        on_class = Kept()
+
+    class Holder(metaclass=Meta):
+        kept = Kept()
+
+    class Named(Holder):
+        on_class = 5
+
+    @compile
+    def f(x):
+        h = Holder()
+        before = h.kept is vars(Holder)["kept"]
+        h.kept = x
+        return before, h.kept, Named.on_class, type(Holder.on_class).__name__
+
+    return [f(rows()) for _ in range(3)]
+
+
+@script
 def operator_overloading(compile):
     class Vec:
         def __init__(self, a, b):
@@ -288,6 +314,74 @@ def class_attributes_written(compile):
 
     x = rows()
     return [f(x) for _ in range(3)], Stats.calls, Stats.table
+
+
+@script
+def functions_given_to_classes(compile):
+    class Base:
+        def old(self):
+            return 1
+
+    class Derived(Base):
+        pass
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    def four(self):
+        return 4
+
+    def one_of_outside(x):
+        Base.m = four
+        return x * (Base().m() + Derived().m()), Base.m is four
+
+    def one_of_the_region(x):
+        n = 3
+        Base.n = lambda self, y: y * n + x
+        return Base().n(x), Derived().n(x + 1)
+
+    def put_back(x):
+        old, a = Base.old, Derived().old()
+        Base.old = lambda self: old(self) + 10
+        b = Derived().old()
+        Base.old = old
+        return x * a + b, Base().old()
+
+    def other_kinds(x):
+        Base.s, Base.c = staticmethod(lambda y: y + 1), classmethod(lambda cls, y: (cls.__name__, y))
+        Base.p = property(lambda self: self.half * 2, lambda self, value: setattr(self, "half", value / 2), doc="of the half")
+        b = Derived()
+        b.p = x
+        return Base.s(x), b.s(x), Base.c(2), b.c(x), b.p, b.half, "p" in vars(b), Base.p.__doc__
+
+    def patched(x):
+        with unittest.mock.patch.object(Base, "old", lambda self: 7):
+            a = Base().old()
+        return x * a, Base().old()
+
+    def another_forward(x):
+        m, old = Module(), Module.forward
+        Module.forward = lambda self, x: x * 5
+        a = m(x)
+        Module.forward = old
+        return a, m(x)
+
+    def across_a_break(x):
+        Base.b = lambda self: x + 9
+        torch._dynamo.graph_break()
+        return x * Base().b()
+
+    out = []
+    for program in (one_of_outside, one_of_the_region, put_back, other_kinds, patched, another_forward, across_a_break):
+        f = compile(program)
+        for i in range(3):
+            out += [f(rows() + i), sorted(name for name in vars(Base) if not name.startswith("_"))]
+            for name in ("m", "n", "s", "c", "p", "b"):
+                if i != 1 and hasattr(Base, name):
+                    out.append(Base.n(Base(), 2) if name == "n" else None)
+                    delattr(Base, name)
+    return out
 
 
 @script

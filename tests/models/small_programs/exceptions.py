@@ -478,3 +478,26 @@ def numbers_that_do_not_fit(compile):
                     except RuntimeError as error:
                         out.append(str(error).split("\n")[0])
     return out
+
+
+@script
+def groups_that_may_not_be_named(compile):
+    def single(x):
+        try:
+            raise OSError("one")
+        except* ExceptionGroup:
+            pass
+
+    def among_others(x):
+        try:
+            raise ExceptionGroup("group", [ValueError(42)])
+        except* (TypeError, ExceptionGroup):
+            pass
+
+    def run(f, x):
+        try:
+            return f(x)
+        except Exception as error:
+            return x + 1, type(error).__name__, str(error), type(error.__context__).__name__
+
+    return [compile(lambda x, f=f: run(f, x))(torch.ones(3)) for f in (single, among_others)], [run(compile(f), torch.ones(3)) for f in (single, among_others)]

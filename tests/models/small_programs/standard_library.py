@@ -514,6 +514,63 @@ def python_random(compile):
 
 
 @script
+def generators_of_torch(compile):
+    kept = torch.Generator().manual_seed(5)
+
+    def every_kind(x, g):
+        return (x + torch.randn(4, generator=g), torch.rand((2, 3), generator=g, dtype=torch.float64), torch.randint(0, 9, (4,), generator=g),
+                torch.randperm(5, generator=g), torch.normal(0.0, 2.0, (3,), generator=g))
+
+    def seeded(x, g):
+        g.manual_seed(7)
+        a = torch.randn(3, generator=g)
+        return a, torch.randn(3, generator=g.manual_seed(7)), g.initial_seed() + 1, x + 1
+
+    def made(x, g):
+        new, by_device = torch.Generator(device="cpu").manual_seed(3), torch.Generator("cpu")
+        return x + torch.randn(4, generator=new), torch.rand(2, generator=by_device), torch.rand(2, generator=torch.Generator()), new.initial_seed(), by_device
+
+    def beside_the_default(x, g):
+        return torch.randn(4) + torch.randn(4, generator=g) + torch.randn(4, generator=None) + torch.rand(4, generator=torch.default_generator), x + 1
+
+    def written(x, g):
+        a = torch.randn(4, generator=g)
+        a.mul_(2).add_(x[0])
+        a[1:].zero_()
+        return a, a[:2]
+
+    def trained(x, g):
+        w = torch.randn(4, 2, generator=g).requires_grad_()
+        (x @ w).pow(2).sum().backward()
+        return w, w.grad
+
+    def across_breaks(x, g):
+        a = torch.randn(4, generator=g)
+        torch._dynamo.graph_break()
+        b = x + torch.randn(4, generator=g)
+        return a, b.normal_(generator=g), torch.bernoulli(torch.full((4,), 0.5), generator=g), kept is g
+
+    def decides(x, g):
+        for i in range(3):
+            x = x * i + 1 if torch.rand((), generator=g) > 0.5 else x - torch.randn(x.shape[0], 1, generator=g)
+        return x
+
+    def refused(x, g):
+        try:
+            return torch.randint(5, 2, (3,), generator=g)
+        except RuntimeError as e:
+            return str(e), torch.rand(4, generator=g) + x
+
+    out = []
+    for program in (every_kind, seeded, made, beside_the_default, written, trained, across_breaks, decides, refused):
+        f = compile(program)
+        for g in (kept, kept, torch.Generator().manual_seed(1), torch.Generator().manual_seed(2), kept):
+            result = f(torch.randn(4, 4), g)
+            out.append([(v.initial_seed(), torch.rand(2, generator=v)) if isinstance(v, torch.Generator) else v for v in result] if isinstance(result, tuple) else result)
+    return out, torch.rand(3, generator=kept), torch.rand(3)
+
+
+@script
 def times_and_ids(compile):
     @compile
     def f(x):
