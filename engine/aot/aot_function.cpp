@@ -35,8 +35,8 @@ bool isMadeWithOthers(CreationMeta creation) {
 /// Whether a view of `base` needs nothing but strides and the record of its base: libtorch's operators would do no more, in ten times as long.
 bool isMadeByHand(const OutputPlan& plan, const at::Tensor& base) {
   const c10::TensorImpl& tensor = *base.unsafeGetTensorImpl();
-  return plan.isPlain && !plan.ownVersions && !plan.detached && !plan.meta.requiresGrad && !tensor.autograd_meta() && !base.is_inference() &&
-         !c10::InferenceMode::is_enabled() && !at::isTensorSubclassLike(base) && !trace::isTraceTensor(base) &&
+  return plan.isPlain && !plan.ownVersions && !plan.detached && !plan.meta.requiresGrad && !tensor.autograd_meta() &&
+         (base.is_inference() || !c10::InferenceMode::is_enabled()) && !at::isTensorSubclassLike(base) && !trace::isTraceTensor(base) &&
          !c10::AutogradState::get_tls_state().get_view_replay_enabled();
 }
 

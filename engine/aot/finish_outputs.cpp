@@ -256,8 +256,9 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   const auto views = viewsFrom(base, output);
   const auto givesSeveral = [](auto& view) { return view->is_multi_output; };
-  plan.isPlain = wanted.scalar_type() == baseMeta.scalar_type() && !wanted.is_conj() && !wanted.is_neg() &&
-                 (views.size() < 2 || std::none_of(views.begin(), views.end(), givesSeveral));
+  auto* known = torch::autograd::impl::get_view_autograd_meta(output);
+  plan.isPlain = known && known->has_bw_view() && known->get_backward_view().base_.is_same(base) && wanted.scalar_type() == baseMeta.scalar_type() &&
+                 !wanted.is_conj() && !wanted.is_neg() && (views.size() < 2 || std::none_of(views.begin(), views.end(), givesSeveral));
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
   const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
   // Recorded views start at the base's first geometry; after an in-place restride they would start at the new one.
