@@ -1,6 +1,7 @@
 #include "engine/aot/aot_function.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
@@ -31,9 +32,29 @@ bool isMadeWithOthers(CreationMeta creation) {
   return creation == CreationMeta::MULTI_OUTPUT_NODE || creation == CreationMeta::IN_CUSTOM_FUNCTION;
 }
 
+/// Whether a view of `base` needs nothing but strides and the record of its base: libtorch's operators would do no more, in ten times as long.
+bool isMadeByHand(const OutputPlan& plan, const at::Tensor& base) {
+  const c10::TensorImpl& tensor = *base.unsafeGetTensorImpl();
+  return plan.isPlain && !plan.ownVersions && !plan.detached && !plan.meta.requiresGrad && !tensor.autograd_meta() &&
+         (base.is_inference() || !c10::InferenceMode::is_enabled()) && !at::isTensorSubclassLike(base) && !trace::isTraceTensor(base) &&
+         !c10::AutogradState::get_tls_state().get_view_replay_enabled();
+}
+
+at::Tensor madeByHand(const OutputPlan& plan, const at::Tensor& base, int64_t offset, const graph::SymbolValues& symbols) {
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  const bool isOfSeveral = !plan.views.empty() && plan.views.front()->is_multi_output;
+  return torch::autograd::as_view(base, view, /*is_bw_differentiable=*/true, /*is_fw_differentiable=*/true, nullptr, nullptr,
+                                  plan.unrecorded ? CreationMeta::NO_GRAD_MODE
+                                  : isOfSeveral   ? CreationMeta::MULTI_OUTPUT_NODE
+                                                  : CreationMeta::DEFAULT);
+}
+
 /// `traced`: what the trace knew of `base`.
 at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
                   const graph::SymbolValues& symbols) {
+  const auto offset = [&] { return symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset(); };
+  if (isMadeByHand(plan, base)) return madeByHand(plan, base, offset(), symbols);
   auto from = plan.detached || plan.ownVersions ? base.detach() : base;
   const at::AutoGradMode mode(c10::InferenceMode::is_enabled() ? c10::GradMode::is_enabled() : !plan.unrecorded);
   if (!plan.views.empty()) {
@@ -44,8 +65,7 @@ at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::T
   }
   TORCH_CHECK(plan.views.empty() || (plan.meta.dtype == traced.dtype && !graph::isComplex(traced.dtype)),
               "Fusebox: a result is a view of other elements, of a tensor whose sizes change");
-  auto offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
-  at::Tensor view = from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  at::Tensor view = from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset());
   if (isMadeWithOthers(plan.creation))
     if (auto* known = torch::autograd::impl::get_view_autograd_meta(view); known && known->has_bw_view()) known->set_creation_meta(plan.creation);
   return view;

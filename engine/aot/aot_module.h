@@ -33,6 +33,7 @@ struct OutputPlan {
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
   bool isStale = false;     ///< its base was written since: libtorch makes its history when that is asked for, and refuses writes until then
+  bool isPlain = false;     ///< the view is its strides over its base: the same elements, no pending sign
   torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  ///< whether eager refuses writes to the view that it is
   graph::TensorMeta meta; ///< with requiresGrad as traced
 

@@ -87,6 +87,13 @@ at::Tensor ownBase(const at::Tensor& t) {
   return fits ? base : at::Tensor();
 }
 
+/// Whether the program finds `base` itself behind `t`, or, in inference mode, nothing behind any tensor.
+bool isViewOf(const at::Tensor& t, const at::Tensor& base) {
+  if (t.is_inference()) return true;
+  auto* known = torch::autograd::impl::get_view_autograd_meta(t);
+  return known && known->has_bw_view() && known->get_backward_view().base_.is_same(base);
+}
+
 /// The steps that lead from `base` to `t`, where both are recorded.
 std::vector<std::shared_ptr<functionalization::ViewMeta>> viewsFrom(const at::Tensor& base, const at::Tensor& t) {
   auto views = unsafeGetFunctionalWrapper(t)->view_metas();
@@ -255,6 +262,9 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.isStale = stale_.count(output.unsafeGetTensorImpl()) > 0;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   const auto views = viewsFrom(base, output);
+  const auto givesSeveral = [](auto& view) { return view->is_multi_output; };
+  plan.isPlain = plan.isPlain && wanted.scalar_type() == baseMeta.scalar_type() && !wanted.is_conj() && !wanted.is_neg() &&
+                 (views.size() < 2 || std::none_of(views.begin(), views.end(), givesSeveral));
   // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
   const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
   // Recorded views start at the base's first geometry; after an in-place restride they would start at the new one.
@@ -279,6 +289,7 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   plan.kind = OutputPlan::Kind::InputView;
   plan.index = input;
   auto& from = context_.inputs()[input];
+  plan.isPlain = isViewOf(output, from.standIn);
   plan.ownVersions = countsApart(output, from.standIn);
   auto placeholder = context_.recorder().graph().placeholders();
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
@@ -334,6 +345,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
     return plan;
   }
   plan.kind = OutputPlan::Kind::ResultView;
+  plan.isPlain = isViewOf(output, base.tracked);
   plan.versions = writesTo(output);
   plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
   return viewPlan(plan, output, base.tracked, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());

@@ -233,7 +233,7 @@ int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& ju
     return answersTorchFunctions(value) && typeLookup(Py_TYPE(value), name) != typeLookup(tensorType(), name);
   };
   const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) ||
-                       (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !answersItself());
+                       (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).sym_numel() == 1 && !answersItself());
   if (isAsked)
     if (const auto outcome = outcomeThatGoesOn(f, jump, jumpsWhen); outcome && assumeTruth(*this, value, *outcome)) return *outcome;
   return truth(value);

@@ -337,7 +337,7 @@ PyRef Evaluation::iter(PyObject* object) {
   if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__iter__", {object});
   if (isTensor(object) && torchCalls_ && tensorOf(object).dim() > 0) {
     // A call for each element, which a graph can show.
-    PyRef items = PyRef::steal(PyTuple_New(tensorOf(object).size(0)));
+    PyRef items = PyRef::steal(PyTuple_New(tensorOf(object).sym_size(0).guard_int(__FILE__, __LINE__)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
       PyRef item = getItem(object, PyRef::steal(PyLong_FromSsize_t(i)).get());
       if (!item) return {};

@@ -448,15 +448,15 @@ PyRef TorchCalls::firstOf(PyObject* tensors) {
   return made;
 }
 
-PyRef TorchCalls::stackOf(PyObject* part, int64_t count) {
+PyRef TorchCalls::stackOf(PyObject* part, const c10::SymInt& count) {
   const at::Tensor& one = tensorOf(part);
-  std::vector<int64_t> sizes = one.sizes().vec();
+  std::vector<c10::SymInt> sizes = one.sym_sizes().vec();
   sizes.insert(sizes.begin(), count);
-  return PyRef::steal(newTensorObject(one.unsqueeze(0).expand(sizes).clone(at::MemoryFormat::Contiguous)));
+  return PyRef::steal(newTensorObject(one.unsqueeze(0).expand_symint(sizes).clone(at::MemoryFormat::Contiguous)));
 }
 
 /// The same of tuples, lists and dicts of tensors.
-PyRef TorchCalls::stacksOf(PyObject* parts, int64_t count) {
+PyRef TorchCalls::stacksOf(PyObject* parts, const c10::SymInt& count) {
   if (isTensorObject(parts)) return stackOf(parts, count);
   if (PyDict_Check(parts)) {
     PyRef made = PyRef::steal(PyDict_New());
@@ -545,7 +545,7 @@ PyRef TorchCalls::map(PyObject* op, const CallArguments& a) {
   const Scope scope(this);
   PyRef operands = sequence(a.args[1], "map"), others = sequence(a.args[2], "map"), parts = firstOf(operands.get());
   if (PyTuple_GET_SIZE(operands.get()) == 0) e_.breakHere("higher-order operator", "map over nothing");
-  const int64_t count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).size(0);
+  const c10::SymInt count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).sym_size(0);
   PyRef arguments = joined({parts.get(), others.get()});
   const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
   if (!body.returned) return {};
@@ -561,7 +561,7 @@ PyRef TorchCalls::scan(PyObject* op, const CallArguments& a) {
   PyRef initial = sequence(a.args[1], "scan"), operands = sequence(a.args[2], "scan"), others = sequence(more, "scan");
   PyRef changing = copyOf(initial.get()), parts = firstOf(operands.get());
   if (PyTuple_GET_SIZE(operands.get()) == 0) e_.breakHere("higher-order operator", "scan over nothing");
-  const int64_t count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).size(0);
+  const c10::SymInt count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).sym_size(0);
   PyRef arguments = changing ? joined({changing.get(), parts.get(), others.get()}) : PyRef();
   const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
   if (!body.returned) return {};

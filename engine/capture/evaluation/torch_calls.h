@@ -115,8 +115,8 @@ class TorchCalls {
   PyRef copyOf(PyObject* tensors);
   /// Stand-ins of the first elements along the first dimension, and of as many tensors on top of each other.
   PyRef firstOf(PyObject* tensors);
-  PyRef stackOf(PyObject* part, int64_t count);
-  PyRef stacksOf(PyObject* parts, int64_t count);
+  PyRef stackOf(PyObject* part, const c10::SymInt& count);
+  PyRef stacksOf(PyObject* parts, const c10::SymInt& count);
   PyRef condition(PyObject* op, const CallArguments& a);
   PyRef loop(PyObject* op, const CallArguments& a);
   PyRef map(PyObject* op, const CallArguments& a);

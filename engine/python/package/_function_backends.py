@@ -113,10 +113,10 @@ class FunctionBackend:
         """What tracing of PyTorch's own found out about sizes beyond the capture's guards. None: nothing; ASKS: capture goes over it again, with guards for
         it; else why that cannot be."""
         asked = [guard.expr for guard in shape_env.guards[captured.guards:]]
-        asked += [sympy.Eq(symbol, shape_env.replacements[symbol]) for symbol in _taken_for_another(shape_env)]
+        asked += [equal for equal in _replaced(shape_env) if equal not in captured.replaced]
         if not asked:
             return None
-        numbers = {symbol.node.expr: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(captured.symbols)}
+        numbers = {symbol.node._expr: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(captured.symbols)}
         texts = []
         for expression in asked:
             if not all(symbol in numbers for symbol in expression.free_symbols):
@@ -145,10 +145,10 @@ def _python(expression):
     return PythonPrinter().doprint(expression)
 
 
-def _taken_for_another(shape_env):
-    """Symbols that are replaced by something else, but for those of data, which the graph itself asks about."""
+def _replaced(shape_env):
+    """What symbols are taken for, as equations, but for those of data, which the graph itself asks about."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
-    return [symbol for symbol in shape_env.replacements if not symbol_is_type(symbol, SymT.UNBACKED_INT)]
+    return [sympy.Eq(symbol, other, evaluate=False) for symbol, other in shape_env.replacements.items() if not symbol_is_type(symbol, SymT.UNBACKED_INT)]
 
 
 def _share_memory(captured):
@@ -182,17 +182,20 @@ def _describe_sizes(captured, asked):
             captured.unite_sizes(name, other)
         if not known and not united:
             break
-    names = {str(symbol): captured.own_sizes[name] for name, symbol in zip(captured.sizes, captured.symbols)}
-    for guard in shape_env.guards:
+    names = {}
+    for name, symbol in zip(captured.sizes, captured.symbols):
+        own = captured.own_sizes[name]
+        if names.setdefault(str(symbol.node._expr), own) is not own:
+            raise NotExpressible(-1, "sizes that differ in other calls are one to PyTorch")
+    captured.replaced = _replaced(shape_env)
+    for asked_for in [guard.expr for guard in shape_env.guards] + captured.replaced:
         try:
-            holds = bool(eval(_python(guard.expr), {"math": math}, names))  # of PyTorch's own text
+            holds = bool(eval(_python(asked_for), {"math": math}, names))  # of PyTorch's own text
         except Exception as error:
-            raise NotExpressible(-1, f"PyTorch asks whether {guard.expr}: {error}") from error
+            raise NotExpressible(-1, f"PyTorch asks whether {asked_for}: {error}") from error
         if not holds:
-            raise NotExpressible(-1, f"PyTorch takes for granted that {guard.expr}")
+            raise NotExpressible(-1, f"PyTorch takes for granted that {asked_for}")
     captured.guards = len(shape_env.guards)
-    if taken := _taken_for_another(shape_env):
-        raise NotExpressible(-1, f"PyTorch takes a size for another number: {taken}")
     shape_env.pending_fresh_unbacked_symbols.clear()  # the backend finds its own
     captured.text_of_sizes = captured.module.code + str(list(captured.sizes.values()))
     numbers = {f"n{i}": captured.own_sizes[name] for i, name in enumerate(captured.sizes)}

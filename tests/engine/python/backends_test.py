@@ -859,6 +859,10 @@ def test_what_a_backend_traces_fits_every_size():
 
 
 def test_sizes_are_symbols():
+    def unpacked(a):
+        first, _, last = a.permute(2, 0, 1)
+        return (first * last).reshape(a.shape[0], a.shape[1], 1)
+
     layer = nn.Linear(6, 6)
     programs = {
         "a layer": (lambda a: layer(a) * a.shape[0], lambda n: (torch.randn(n, 6),)),
@@ -870,6 +874,9 @@ def test_sizes_are_symbols():
         "made inside": (lambda a: a + torch.arange(a.shape[0])[:, None] - max(a.shape[0], 3), lambda n: (torch.randn(n, 6),)),
         "a result": (lambda a: (a * 2, a.shape[0] * 3), lambda n: (torch.randn(n, 6),)),
         "an int": (lambda a, n: a.view(n, -1) * (n // 2), lambda n: (torch.randn(n * 6), n)),
+        "sizes that must be equal": (lambda a, b: F.grid_sample(a, b, align_corners=False), lambda n: (torch.randn(n, 2, 3, 3), torch.randn(n, 10, 11, 2))),
+        "sizes of a sum": (lambda a, b: a + b.mean(1, keepdim=True), lambda n: (torch.randn(n, n + 1), torch.randn(n, n + 1))),
+        "parts of a tensor": (unpacked, lambda n: (torch.randn(n, n + 2, 3),)),
     }
     for what, (program, inputs) in programs.items():
         for dynamic in (None, True):

@@ -113,3 +113,31 @@ def views_without_a_history_that_were_written(compile, engine):
             part.add_(3)
         return h * 2, part.detach() + 1
     return [raised(lambda f=f: compile(f)(torch.ones(2, 3, requires_grad=True))) for f in (of_a_result, of_a_leaf, beside)]
+
+
+@edge
+def writes_with_a_history_to_views_that_left(compile, engine):
+    def unrecorded(x):
+        with torch.no_grad():
+            return x.sin()[1:], x[0]
+    programs = (lambda x: x.sin()[:, :4], lambda x: x.sin().chunk(2), lambda x: x.sin().unbind(0)[1].view(2, 4), lambda x: x.sin().split(2)[1][:, 1:],
+                lambda x: torch.view_as_complex(x.sin().view(4, 4, 2)).imag, lambda x: (x.t(), *x.split(2)), lambda x: x.sin().data[1:], unrecorded,
+                lambda x: x.sum(1, keepdim=True).expand(4, 8), lambda x: x.sin().narrow(1, 2, 3).select(0, 1), lambda x: x.detach()[1:],
+                lambda x: x.detach(), lambda x: x.sin().detach())
+
+    def written(t):
+        factor = torch.ones(t.shape, requires_grad=True)
+        t.mul_(factor)
+        t.sum().backward()
+        return factor.grad, t.grad_fn is None
+    out = []
+    for f in programs:
+        for rows in (slice(0, 4), slice(2, 6), slice(0, 8, 2)):
+            base = torch.linspace(-1, 1, 64).view(8, 8)
+            for x in (base[rows], base[rows].clone(), base[rows].clone().requires_grad_() * 1):
+                views = compile(f)(x)
+                for t in views if isinstance(views, (tuple, list)) else [views]:
+                    whole = t._base
+                    out += [(t.stride(), t.storage_offset(), t._version, t.is_neg()), raised(written, t), t._version, t.detach().clone()]
+                    out.append(whole is not None and (whole is x, whole._version, whole.requires_grad, whole.shape, whole.grad_fn is None, whole.detach().clone()))
+    return out
