@@ -1,5 +1,6 @@
 #include "engine/aot/compiled_node.h"
 
+#include <ATen/LegacyBatchedTensorImpl.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -50,7 +51,6 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
   }
   auto& form = known.forms[pass];
   if (form.executor) return form;
-  const size_t saved = module->saved.size();
   ExecutorScope scope;
   const auto compiled = [&](const graph::Graph& graph) {
     form.reads = placeholdersUsed(graph);
@@ -58,12 +58,13 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
     TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
     form.executor = std::make_shared<const Executor>(std::move(*made));
   };
-  graph::Graph apart;
-  if (which != Gradients::OfInputs) apart = gradientGraph(*module, which);
-  const graph::Graph& whole = which == Gradients::OfInputs ? *module->backward : apart;
-  if (pass.isWhole()) compiled(whole);
-  else compiled(graphOfPass(whole, saved, pass));
+  compiled(graphOf(which, pass));
   return form;
+}
+
+graph::Graph Shared::graphOf(Gradients which, const Pass& pass) const {
+  graph::Graph whole = which == Gradients::OfInputs ? *module->backward : gradientGraph(*module, which);
+  return pass.isWhole() ? std::move(whole) : graphOfPass(whole, module->saved.size(), pass);
 }
 
 void AotFunction::compileBackwardNow() const {
@@ -272,6 +273,25 @@ std::vector<at::Tensor> gradientsAs(const std::vector<graph::TensorMeta>& expect
   return made;
 }
 
+bool isTransformed(const variable_list& given) {
+  return trace::insideTransform() || std::any_of(given.begin(), given.end(), [](auto& g) { return g.defined() && at::isBatchedTensor(g); });
+}
+
+namespace {
+
+/// gradientsAs() for operators, which read tensors of any strides; views of what was contiguous are asked for.
+std::vector<at::Tensor> transformedAs(const std::vector<graph::TensorMeta>& expected, const graph::SymbolValues& symbols, const variable_list& given) {
+  std::vector<at::Tensor> made;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    auto& meta = expected[i];
+    if (given[i].defined()) made.push_back(meta.isContiguous() ? given[i].contiguous() : given[i]);
+    else made.push_back(at::zeros(symbols(meta.sizes), at::TensorOptions(static_cast<at::ScalarType>(meta.dtype)).device(trace::fromDevice(meta.device))));
+  }
+  return made;
+}
+
+}  // namespace
+
 at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) const {
   auto& wanted = shared_->module->gradInputs;
   auto position = std::find(wanted.begin(), wanted.end(), input);
@@ -376,8 +396,6 @@ void CompiledNode::giveUpSpent() {
 }
 
 variable_list CompiledNode::apply(variable_list&& given) {
-  TORCH_CHECK(!trace::insideTransform(), "It looks like you're trying to call a compiled backward function within vmap/grad/vjp, which isn't supported: "
-              "compile the function that calls torch.func, or leave the one that is differentiated to Python.");
   if (shared_->module->beforeBackward) shared_->module->beforeBackward();
   const bool watched = innerWatched(), isKept = torch::autograd::get_current_graph_task_keep_graph();
   {
@@ -412,16 +430,20 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;
   };
+  const bool transformed = isTransformed(given);
   if (again) {
     auto& second = shared_->secondOrder(which);
     if (second.refusal.empty()) {
       auto& form = shared_->secondForm(which, pass);
-      return done(differentiable(second, form, prepare(code.given, given, form.reads, second.feeds.size() - given.size())));
+      const size_t first = second.feeds.size() - given.size();
+      return done(differentiable(second, form, transformed ? transformedAs(code.given, symbols_, given) : prepare(code.given, given, form.reads, first)));
     }
   }
-  auto& form = shared_->form(which, pass);
+  const graph::Graph byOperators = transformed ? shared_->graphOf(which, pass) : graph::Graph();
+  const Shared::GradientCode::Form* form = transformed ? nullptr : &shared_->form(which, pass);
+  const std::vector<bool> reads = transformed ? placeholdersUsed(byOperators) : form->reads;
   variable_list inputs, results, kept;
-  for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(form.reads[i] ? unpackSaved(i) : at::Tensor());
+  for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(reads[i] ? unpackSaved(i) : at::Tensor());
   isLast = isLast && !again;
   if (isLast) {
     spent_.push_back({Positions(pass.given), Positions(pass.wanted)});
@@ -429,12 +451,17 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     latest_.emplace();
   }
   if (again) kept = given;
-  {
+  if (transformed) {
+    for (auto& t : transformedAs(code.given, symbols_, given)) inputs.push_back(std::move(t));
+    auto made = runtime::runDifferentiable(byOperators, inputs, shared_->module->constants, symbols_);
+    TORCH_CHECK(made.has_value(), "Fusebox cannot transform the backward of a compiled function: ", made.error().text());
+    results = std::move(*made);
+  } else {
     ExecutorScope scope;
-    for (auto& t : prepare(code.given, given, form.reads, saved_.size())) inputs.push_back(std::move(t));
+    for (auto& t : prepare(code.given, given, reads, saved_.size())) inputs.push_back(std::move(t));
     given.clear();
     const std::optional<runtime::GivenUpInputs> givenUp = isLast ? std::optional<runtime::GivenUpInputs>(std::in_place, inputs) : std::nullopt;
-    results = (*form.executor)(inputs, symbolValues_);
+    results = (*form->executor)(inputs, symbolValues_);
   }
   results = done(std::move(results));
   return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;

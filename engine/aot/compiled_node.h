@@ -57,6 +57,7 @@ struct AotFunction::Shared {
   /// Compiles on the first call. Throws c10::Error when compiling failed.
   const GradientCode::Form& form(Gradients which, Pass pass);
   const SecondOrder& secondOrder(Gradients which);
+  graph::Graph graphOf(Gradients which, const Pass& pass) const;
   const GradientCode::SecondForm& secondForm(Gradients which, Pass pass);
   /// With `given` and `tangentsRead` filled in.
   const GradientCode& interfaceOf(Gradients which);
@@ -91,6 +92,8 @@ struct AotFunction::Shared {
 /// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
 std::vector<at::Tensor> gradientsAs(const std::vector<graph::TensorMeta>& expected, const graph::SymbolValues& symbols,
                                     const torch::autograd::variable_list& given, const std::vector<bool>& reads, size_t first);
+/// Whether a transform (vmap) of the backward pass gives them: no memory that compiled code could read.
+bool isTransformed(const torch::autograd::variable_list& given);
 /// Results whose gradient comes only from tangents that got none: they get none either, where the graph would give zeros. `reads`: GradientCode::tangentsRead.
 std::vector<size_t> withoutGradient(const std::vector<std::vector<int32_t>>& reads, const torch::autograd::variable_list& given);
 

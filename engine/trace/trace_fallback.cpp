@@ -228,15 +228,41 @@ void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::
   context.recorder().know(result, stack.back().toTensor());
 }
 
+bool isScattering(const OperatorFacts& facts) {
+  return facts.name == "aten::slice_scatter" || facts.name == "aten::select_scatter" || facts.name == "aten::diagonal_scatter";
+}
+
 /// The scattering operators copy all of the memory that their first argument lies in, and give a view of the copy.
 bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
-  if (facts.name != "aten::slice_scatter" && facts.name != "aten::select_scatter" && facts.name != "aten::diagonal_scatter") return false;
+  if (!isScattering(facts)) return false;
   if (!asTrace(t) || at::has_internal_overlap(t) == at::MemOverlap::Yes) return false;
   const at::Tensor& meta = asTrace(t)->meta();
   // Of symbolic sizes it is not known what lies around; a dense view from the first element on needs nothing of it.
   if (asTrace(t)->symbolic() && meta.storage_offset() == 0 && meta.is_non_overlapping_and_dense()) return false;
   return meta.storage_offset() != 0 || !meta.is_non_overlapping_and_dense() ||
          meta.storage().nbytes() != static_cast<size_t>(meta.numel()) * meta.element_size();
+}
+
+/// Where the scattered part lies, its view says. `view`: the arguments of the scattering operator.
+at::Tensor scatteredPart(const OperatorFacts& facts, Stack view) {
+  const auto dot = facts.name == "aten::slice_scatter" ? "Tensor" : facts.name == "aten::select_scatter" ? "int" : "";
+  view.erase(view.begin() + 1);
+  c10::Dispatcher::singleton().findSchemaOrThrow(facts.name.substr(0, facts.name.find("_scatter")).c_str(), dot).callBoxed(&view);
+  return view.back().toTensor();
+}
+
+/// A write through a view, of other sizes than the view has: eager resizes what is written to (an argument out), which leaves its base.
+void requireSizesOfView(const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
+  if (!isScattering(facts)) return;
+  const auto *self = asTrace(args[0].toTensor()), *source = asTrace(args[1].toTensor());
+  if (!self || !source) return;
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  Stack call(args.begin(), args.end());
+  for (auto& a : call) a = withHints(a);
+  call[0] = self->meta();
+  if (scatteredPart(facts, std::move(call)).sizes() != source->meta().sizes())
+    raiseBreak(BreakKind::UnsupportedOp, "what is written through a view has other sizes", "give a tensor of the result's shape");
 }
 
 void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
@@ -249,12 +275,7 @@ void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, 
   auto* traced = asTrace(self);
   const c10::SymInt whole = traced->symbolic() ? toSymInt(traced->symbolic()->reach(), *traced->env())
                                                : c10::SymInt(static_cast<int64_t>(self.storage().nbytes() / self.element_size()));
-  // Where the scattered part lies, its view says.
-  const auto dot = facts.name == "aten::slice_scatter" ? "Tensor" : facts.name == "aten::select_scatter" ? "int" : "";
-  Stack view(args.begin(), args.end());
-  view.erase(view.begin() + 1);
-  c10::Dispatcher::singleton().findSchemaOrThrow(facts.name.substr(0, facts.name.find("_scatter")).c_str(), dot).callBoxed(&view);
-  const auto part = view.back().toTensor();
+  const auto part = scatteredPart(facts, {args.begin(), args.end()});
   TORCH_CHECK(part.sym_sizes() == source.sym_sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
               ", slice size = ", part.sym_sizes());
   auto copy = at::clone(at::as_strided_symint(self, {whole}, {c10::SymInt(1)}, c10::SymInt(0)));
@@ -464,6 +485,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     state.include(c10::DispatchKeySet(kTraceKey));
     return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
   }
+  if (!isPrograms) requireSizesOfView(facts, args);
   if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) {
     if (!args[0].toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return scatterIntoCopy(op, facts, stack);
     if (isPrograms) raiseBreak(BreakKind::UnsupportedOp, facts.name + " of a view whose sizes change", "copy the view first (contiguous())");

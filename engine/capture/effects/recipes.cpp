@@ -72,7 +72,10 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
     recipe->kind = Recipe::Kind::Parameterised;
     dictionary(*recipe, attributes.get());
   }
-  if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  if (recipe->kind == Recipe::Kind::Parameterised) {
+    recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    pythonSlots(*recipe, object);
+  }
   return recipe;
 }
 
@@ -119,6 +122,7 @@ RecipePtr RecipeMaker::parameter(PyObject* object) {
   PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
   clearError();
   if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) dictionary(*recipe, attributes.get());
+  pythonSlots(*recipe, object);
   return recipe;
 }
 
@@ -182,6 +186,7 @@ RecipePtr RecipeMaker::wrapper(PyObject* object) {
   }
   recipe->base = std::move(made);
   if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());
+  pythonSlots(*recipe, object);
   return recipe;
 }
 

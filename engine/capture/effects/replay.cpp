@@ -334,6 +334,8 @@ bool Replay::fillAttributes(const Recipe& recipe, PyObject* object) {
     };
     if (!key || !give(*recipe.children[i + 1], place)) return false;
   }
+  for (const auto& [slot, value] : recipe.slots)
+    if (!give(*value, [object, slot](PyObject* o) { return !o || Py_TYPE(slot.get())->tp_descr_set(slot.get(), object, o) == 0; })) return false;
   return true;
 }
 
@@ -367,10 +369,7 @@ bool Replay::fill(const Recipe& recipe, PyObject* object) {
         PyRef contents = build(*recipe.base);
         if (!contents || !setContents(object, contents.get())) return false;
       }
-      if (!fillAttributes(recipe, object)) return false;
-      for (const auto& [slot, value] : recipe.slots)
-        if (!give(*value, [object, slot](PyObject* o) { return !o || Py_TYPE(slot.get())->tp_descr_set(slot.get(), object, o) == 0; })) return false;
-      return true;
+      return fillAttributes(recipe, object);
     }
     default: return true;
   }

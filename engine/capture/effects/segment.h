@@ -49,7 +49,7 @@ struct Recipe {
   const Source* source = nullptr;
   HeldRef object;
   std::vector<std::shared_ptr<Recipe>> children;
-  std::vector<std::pair<HeldRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
+  std::vector<std::pair<HeldRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance or a Parameterised: descriptor of a C member and its value
   std::shared_ptr<Recipe> base;
   std::shared_ptr<const NumberRecipe> number;  ///< of an Expression
   int32_t id = -1;

@@ -39,8 +39,8 @@ def on_tensors(_, set_hook, args):
         return args, None
     if len(places) > 1:
         torch._dynamo.graph_break(msg="hooks on the gradients of a module with several tensors are set")
-    passed = args[places[0]].clone()
-    set_hook(_Node(passed))
+    behind = args[places[0]].clone()
+    set_hook(_Node(behind))
     given = list(args)
-    given[places[0]] = passed
+    given[places[0]] = behind.clone()  # whose own hooks come before what the node hears of
     return tuple(given) if type(args) is tuple else type(args)(*given), places

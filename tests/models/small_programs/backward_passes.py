@@ -591,3 +591,24 @@ def functions_and_hooks_that_eager_refuses(compile):
         except RuntimeError as error:
             said.append(str(error)[:60])
     return said
+
+
+@script
+def gradients_for_several_at_once(compile):
+    def f(x, w):
+        y = (x @ w).softmax(-1)
+        return y, y.detach() * x.sum() + w.exp().sum(0)
+
+    run, out = compile(f), []
+    for n in (3, 4):
+        x, w = torch.randn(n, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True)
+        y, z = run(x, w)
+        given = torch.randn(5, n, 3)
+        out += torch.autograd.grad(y, (x, w), given, retain_graph=True, is_grads_batched=True)
+        first = torch.autograd.grad(y, (x, w), given, create_graph=True, is_grads_batched=True)
+        out += [*first, *torch.autograd.grad(sum(g.square().sum() for g in first), (x, w))]
+        if n == 3:
+            out += torch.func.vmap(lambda v: torch.autograd.grad(z, (x, w), v))(torch.randn(2, n, 3))
+    row = torch.ones(3, requires_grad=True)
+    out += [torch.autograd.functional.jacobian(compile(lambda x: (x.sin() * x.sum()).exp()), row, vectorize=True)]
+    return out

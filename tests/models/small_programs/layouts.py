@@ -1,5 +1,7 @@
 """Images in memory: convolutions may lie channels-last inside, but what the program sees lies as in eager."""
 
+import warnings
+
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -340,3 +342,19 @@ def losses_of_operands_that_lie_otherwise(compile):
 
     b = torch.randn(3, 4, dtype=torch.float64).t()
     return [compile(losses)(torch.tensor(1.5, dtype=dtype), b) for dtype in (torch.float64, torch.float32, torch.bfloat16)]
+
+
+@script
+def results_that_outgrow_views(compile):
+    def f(x):
+        made = []
+        for op in (torch.sort, torch.cummax):
+            values, places = torch.empty(6)[::2], torch.empty(6, dtype=torch.long)[::2]
+            op(x, dim=0, out=(values, places))
+            made += [values, places, values.stride()]
+        return made
+
+    run = compile(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [run(torch.arange(n).flip(0) + 1.0) for n in (6, 3, 7)]

@@ -37,6 +37,23 @@ def module_containers(compile):
 
 
 @script
+def hooks_of_a_result_and_of_the_module_that_gives_it(compile):
+    layer, heard = nn.Linear(5, 3), []
+    layer.register_full_backward_pre_hook(lambda m, given: (heard.append(("module", given[0].clone())), (given[0] + 1,))[1])
+    layer.register_full_backward_hook(lambda m, made, given: heard.append(("layer", made[0].clone(), given[0].clone())))
+
+    def f(x):
+        y = layer(x)
+        y.register_hook(lambda g: (heard.append(("result", g.clone())), g * 2)[1])
+        return y.sum()
+
+    x = rows().requires_grad_()
+    x.register_hook(lambda g: heard.append(("input", g.clone())))
+    compile(f)(x).backward()
+    return heard, x.grad, layer.weight.grad
+
+
+@script
 def state_on_modules(compile):
     class Net(nn.Module):
         def __init__(self):

@@ -349,6 +349,32 @@ def opened(made):
     return type(made).__name__, made.value, made.error, made.shape, made.stride()
 
 
+class Slotted(torch.Tensor):
+    """Keeps what it stands for in a slot."""
+
+    __slots__ = ["inner"]
+
+    def __new__(cls, inner):
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        args = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(function(*args, **(kwargs or {})))
+
+
+@script
+def wrappers_with_slots(compile):
+    def f(x):
+        made = Slotted(x)
+        return made, made + 1
+
+    run = compile(f)
+    return [[(type(made), made.inner, (made * 2).inner) for made in run(torch.arange(n) + 1.0)] for n in (3, 3, 4)]
+
+
 @script
 def wrappers_reach_the_dispatcher(compile):
     def program(p, x, scale):
