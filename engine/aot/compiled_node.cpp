@@ -58,7 +58,9 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
     TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
     form.executor = std::make_shared<const Executor>(std::move(*made));
   };
-  compiled(graphOf(which, pass));
+  // The module's own graph itself, by whose address a session knows what it was made from.
+  if (which == Gradients::OfInputs && pass.isWhole()) compiled(*module->backward);
+  else compiled(graphOf(which, pass));
   return form;
 }
 
