@@ -266,5 +266,33 @@ class CrossEntropy(unittest.TestCase):
         torch.testing.assert_close(made[1], made[0])
 
 
+class WeightsUsedSeveralTimes(unittest.TestCase):
+    def test_one_product_over_all_steps(self):
+        class Cell(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.kept = torch.nn.Linear(32, 32, bias=False)
+
+            def forward(self, x):
+                h = torch.zeros_like(x[0])
+                for part in x:
+                    h = torch.tanh(self.kept(h) + part)
+                return h.square().sum()
+        torch.manual_seed(0)
+        for dtype in torch.float32, torch.float64:
+            cell, x = Cell().to(dtype), torch.randn(10, 4, 32, dtype=dtype)
+            want, = torch.autograd.grad(cell(x), cell.kept.weight)
+            counts = []
+            for left_out in [], ["joined_products"]:
+                fusebox.reset()
+                with fusebox.config.patch(skip_passes=left_out):
+                    loss = fusebox.compile(cell)(x)
+                    before = fusebox.counters()["extern_calls"]
+                    got, = torch.autograd.grad(loss, cell.kept.weight)
+                    counts.append(fusebox.counters()["extern_calls"] - before)
+                torch.testing.assert_close(got, want)
+            self.assertLessEqual(counts[0], counts[1] - 6)  # of ten products of the weight, most
+
+
 if __name__ == "__main__":
     unittest.main()
