@@ -65,8 +65,9 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
 }
 
 graph::Graph Shared::graphOf(Gradients which, const Pass& pass) const {
-  graph::Graph whole = which == Gradients::OfInputs ? *module->backward : gradientGraph(*module, which);
-  return pass.isWhole() ? std::move(whole) : graphOfPass(whole, module->saved.size(), pass);
+  const graph::Graph apart = which == Gradients::OfInputs ? graph::Graph() : gradientGraph(*module, which);
+  const graph::Graph& whole = which == Gradients::OfInputs ? *module->backward : apart;
+  return pass.isWhole() ? whole : graphOfPass(whole, module->saved.size(), pass);
 }
 
 void AotFunction::compileBackwardNow() const {

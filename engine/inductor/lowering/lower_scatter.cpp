@@ -81,15 +81,15 @@ Values scatterValue(Lowering& lowering, const Node& node) {
 /// (self, dim, index, src)
 Values scatterAdd(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
-  const auto [self, index, dim] = Scattered(lowering, args);
+  const Scattered s(lowering, args);
   const LazyTensor source = lowering.tensor(args, 3);
-  if (source.rank() != self.rank()) throw NotLowered("scatter_add of a scalar");
-  if (self.dtype() != DType::Bool)
-    if (auto made = oneOfEveryLine(lowering, node, self, index, dim, {source}, [source](BodyBuilder& b, const IndexList& i, Val old) { return old + Val{&b, source.load(b, i)}; }))
+  if (source.rank() != s.self.rank()) throw NotLowered("scatter_add of a scalar");
+  if (s.self.dtype() != DType::Bool)
+    if (auto made = oneOfEveryLine(lowering, node, s.self, s.index, s.dim, {source}, [source](BodyBuilder& b, const IndexList& i, Val old) { return old + Val{&b, source.load(b, i)}; }))
       return {*made};
-  return {lowering.addInto(self, node.outputs[0].tensor, index.sizes, {index, source}, [=, self = self, index = index, dim = dim](BodyBuilder& b, const IndexList& i) {
+  return {lowering.addInto(s.self, node.outputs[0].tensor, s.index.sizes, {s.index, source}, [=](BodyBuilder& b, const IndexList& i) {
     IndexList at = i;
-    at[dim] = loadedIndex(b, index, i, self.sizes[dim], Fault::Gather);
+    at[s.dim] = loadedIndex(b, s.index, i, s.self.sizes[s.dim], Fault::Gather);
     return ScatteredValue{at, source.load(b, i)};
   })};
 }

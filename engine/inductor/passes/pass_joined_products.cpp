@@ -87,20 +87,21 @@ class Joining {
 
   /// How many terms became one; 0: the sum stays.
   int rewrite(const Node& root, const std::vector<ValueRef>& terms) {
-    std::vector<const Node*> products[2];
+    std::vector<std::optional<Product>> products;
+    for (ValueRef term : terms) products.push_back(productOf(term));
+    const auto countOf = [&](bool isTransposed) {
+      return std::count_if(products.begin(), products.end(), [=](const auto& p) { return p && p->isTransposed == isTransposed; });
+    };
+    const bool isTransposed = countOf(true) > countOf(false);
+    std::vector<const Node*> chosen;
     std::vector<ValueRef> others;
-    for (ValueRef term : terms) {
-      if (const auto product = productOf(term)) products[product->isTransposed].push_back(product->node);
-      else others.push_back(term);
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (products[i] && products[i]->isTransposed == isTransposed) chosen.push_back(products[i]->node);
+      else others.push_back(terms[i]);
     }
-    const bool isTransposed = products[1].size() > products[0].size();
-    for (ValueRef term : terms)
-      if (const auto product = productOf(term); product && product->isTransposed != isTransposed) others.push_back(term);
-    const std::vector<const Node*>& chosen = products[isTransposed];
     if (chosen.size() < 2 || !pays(chosen)) return 0;
     Rewriter r(copy_, root);
-    TensorMeta m = chosen[0]->outputs[0].tensor;
-    T sum = r.call("aten::mm", {joined(r, chosen, 0).v, joined(r, chosen, 1).v}, m);
+    T sum = r.call("aten::mm", {joined(r, chosen, 0).v, joined(r, chosen, 1).v}, chosen[0]->outputs[0].tensor);
     if (isTransposed) sum = transposed(sum);
     for (ValueRef term : others) sum = sum + T{&r, copy_.mapped(term)};
     r.output(0, sum);
