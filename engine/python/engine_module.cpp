@@ -164,6 +164,7 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "specialize_int") capture.specializeInt = py::cast<bool>(value);
   else if (name == "specialize_float") capture.specializeFloat = py::cast<bool>(value);
   else if (name == "force_parameter_static_shapes") capture.forceParameterStaticShapes = py::cast<bool>(value);
+  else if (name == "loop_operators") capture.loopOperators = py::cast<int64_t>(value);
   else if (name == "cache_captures") capture.cacheCaptures = py::cast<bool>(value);
   else if (name == "cache_captures_from") capture.cacheCapturesFrom = py::cast<int>(value);
   else if (name == "target") compiler.target = py::cast<std::string>(value);
@@ -189,6 +190,7 @@ py::dict configuration() {
   d["specialize_int"] = capture.specializeInt;
   d["specialize_float"] = capture.specializeFloat;
   d["force_parameter_static_shapes"] = capture.forceParameterStaticShapes;
+  d["loop_operators"] = capture.loopOperators;
   d["cache_captures"] = capture.cacheCaptures;
   d["cache_captures_from"] = capture.cacheCapturesFrom;
   d["target"] = compiler.target;

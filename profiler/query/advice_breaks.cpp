@@ -337,6 +337,7 @@ constexpr BreakRule kBreakRules[] = {
     {"exception", adviseException},
     {"recursion", adviseSize},
     {"too much Python", adviseSize},
+    {"long loop", adviseSize},
     {"identity", adviseIdentity},
     {"unsupported call", adviseUnsupportedCall},
     {"unsupported operator", adviseUnsupportedCall},

@@ -487,11 +487,14 @@ def main():
     parser.add_argument("--break-every", type=int, nargs="*", default=list(range(13)))
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th program from the i-th on")
+    parser.add_argument("--loops", type=int, help="operators that a loop may give a graph, in place of fusebox.config.loop_operators")
     parser.add_argument("--warm", action="store_true", help="twice, in processes that share a cache: the second is given the captures of the first")
     parser.add_argument("--captures", choices=["keep", "take"], help="keep captures of any length; there must be some to take")
     options = parser.parse_args()
     if options.warm:
         sys.exit(run_twice([a for a in sys.argv[1:] if a != "--warm"]))
+    if options.loops is not None:
+        fusebox.config.loop_operators = options.loops
     if options.captures:
         fusebox.config.cache_captures_from = 0
     passed = failed = 0

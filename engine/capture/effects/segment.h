@@ -138,6 +138,14 @@ struct Segment {
 /// capturing is undone. `breakAt`: offsets of the root frame where to break (forced breaks for tests).
 /// Implemented by the evaluator (engine/capture/evaluation/evaluator.cpp).
 struct SymbolicPolicy;
+/// A loop that is not followed turn by turn.
+struct LongLoop {
+  int offset = 0;          ///< of the instruction that it jumps back to
+  bool isPythons = false;  ///< it does hardly anything with tensors: CPython runs it, and what comes after it
+  GraphBreak why;
+};
+using LongLoops = std::vector<LongLoop>;
+
 struct CaptureOptions {
   bool fullgraph = false;
   aot::CompilerTraits compiler;
@@ -150,6 +158,8 @@ struct CaptureOptions {
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
   SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
   bool assumesOfData = true;  ///< for a backend in Python: that numpy warns of nothing may be assumed
+  LongLoops* longLoops = nullptr;  ///< known ones of the code object, and where those that are met go; null: every loop is followed to its end
+  int64_t loopOperators = 0;       ///< what makes one long
   bool endsAtSetUp = false;   ///< where objects of the program have been set up (CaptureBreak::first), SetUp is thrown instead of starting over
 };
 struct SetUp {};

@@ -107,6 +107,10 @@ class FrameRun {
   Outcome stepOverBreak(PyRef* result, bool* unsupported);
   /// What step() executes next: KW_NAMES and PRECALL belong to the CALL behind them.
   Op groupOp() const;
+  /// The frame stands before a loop that CPython runs.
+  bool isPythonsLoop() const {
+    return std::any_of(code_.longLoops.begin(), code_.longLoops.end(), [&](const LongLoop& l) { return l.isPythons && l.offset == state_.offset; });
+  }
 
   PyThreadState* thread_;
   InterpreterFrame* frame_;
@@ -660,6 +664,7 @@ PyObject* FrameRun::runToEnd() {
     if (outcome == Outcome::NotRun) return runInstead();
     if (outcome == Outcome::Broke) {
       entry.reset();
+      if (isPythonsLoop()) return leave();
       bool unsupported = false;
       {
         const BreakTold told(told_ ? &*told_ : nullptr);

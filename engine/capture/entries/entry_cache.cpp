@@ -89,6 +89,7 @@ void clearEntries() {
     state->frame = 0;
     state->limitReported = state->unprofitable = false;
     state->refused = nullptr;
+    state->longLoops.clear();
   }
 }
 

@@ -48,6 +48,7 @@ struct CaptureConfig {
   bool automaticDynamicShapes = true;  ///< … and are symbols then
   bool specializeInt = false, specializeFloat = false;  ///< changed ones are constants nevertheless
   bool forceParameterStaticShapes = true;
+  int64_t loopOperators = 1 << 15;     ///< that one loop may give a segment; a longer one is compiled turn by turn
   bool cacheCaptures = true;           ///< captures are kept in the cache, and taken from there
   int cacheCapturesFrom = 64;          ///< … if so many instructions were followed: others are captured again as fast as read
 };
@@ -113,6 +114,7 @@ struct CodeState {
   record::Recorder* recorder = nullptr; ///< whose frame ids this state and its points hold
   record::Id frame = 0;
   std::vector<std::unique_ptr<EntryPoint>> points;
+  LongLoops longLoops;                 ///< that captures met
 
   EntryPoint& point(int offset, int depth);
   int liveEntries() const;

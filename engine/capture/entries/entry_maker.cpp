@@ -378,6 +378,8 @@ bool EntryMaker::capture(Segment* segment) {
   how.compiler = compilerTraits(compileOptions(*options_));
   how.functionBackend = options_->function;
   how.compile = compile_;
+  if (!options_->fullgraph) how.longLoops = &code_.longLoops;
+  how.loopOperators = captureConfig().loopOperators;
   if (!point_.runTimeNumbers.empty() && !point_.numbersRefused) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;

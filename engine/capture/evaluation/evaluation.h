@@ -28,6 +28,7 @@ struct CaptureBreak {
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
   std::function<bool()> first = nullptr;  ///< to be done once evaluation has been taken back; then it starts over, if that gives true
   bool isOfGraph = false;  ///< the graph as a whole is refused, and which instruction is to blame is not known
+  std::optional<LongLoop> loop = std::nullopt;  ///< of the root frame, is too long: evaluation starts over, and ends where the loop begins
 };
 
 /// A rule found fewer or more arguments than the function takes: the call is left to raise its TypeError.
@@ -440,6 +441,8 @@ class Evaluation final : public Operations {
 
   /// Before every instruction: ends a segment that has become too long, and lets signals of the program in.
   void countBytecode();
+  void willTurn(Frame& frame, int target) override;
+  const LongLoop* longLoopHere(const Frame& root) const;
 
   // --- breaks -------------------------------------------------------------------------------------------------------
   [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});

@@ -529,6 +529,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   int sinceBreak = 0;
   for (;;) {
     if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
+    if (const LongLoop* loop = longLoopHere(*root)) return finish(*root, Segment::Exit::Break, loop->why);
     if (options_.breakEvery > 0 && mayBreak(root->instruction().op) && ++sinceBreak > options_.breakEvery)
       breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
     countBytecode();
@@ -709,8 +710,13 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
       }
       stopped->what.isError = evaluation.breaksAreErrors;
       met.note();
-      if (!stopped->first && ends.tooFar < 0 && numbers.tryAgain(options, evaluation, *stopped, reached)) continue;
-      if (watched && !stopped->first && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
+      if (!stopped->first && !stopped->loop && ends.tooFar < 0 && numbers.tryAgain(options, evaluation, *stopped, reached)) continue;
+      if (watched && !stopped->first && !stopped->loop && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
+    }
+    if (stopped->loop) {
+      options.longLoops->push_back(std::move(*stopped->loop));
+      --attempt;
+      continue;
     }
     if (stopped->first && stopped->first()) {
       if (options.endsAtSetUp) throw SetUp{};

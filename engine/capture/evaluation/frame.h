@@ -12,6 +12,10 @@ namespace fusebox::capture {
 
 /// A Python frame under evaluation. CPython's layout of locals and stack, with owned references.
 struct Frame {
+  struct Loop {
+    int head = 0;                             ///< index of the instruction that it jumps back to
+    int64_t operators = 0, instructions = 0;  ///< what had been captured at the end of its first turn
+  };
   std::shared_ptr<const DecodedCode> decoded;
   PyRef function;
   PyObject* globals = nullptr;   ///< borrowed from function
@@ -25,6 +29,7 @@ struct Frame {
   size_t handedOver = 0;         ///< during a call: first slot of the arguments that the callee's frame takes over; 0: none
   int handling = 0;              ///< exceptions that its handlers are handling, of those that they have taken since the frame was made
   bool isRoot = false;
+  std::vector<Loop> loops;       ///< those that it is in
   bool reraises = false;         ///< Flow::Error hands on what was raised before: the frame gets no further traceback entry for it
   /// Root frame of a capture, and a generator from before it: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
   std::vector<bool> unread;

@@ -4,32 +4,33 @@ namespace fusebox::capture {
 
 namespace {
 
-Flow jumpTo(Frame& f, int target) {
+Flow jumpTo(Operations& ops, Frame& f, int target) {
+  if (target <= f.pc) ops.willTurn(f, target);
   f.pc = target;
   return Flow::Jumped;
 }
 
-Flow jump(Operations&, Frame& f, const Instruction& i) { return jumpTo(f, i.target); }
+Flow jump(Operations& ops, Frame& f, const Instruction& i) { return jumpTo(ops, f, i.target); }
 
 template <bool kJumpWhen>
 Flow popJumpIf(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
   const int truth = ops.condition(value.get(), f, i, kJumpWhen);
   if (truth < 0) return Flow::Error;
-  return (truth != 0) == kJumpWhen ? jumpTo(f, i.target) : Flow::Next;
+  return (truth != 0) == kJumpWhen ? jumpTo(ops, f, i.target) : Flow::Next;
 }
 
 template <bool kJumpWhenNone>
-Flow popJumpIfNone(Operations&, Frame& f, const Instruction& i) {
+Flow popJumpIfNone(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  return (value.get() == Py_None) == kJumpWhenNone ? jumpTo(f, i.target) : Flow::Next;
+  return (value.get() == Py_None) == kJumpWhenNone ? jumpTo(ops, f, i.target) : Flow::Next;
 }
 
 template <bool kJumpWhen>
 Flow jumpIfOrPop(Operations& ops, Frame& f, const Instruction& i) {
   const int truth = ops.truth(f.peek(1).get());
   if (truth < 0) return Flow::Error;
-  if ((truth != 0) == kJumpWhen) return jumpTo(f, i.target);
+  if ((truth != 0) == kJumpWhen) return jumpTo(ops, f, i.target);
   f.pop();
   return Flow::Next;
 }
@@ -56,9 +57,9 @@ Flow forIter(Operations& ops, Frame& f, const Instruction& i) {
   if (PyErr_Occurred()) return Flow::Error;
   f.pop();
 #if PY_VERSION_HEX >= 0x030C0000
-  return jumpTo(f, i.target + 1);  // over END_FOR
+  return jumpTo(ops, f, i.target + 1);  // over END_FOR
 #else
-  return jumpTo(f, i.target);
+  return jumpTo(ops, f, i.target);
 #endif
 }
 
@@ -75,7 +76,7 @@ Flow send(Operations& ops, Frame& f, const Instruction& i) {
 #else
   f.peek(1) = std::move(result);
 #endif
-  return jumpTo(f, i.target);
+  return jumpTo(ops, f, i.target);
 }
 
 Flow yieldValue(Operations&, Frame& f, const Instruction&) {

@@ -45,6 +45,8 @@ class Operations {
     const int answer = truth(object);
     return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_False : Py_True);
   }
+  /// Before the frame jumps back to an instruction: a loop takes another turn.
+  virtual void willTurn(Frame&, int /*target*/) {}
   virtual Py_ssize_t length(PyObject* object) = 0;
   /// What CPython guesses the length of an iterable by; only what the object's own methods do and raise counts.
   virtual bool guessLength(PyObject* iterable) { return PyObject_LengthHint(iterable, 0) >= 0; }

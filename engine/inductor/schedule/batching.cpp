@@ -105,6 +105,19 @@ class Batcher {
     });
   }
 
+  /// Both write one buffer, or one writes what the other reads: in some order, so not at once.
+  static bool touchTheSame(const ScheduleNode& a, const ScheduleNode& b) {
+    const auto meet = [](const std::vector<BufferId>& x, const std::vector<BufferId>& y) {
+      for (auto i = x.begin(), j = y.begin(); i != x.end() && j != y.end();) {
+        if (*i == *j) return true;
+        if (*i < *j) ++i;
+        else ++j;
+      }
+      return false;
+    };
+    return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
+  }
+
   /// Bytes of intermediate values that a kernel reads.
   int64_t waiting(const ScheduleNode& node) const {
     int64_t total = 0;
@@ -117,6 +130,7 @@ class Batcher {
   /// The earlier of the two, which `leaderId` is afterwards, takes the other beside it: those that joined before may have moved the leader back.
   bool join(int32_t& leaderId, int32_t otherId) {
     if (nodes_[static_cast<size_t>(leaderId)].beside.size() + 1 >= kMostBeside) return false;
+    if (touchTheSame(nodes_[static_cast<size_t>(leaderId)], nodes_[static_cast<size_t>(otherId)])) return false;
     if (const int64_t first = waiting(nodes_[static_cast<size_t>(leaderId)]), second = waiting(nodes_[static_cast<size_t>(otherId)]); first && second && first + second > kMostWaiting) return false;
     if (needsOldValue(nodes_[static_cast<size_t>(leaderId)], nodes_[static_cast<size_t>(otherId)]) ||
         needsOldValue(nodes_[static_cast<size_t>(otherId)], nodes_[static_cast<size_t>(leaderId)]))

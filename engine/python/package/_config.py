@@ -20,6 +20,7 @@ MEANINGS = {
     "error_on_recompile": "a recompile is an error", "fail_on_recompile_limit_hit": "the limit is an error in place of a warning",
     "forbid_fusion": "nodes or pairs of nodes that are never fused: name, or name,name", "force_fusion": "pairs of nodes that are fused where that is right",
     "force_parameter_static_shapes": "sizes of parameters are constants", "fuse": "whether kernels are fused", "max_fusion_size": "operations in one kernel",
+    "loop_operators": "operators that one loop may give a graph: a longer one is compiled turn by turn (fullgraph follows every loop to its end)",
     "rank_agreement": "ranks of a process group tell each other what they compiled, and a difference is a warning; nothing waits for it",
     "rank_report_s": "seconds after which a rank that has not compiled the same is named",
     "rank_wait_s": "seconds for which ranks wait for each other where they decide together (compiler and guard collectives)",

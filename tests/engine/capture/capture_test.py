@@ -13,6 +13,7 @@ import pathlib
 import pickle
 import sys
 import tempfile
+import time
 import typing
 import warnings
 
@@ -1703,6 +1704,87 @@ def test_parameters_that_are_made():
         p, y = fusebox.compile(followed)(torch.ones(3))
     y.backward()
     expect(p.grad is not None and p.grad.tolist() == [2, 2, 2], f"its gradient arrives: {p.grad}")
+
+
+def by_numbers(x, n):
+    for i in range(n):
+        x = torch.sin(x) * 0.5 + i
+    return x * 2
+
+
+def by_hand(x, n):
+    i = 0
+    while i < n:
+        x, i = x * 0.5 + 1, i + 1
+    return x.cos()
+
+
+def by_parts(x, n):
+    kept = [(x * 0.5 + i) for i in range(n)]
+    return torch.stack(kept[-2:]) + len(kept)
+
+
+def in_a_function(x, n):
+    return by_hand(x + 1, n) + 1
+
+
+def in_turns(x, n):
+    for i in range(n // 4):
+        for j in range(4):
+            x = x * 0.5 + i - j
+    return x
+
+
+def test_long_loops():
+    for f in (by_numbers, by_hand, by_parts, in_a_function, in_turns):
+        x, own = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        fusebox.reset()
+        compiled, before = fusebox.compile(f), fusebox.counters()
+        expected = f(own, 2_000)
+        torch.autograd.backward(expected.sum())
+        with fusebox.config.patch(loop_operators=1000):
+            for _ in range(2):
+                x.grad = None
+                got = compiled(x, 2_000)
+                torch.autograd.backward(got.sum())
+                torch.testing.assert_close((got, x.grad), (expected, own.grad))
+        counts = {name: value - before[name] for name, value in fusebox.counters().items()}
+        expect(counts["operators"] < 2_000 and counts["graph_breaks"] > 0, f"{f.__name__}: no graph has all turns: {counts}")
+        expect(counts["graphs"] <= 8 and counts["recompile_limits"] == 0, f"{f.__name__}: a turn's code serves the others: {counts}")
+    with fusebox.config.patch(loop_operators=50):
+        whole("a loop that is asked for whole", by_hand, torch.ones(3), 100)
+        counts = counted(by_hand, torch.ones(3), 20)[1]
+        expect(counts["graphs"] == 1 and counts["graph_breaks"] == 0, f"a short one: {counts}")
+        try:
+            report = fusebox.explain(by_hand)(torch.ones(3), 100)
+            expect(any("the loop at line" in str(r) for r in report.break_reasons), f"{report.break_reasons}")
+        finally:
+            fusebox.reset()
+
+
+def test_numbers_of_a_long_loop():
+    def f(x, n):
+        total = 0
+        for i in range(n):
+            total += i * i % 7
+        return x + total
+
+    got, counts = counted(f, torch.ones(3), 500_000, calls=2)
+    expect(torch.equal(got, f(torch.ones(3), 500_000)) and counts["graph_breaks"] > 0, f"Python computes them: {counts}")
+
+
+def test_many_parts_of_one_result():
+    def spent(n):
+        def f(x):
+            return torch.stack([x * i for i in range(n)])
+
+        fusebox.reset()
+        began, x = time.process_time(), torch.ones(4)
+        torch.testing.assert_close(fusebox.compile(f)(x), f(x))
+        return time.process_time() - began
+
+    few, many = spent(600), spent(2400)
+    expect(many < 9 * few + 1, f"kernels that write parts of one tensor are not tried against each other: {few:.2f} s for 600, {many:.2f} s for 2,400")
 
 
 if __name__ == "__main__":
