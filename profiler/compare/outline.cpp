@@ -123,7 +123,7 @@ void sayLimits(const Snapshot& a, const Snapshot& b, std::vector<std::string>& l
     if (inA != inB) limits.push_back(say(sentence, inA ? "B" : "A"));
   };
   both(!a.objects.empty(), !b.objects.empty(), FUSEBOX_TEXT("Compare", "{} holds no compiled functions: they are not compared"));
-  both(a.launches > 0, b.launches > 0, FUSEBOX_TEXT("Compare", "{} holds no run times of kernels: they are not compared"));
+  both(a.kernels.launches > 0, b.kernels.launches > 0, FUSEBOX_TEXT("Compare", "{} holds no run times of kernels: they are not compared"));
   both(!a.sources.empty() && !a.imported, !b.sources.empty() && !b.imported, FUSEBOX_TEXT("Compare", "{} holds no texts of the program: they are not compared"));
 }
 

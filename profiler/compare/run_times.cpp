@@ -25,16 +25,25 @@ struct LineSum {
   Place place[2];
 };
 
-/// What a session has outside graphs. Operators outside compiled functions (kind eager) count where the other session has them recorded too,
-/// which this engine does not do.
+/// Operators outside compiled functions (kind eager) are compared where the other session has them recorded too, which this engine does not do
+/// unless asked.
+bool recordsOperators(const Snapshot& session) {
+  const auto engine = session.facts.find("engine"), operators = session.facts.find("operators");
+  return engine == session.facts.end() || engine->second != "fusebox" || (operators != session.facts.end() && operators->second == "on");
+}
+
+/// What a session has outside graphs.
 std::vector<const Group*> looseOf(const Snapshot& session, const Snapshot& other) {
-  const auto engine = other.facts.find("engine");
-  const auto operators = other.facts.find("operators");
-  const bool recordsOperators = engine == other.facts.end() || engine->second != "fusebox" || (operators != other.facts.end() && operators->second == "on");
   std::vector<const Group*> out;
   for (const Group& g : session.loose)
-    if (recordsOperators || g.kind != "eager") out.push_back(&g);
+    if (recordsOperators(other) || g.kind != "eager") out.push_back(&g);
   return out;
+}
+
+KernelSums sumsOf(const Snapshot& session, const Snapshot& other) {
+  const KernelSums &all = session.kernels, &operators = session.operators;
+  if (recordsOperators(other)) return all;
+  return {all.count - operators.count, all.launches - operators.launches, all.ns - operators.ns};
 }
 
 }  // namespace
@@ -44,7 +53,7 @@ void compareLoose(Outline& o) {
   if (a.size() < o.a.loose.size() || b.size() < o.b.loose.size())
     o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "operators outside compiled functions are recorded in one session only: their kernels are not compared")));
   if (a.empty() && b.empty()) return;
-  if (o.a.launches == 0 || o.b.launches == 0) return;  // said by the limits
+  if (o.a.kernels.launches == 0 || o.b.kernels.launches == 0) return;  // said by the limits
   if (a.empty() != b.empty() && o.a.hasGroups != o.b.hasGroups) {
     o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "kernels of one session belong to graphs, those of the other do not: compare them by line")));
     return;
@@ -104,10 +113,14 @@ bool isSameLoop(const Snapshot& a, const Snapshot& b) {
 void compareTotals(Outline& o) {
   const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Whole session"));
   const auto number = [&](const Text& name, int64_t x, int64_t y) { o.count(section, Subject::Count, name, static_cast<double>(x), static_cast<double>(y), countText); };
+  const KernelSums a = sumsOf(o.a, o.b), b = sumsOf(o.b, o.a);
   number(FUSEBOX_TEXT("Compare", "functions"), static_cast<int64_t>(o.a.objects.size()), static_cast<int64_t>(o.b.objects.size()));
   number(FUSEBOX_TEXT("Compare", "compiles"), o.a.compiles, o.b.compiles);
-  number(FUSEBOX_TEXT("Compare", "kernels and calls"), o.a.kernels, o.b.kernels);
-  number(FUSEBOX_TEXT("Compare", "launches"), o.a.launches, o.b.launches);
+  // Where only one side's operators outside compiled functions are known, a side that has nothing else (an eager run) has no number.
+  if (recordsOperators(o.a) == recordsOperators(o.b) || (a.count > 0 && b.count > 0)) {
+    number(FUSEBOX_TEXT("Compare", "kernels and calls"), a.count, b.count);
+    number(FUSEBOX_TEXT("Compare", "launches"), a.launches, b.launches);
+  }
   if (o.a.step.count > 0 || o.b.step.count > 0) {
     const int32_t entry = o.time(section, FUSEBOX_TEXT("Compare", "step"), o.a.step, o.b.step, say(FUSEBOX_TEXT("Compare", "one turn of the program's loop, with all that happens between its calls")));
     if (o.a.step.count > 0 && o.b.step.count > 0 && !isSameLoop(o.a, o.b)) {
@@ -123,7 +136,7 @@ void compareTotals(Outline& o) {
     o.at(entry).change = changeText(x, y);
   };
   sum(FUSEBOX_TEXT("Compare", "compile time"), o.a.compileNs, o.b.compileNs, FUSEBOX_TEXT("Compare", "measured once on each side"));
-  sum(FUSEBOX_TEXT("Compare", "kernel time"), o.a.kernelNs, o.b.kernelNs, FUSEBOX_TEXT("Compare", "of all launches: it grows with the number of steps"));
+  sum(FUSEBOX_TEXT("Compare", "kernel time"), a.ns, b.ns, FUSEBOX_TEXT("Compare", "of all launches: it grows with the number of steps"));
 }
 
 }  // namespace fusebox::compare

@@ -258,9 +258,13 @@ Result<void> readLoose(Loading& l) {
       "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0) AS read_bytes, coalesce(write_bytes, 0) AS write_bytes, file, line, launches, total_ns, (" +
           query::kernelsOfProgram() + ") AS is_timed FROM kernels WHERE " + query::kOfProgram + " ORDER BY kernel_id",
       {}, [&](const Statement& s) {
-        ++l.out.kernels;
-        l.out.launches += s.integer("launches");
-        if (s.integer("is_timed") != 0) l.out.kernelNs += s.real("total_ns");
+        const auto add = [&](KernelSums& sums) {
+          ++sums.count;
+          sums.launches += s.integer("launches");
+          if (s.integer("is_timed") != 0) sums.ns += s.real("total_ns");
+        };
+        add(l.out.kernels);
+        if (s.string("kind") == "eager") add(l.out.operators);
         const int64_t kernel = s.integer("kernel_id");
         if (taken.contains(kernel)) return;
         l.out.loose.push_back({0, kernel, s.string("name"), s.string("kind"), s.string("reason"), {}, s.integer("read_bytes"), s.integer("write_bytes"),

@@ -107,6 +107,12 @@ struct LineTime {
   int64_t launches = 0;
 };
 
+/// What kernels and calls are together.
+struct KernelSums {
+  int64_t count = 0, launches = 0;
+  double ns = 0;
+};
+
 /// What compare reads of a session, in memory. Graphs keep call nodes only.
 struct Snapshot {
   std::string path;
@@ -118,8 +124,9 @@ struct Snapshot {
   std::map<std::string, std::string> sources;
   Spread step;                               ///< of the program's loop (query/steps); count 0 where nothing repeats
   std::set<std::string> stepFunctions;       ///< that a turn of it calls; empty where it is marked by the program
-  int64_t kernels = 0, launches = 0, compiles = 0, guards = 0;
-  double compileNs = 0, kernelNs = 0;
+  KernelSums kernels, operators;             ///< of the whole program; those of operators outside compiled functions (kind eager)
+  int64_t compiles = 0, guards = 0;
+  double compileNs = 0;
   bool hasGroups = false;
 };
 

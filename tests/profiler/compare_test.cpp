@@ -390,8 +390,10 @@ class CompareTest : public QObject {
   void operatorsOutsideAreComparedWhereBothHaveThem() {
     const Comparison ours = compare({}, {.outside = "eager", .engine = "stock"});
     QVERIFY(!find(ours, Subject::Kernel, Kind::Added, "aten::nonzero"));
+    QVERIFY(!find(ours, Subject::Count, Kind::Changed, "kernels and calls") && !find(ours, Subject::Count, Kind::Changed, "launches"));
     QVERIFY(std::any_of(ours.limits.begin(), ours.limits.end(), [](const std::string& limit) { return limit.find("recorded in one session only") != std::string::npos; }));
-    QVERIFY(find(compare({.engine = "stock"}, {.outside = "eager", .engine = "stock"}), Subject::Kernel, Kind::Added, "aten::nonzero"));
+    const Comparison stock = compare({.engine = "stock"}, {.outside = "eager", .engine = "stock"});
+    QVERIFY(find(stock, Subject::Kernel, Kind::Added, "aten::nonzero") && find(stock, Subject::Count, Kind::Changed, "kernels and calls"));
   }
 
   /// Engines check guards in orders of their own: a call that did not fit is one recompile of both, whichever guard each of them names.
