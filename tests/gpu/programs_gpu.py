@@ -209,7 +209,7 @@ def scattering(x, i, v):
     return x.index_add(0, i, v, alpha=2), torch.zeros_like(x).scatter_add(0, i[:, None].expand(20, 60), v)
 
 
-@program(normal(40, 70, dtype=torch.bfloat16), integers(70, 40), normal(40), grad=True)
+@program(normal(40, 70, dtype=torch.bfloat16), integers(70, 40), normal(40, dtype=torch.bfloat16), grad=True)
 def one_of_every_row(x, i, v):
     chosen = x.float().log_softmax(-1).gather(1, i[:, None])[:, 0]
     return chosen * v, torch.zeros_like(x).scatter(1, i[:, None], 2.0) * x, torch.ones_like(x).scatter_add(1, i[:, None], v[:, None].to(x.dtype)).sin()

@@ -79,4 +79,20 @@ inline void refuseUnpacked(PyObject* callable, const char* wanted, PyObject* giv
     PyErr_Format(PyExc_TypeError, "%U argument after %s, not %.200s", name.get(), wanted, Py_TYPE(given)->tp_name);
 }
 
+/// The RuntimeError that `exception`, leaving the body of a generator, coroutine or async generator, becomes where it would be taken for its end
+/// (PEP 479); null: it stays what it is.
+inline PyRef errorOfStop(const PyCodeObject* body, PyObject* exception) {
+  const bool isAsyncGenerator = body->co_flags & CO_ASYNC_GENERATOR;
+  const char* raised = PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)                              ? "StopIteration"
+                       : isAsyncGenerator && PyErr_GivenExceptionMatches(exception, PyExc_StopAsyncIteration) ? "StopAsyncIteration"
+                                                                                                                : nullptr;
+  if (!raised) return {};
+  const char* what = isAsyncGenerator ? "async generator" : body->co_flags & CO_COROUTINE ? "coroutine" : "generator";
+  PyRef text = PyRef::steal(PyUnicode_FromFormat("%s raised %s", what, raised));
+  PyRef error = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
+  PyException_SetCause(error.get(), PyRef::borrow(exception).release());
+  PyException_SetContext(error.get(), PyRef::borrow(exception).release());
+  return error;
+}
+
 }  // namespace fusebox::capture

@@ -96,14 +96,8 @@ Flow callIntrinsic1(Operations& ops, Frame& f, const Instruction& i) {
   } else if (i.arg == kUnaryPositive) {
     result = ops.unary(Op::UNARY_POSITIVE, value.get());
   } else if (i.arg == kStopIterationError) {
-    if (PyErr_GivenExceptionMatches(value.get(), PyExc_StopIteration)) {
-      PyRef text = PyRef::steal(PyUnicode_FromString("generator raised StopIteration"));
-      result = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
-      PyException_SetCause(result.get(), PyRef(value).release());
-      PyException_SetContext(result.get(), value.release());
-    } else {
-      result = std::move(value);
-    }
+    result = errorOfStop(f.code(), value.get());
+    if (!result) result = std::move(value);
   } else {
     return Flow::Unsupported;
   }

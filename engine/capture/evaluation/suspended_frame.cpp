@@ -3,6 +3,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/effects/recipes.h"
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -21,17 +22,6 @@ class SavedError {
 };
 
 void raise(PyObject* exception) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception); }
-
-/// A StopIteration that escapes a generator's body becomes RuntimeError (PEP 479).
-void convertStopIteration(const char* noun) {
-  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
-  PyRef stop = takeException();
-  PyRef text = PyRef::steal(PyUnicode_FromFormat("%s raised StopIteration", noun));
-  PyRef error = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
-  PyException_SetCause(error.get(), PyRef(stop).release());
-  PyException_SetContext(error.get(), stop.release());
-  raise(error.get());
-}
 
 /// The value of a `yield from` whose delegate raised StopIteration; null, the error as it was: it raised another.
 PyRef stopValue() {
@@ -96,8 +86,8 @@ int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
     PyErr_SetHandledException(callers ? callers.get() : Py_None);
   }
   running_ = false;
-  if (status <= 0) frame_.reset();
-  if (status < 0) convertStopIteration(noun());
+  if (status < 0) return fail();
+  if (status == 0) frame_.reset();
   return status;
 }
 
@@ -123,8 +113,10 @@ int SuspendedFrame::send(Evaluation& e, PyObject* value, PyRef* result) {
 }
 
 int SuspendedFrame::fail() {
-  frame_.reset();
-  convertStopIteration(noun());
+  const std::unique_ptr<Frame> ended = std::move(frame_);
+  if (!ended || !PyErr_ExceptionMatches(PyExc_StopIteration)) return -1;
+  const PyRef stop = takeException();
+  raise(errorOfStop(ended->code(), stop.get()).get());
   return -1;
 }
 

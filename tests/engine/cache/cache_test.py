@@ -15,6 +15,9 @@ import time
 import unittest
 
 FOLDER = pathlib.Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent))
+import processes  # noqa: E402
+
 NAMES = ["mlp", "softmax_and_sums", "long_reduction", "sizes_that_change", "written_inputs", "captured_constant", "checked_index", "training"]
 
 
@@ -45,8 +48,7 @@ class Processes(unittest.TestCase):
         env = {k: v for k, v in os.environ.items() if "CACHE" not in k and not k.startswith("FUSEBOX_")}
         env.update({"TORCHINDUCTOR_CACHE_DIR": self.directory, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.environ.get("PYTHONPATH", "") + f":{FOLDER}"})
         env.update(environment)
-        command = [sys.executable, "-c", code, *names] if code else [sys.executable, str(FOLDER / "programs.py"), *names]
-        run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        run = processes.run_python(["-c", code, *names] if code else [str(FOLDER / "programs.py"), *names], env=env)
         self.assertEqual(run.returncode, 0, run.stderr[-3000:])
         return json.loads(run.stdout.strip().splitlines()[-1]), run.stderr
 
