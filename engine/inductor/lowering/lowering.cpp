@@ -404,12 +404,23 @@ bool Lowering::isOnlyNarrowed(const Node& node) const {
   return user.kind == graph::NodeKind::Call && user.op == "aten::_to_copy" && graph::elementSize(user.outputs[0].tensor.dtype) < graph::elementSize(node.outputs[0].tensor.dtype);
 }
 
+bool Lowering::isAccumulating(const Node& node, const Storage& s) const {
+  const auto& users = users_[static_cast<size_t>(node.id)];
+  const auto isSum = [](const Node& n) { return n.op == "aten::add.Tensor"; };
+  if (!isSum(node) || users.size() != 1 || !isSum(graph_.node(users.front())) || s.reads.size() < realise_policy::kTermsAtOnce) return false;
+  const auto bytesOf = [](const graph::TensorMeta& meta) { return graph::hint(meta.numel()) * graph::elementSize(meta.dtype); };
+  const int64_t bytes = bytesOf(s.meta);
+  return bytes >= realise_policy::kLargeTerm && std::count_if(s.reads.begin(), s.reads.end(), [&](BufferId read) {
+           return bytesOf(out_.buffers[static_cast<size_t>(read)].meta) >= bytes;
+         }) >= static_cast<ptrdiff_t>(realise_policy::kTermsAtOnce);
+}
+
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
   size_t users = users_[static_cast<size_t>(node.id)].size();
   for (LazyTensor& v : values) {
     if (!v.storage) continue;
     if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || readsFarAround(v))) keepInMemory(v);
+    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || readsFarAround(v))) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);

@@ -147,6 +147,8 @@ class Lowering {
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
+  /// Whether this is a sum on its way (gradients of what is used often) that should not wait for its last term, with all others in memory.
+  bool isAccumulating(const graph::Node& node, const Storage& s) const;
   /// Whether a formula with symbolic sizes goes through so many views that computing where it reads takes more than reading a buffer: divisions
   /// by unknown sizes do not cancel, and each view repeats those before it.
   bool readsFarAround(const LazyTensor& v) const;

@@ -18,6 +18,9 @@ constexpr int kRepeated = 12;              ///< operations that are not done aga
 constexpr int64_t kRepetitions = 16;       ///< so many elements that read the same one, where there are
 constexpr int64_t kManyElements = 1 << 20; ///< so many in all
 
+constexpr size_t kTermsAtOnce = 3;         ///< of a sum of large tensors, which then lie in memory together
+constexpr int64_t kLargeTerm = 1 << 20;    ///< bytes
+
 /// Whether so many elements read a formula that it may have better lain in memory: a sum over chunks that every position of a chunk reads, biases of
 /// relative positions that every window reads, frequencies that every position reads.
 inline bool isRepeated(const Storage& s, const graph::TensorMeta& reader) {

@@ -18,11 +18,13 @@ constexpr int32_t kMaxSiblingDistance = 64;     ///< between two nodes that only
 constexpr size_t kSiblingWindow = 4;            ///< a reader is paired with this many readers after it
 constexpr int64_t kMinSiblingBytes = 512;       ///< of the buffer that two nodes read
 constexpr size_t kMaxRefusalsPerNode = 8;
+constexpr int64_t kHeldBytes = int64_t{4} << 20;  ///< a pair that keeps so much in memory for longer comes after those that do not
 constexpr const char* kForbidden = "forbidden by user";
 
 struct Candidate {
   int32_t a, b;      ///< nodes, a before b
   bool isVertical;
+  bool holds;        ///< what `a` would have released lies in memory until `b` can begin
   int64_t score;     ///< bytes of traffic saved
 };
 
@@ -120,7 +122,7 @@ class Fuser : public MergeContext {
     auto add = [&](int32_t x, int32_t y, bool vertical) {
       if (x == y || standsAlone(node(x)) || standsAlone(node(y))) return;
       if (graph_.position(x) > graph_.position(y)) std::swap(x, y);
-      found.try_emplace(keyOf(x, y), Candidate{x, y, false, 0}).first->second.isVertical |= vertical;
+      found.try_emplace(keyOf(x, y), Candidate{x, y, false, false, 0}).first->second.isVertical |= vertical;
     };
     std::vector<int32_t> readers;
     for (size_t id = 0; id < uses_.size(); ++id) {
@@ -137,10 +139,12 @@ class Fuser : public MergeContext {
     std::vector<Candidate> list;
     for (auto& [key, candidate] : found) {
       candidate.score = sharedBytes(node(candidate.a), node(candidate.b));
+      candidate.holds = candidate.isVertical && holds(node(candidate.a), node(candidate.b));
       list.push_back(candidate);
     }
     std::sort(list.begin(), list.end(), [&](const Candidate& x, const Candidate& y) {
       if (x.isVertical != y.isVertical) return x.isVertical;
+      if (x.holds != y.holds) return y.holds;
       if (x.score != y.score) return x.score > y.score;
       const int32_t dx = graph_.distance(x.a, x.b), dy = graph_.distance(y.a, y.b);
       return dx != dy ? dx < dy : keyOf(x.a, x.b) < keyOf(y.a, y.b);
@@ -158,6 +162,26 @@ class Fuser : public MergeContext {
       if (stored && diesInside(id, a, b)) total += bytes(id);
     }
     return total;
+  }
+
+  /// Whether nobody needs it once `node` has run.
+  bool isReleasedBy(BufferId id, const ScheduleNode& node) const {
+    const auto& readers = uses_[static_cast<size_t>(id)].readers;
+    return !isResult_[static_cast<size_t>(id)] && lowered_.buffers[static_cast<size_t>(id)].kind == LoweredBuffer::Kind::Computed &&
+           std::all_of(readers.begin(), readers.end(), [&](int32_t reader) { return graph_.position(graph_.find(reader)) <= graph_.position(node.id); });
+  }
+
+  /// Whether `a`, run with `b`, keeps much more in memory than its own result while it waits for what else `b` reads.
+  bool holds(const ScheduleNode& a, const ScheduleNode& b) const {
+    int64_t held = 0;
+    for (BufferId id : a.reads)
+      if (!std::binary_search(b.reads.begin(), b.reads.end(), id) && isReleasedBy(id, a)) held += bytes(id);
+    for (BufferId id : a.writes) held -= bytes(id);
+    if (held < kHeldBytes) return false;
+    return std::any_of(b.reads.begin(), b.reads.end(), [&](BufferId id) {
+      const auto& writers = uses_[static_cast<size_t>(id)].writers;
+      return std::any_of(writers.begin(), writers.end(), [&](int32_t w) { return graph_.position(graph_.find(w)) > graph_.position(a.id); });
+    });
   }
 
   bool tryPair(int32_t a, int32_t b) {

@@ -293,6 +293,30 @@ class WeightsUsedSeveralTimes(unittest.TestCase):
                 torch.testing.assert_close(got, want)
             self.assertLessEqual(counts[0], counts[1] - 6)  # of ten products of the weight, most
 
+    def test_terms_are_added_as_they_come(self):
+        """A gradient of many large terms, each made with what the next one needs: they do not wait for each other in memory."""
+        def turns(c, count):
+            f, g = torch.zeros_like(c[:, 0]), torch.zeros_like(c[0])
+            for _ in range(count):
+                f = -torch.logsumexp(g - c, 1)
+                g = -torch.logsumexp(f[:, None] - c, 0)
+            return (f.sin().sum() + g.cos().sum())
+        torch.manual_seed(0)
+        peaks = []
+        for count in 4, 10:
+            c = torch.rand(2048, 2048, dtype=torch.float64).requires_grad_()
+            want, = torch.autograd.grad(turns(c, count), c)
+            fusebox.reset()
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "s.fusebox")
+                with fusebox.record(path):
+                    got, = torch.autograd.grad(fusebox.compile(turns)(c, count), c)
+                torch.testing.assert_close(got, want)
+                with sqlite3.connect(path) as db:
+                    lives = db.execute("SELECT first_use, last_use, bytes FROM buffers WHERE pool_offset IS NOT NULL AND graph_id = (SELECT max(graph_id) FROM buffers)").fetchall()
+            peaks.append(max(sum(size for first, last, size in lives if first <= step <= last) for step in range(200)))
+        self.assertLess(peaks[1], peaks[0] + c.nbytes / 2)
+
 
 if __name__ == "__main__":
     unittest.main()
