@@ -84,7 +84,8 @@ std::vector<Symbol> NumberExpr::symbols() const {
 }
 
 std::string NumberExpr::text() const {
-  const auto infix = [&](const char* op) { return "(" + left->text() + op + right->text() + ")"; };
+  const auto operand = [](const NumberExpr& n) { return n.kind == Kind::Ratio || n.kind == Kind::Negate ? "(" + n.text() + ")" : n.text(); };
+  const auto infix = [&](const char* op) { return "(" + operand(*left) + op + operand(*right) + ")"; };
   const auto call = [&](const char* name) { return std::string(name) + "(" + left->text() + (right ? ", " + right->text() : "") + ")"; };
   switch (kind) {
     case Kind::Int: return a.str();
@@ -96,7 +97,7 @@ std::string NumberExpr::text() const {
     case Kind::Subtract: return infix(" - ");
     case Kind::Multiply: return infix(" * ");
     case Kind::Divide: return infix(" / ");
-    case Kind::Negate: return "-" + left->text();
+    case Kind::Negate: return "-" + operand(*left);
     case Kind::FloorDivide: return infix(" // ");
     case Kind::Remainder: return infix(" % ");
     case Kind::Power: return infix(" ** ");

@@ -111,7 +111,8 @@ struct Segment {
   std::shared_ptr<GuardSet> guards;
   std::vector<const Source*> graphInputs;      ///< tensors handed to the graph, in order
   std::shared_ptr<aot::AotModule> graph;       ///< null when no tensor operation was seen
-  PyRef torchGraph;                            ///< in its place, for a backend in Python: fusebox._torch_calls.TorchGraph
+  std::vector<size_t> torchNumbers;            ///< symbols whose values come after these, for a backend in Python
+  PyRef torchGraph;                            ///< in the place of `graph`, for a backend in Python: fusebox._torch_calls.TorchGraph
   size_t torchResults = 0;                     ///< tensors that what the backend makes of it gives
   std::vector<std::pair<size_t, int>> torchData;  ///< the last of them: symbol whose value it has, as the size of that dimension; -1: as its element
   bool torchWrites = false;                    ///< to memory that was there before it, which its inputs may share

@@ -93,7 +93,7 @@ class FrameRun {
   Outcome runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, Replay& replay,
                   PyRef* result);
   Outcome replayEntry(Entry& entry, Replay& replay, PyRef* result);
-  bool runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs);
+  bool runCallable(Entry& entry, const std::vector<PyRef>& sources, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs);
   void raiseStored(const GlobalState& now, const EntryPoint& point);
   bool runGraph(Entry& entry, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
@@ -341,13 +341,17 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
 }
 
 /// Runs what a backend in Python made. What it raises is the program's: parts of it have been done.
-bool FrameRun::runCallable(Entry& entry, const std::vector<PyRef>& sources, std::vector<at::Tensor>* outputs) {
+bool FrameRun::runCallable(Entry& entry, const std::vector<PyRef>& sources, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> inputs;
   for (size_t i = 0; i < entry.graphInputs; ++i) {
     PyObject* input = inputOf(entry, sources, i);
     keep.push_back(isNumpyScalar(Py_TYPE(input)) ? PyRef::steal(PyNumber_Index(input)) : PyRef::borrow(input));  // a symbol is an int
     if (!keep.back()) return false;
+    inputs.push_back(keep.back().get());
+  }
+  for (const size_t symbol : entry.segment.torchNumbers) {
+    keep.push_back(PyRef::steal(PyLong_FromLongLong(symbolValues[symbol])));
     inputs.push_back(keep.back().get());
   }
   const PyRef callable = entry.callable;
@@ -554,7 +558,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
 Outcome FrameRun::runWith(Entry& entry, std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, std::span<int64_t> symbolValues,
                           Replay& replay, PyRef* result) {
   bool propagate = false;
-  if (entry.callable && !runCallable(entry, sources, &outputs)) {
+  if (entry.callable && !runCallable(entry, sources, symbolValues, &outputs)) {
     // A handler of the program may be waiting for it.
     if (!entry.segment.torchMayRepeat || !PyErr_ExceptionMatches(PyExc_Exception)) return Outcome::Raised;
     refuseResults(entry);

@@ -42,14 +42,16 @@ bool consistsOfTensors(PyObject* o) {
   return all;
 }
 
-/// The containers of an argument or result as they are now: the program may change its own. Numbers of the evaluator are torch.SymInt.
+/// The containers of an argument or result as they are now: the program may change its own. Numbers of the evaluator are torch's symbolic
+/// ones.
 PyRef frozen(PyObject* o) {
-  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+  const bool isTuple = PyTuple_CheckExact(o) || isSizeObject(o);
+  if (isTuple || PyList_CheckExact(o)) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    PyRef copy = PyRef::steal(PyTuple_CheckExact(o) ? PyTuple_New(n) : PyList_New(n));
+    PyRef copy = PyRef::steal(isTuple ? PyTuple_New(n) : PyList_New(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* part = frozen(PySequence_Fast_GET_ITEM(o, i)).release();
-      if (PyTuple_CheckExact(o)) PyTuple_SET_ITEM(copy.get(), i, part);
+      if (isTuple) PyTuple_SET_ITEM(copy.get(), i, part);
       else PyList_SET_ITEM(copy.get(), i, part);
     }
     return copy;
@@ -65,11 +67,12 @@ PyRef frozen(PyObject* o) {
     return PyRef::steal(PySlice_New(frozen(slice->start).get(), frozen(slice->stop).get(), frozen(slice->step).get()));
   }
   if (isSymbolicInt(o)) return PyRef::steal(newSymIntObject(trace::toSymInt(numberExpr(o).a, *shapesOf(o))));
+  if (isSymbolicFloat(o)) return PyRef::steal(newSymFloatObject(trace::toSymFloat(numberExpr(o), *shapesOf(o))));
   return PyRef::borrow(o);
 }
 
 bool isExpressible(PyObject* o) {
-  if (isTensorObject(o) || isConstantValue(o) || isSymbolicInt(o)) return true;
+  if (isTensorObject(o) || isConstantValue(o) || isSymbolicNumber(o)) return true;
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
       if (!isExpressible(PySequence_Fast_GET_ITEM(o, i))) return false;
@@ -81,9 +84,9 @@ bool isExpressible(PyObject* o) {
   return PyDict_CheckExact(o);
 }
 
-/// A list or tuple of numbers some of which are symbols, and of such.
+/// A list, tuple or torch.Size of numbers some of which are symbols, and of such.
 bool holdsSymbolicInts(PyObject* o) {
-  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o) && !isSizeObject(o)) return false;
   bool any = false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* part = PySequence_Fast_GET_ITEM(o, i);
@@ -649,6 +652,25 @@ void TorchCalls::fillData(PyObject* answer, Segment& segment) const {
   segment.torchAssumptions = shapes.assumptions();
 }
 
+/// Symbols that guards compute from those of inputs (a root, the int of a float) are inputs too. Which symbol each is.
+std::vector<size_t> TorchCalls::addComputed(std::vector<PyRef>& inputs) const {
+  const graph::ShapeEnv& shapes = e_.trace().shapes();
+  const std::vector<graph::Symbol>& symbols = shapes.symbols();
+  std::vector<size_t> added;
+  std::set<graph::Symbol> ofData(shapes.dataSymbols().begin(), shapes.dataSymbols().end());
+  for (const graph::ComputedSymbol& made : shapes.computed()) {
+    if (std::any_of(made.from.begin(), made.from.end(), [&](graph::Symbol s) { return ofData.contains(s); })) {
+      ofData.insert(made.symbol);
+      continue;
+    }
+    const graph::SymExpr expression(made.symbol);
+    PyRef number = PyRef::steal(newSymIntObject(trace::toSymInt(expression, e_.trace().shapes())));
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OLs)", number.get(), static_cast<long long>(shapes.hint(expression)), made.text.c_str())));
+    added.push_back(static_cast<size_t>(std::find(symbols.begin(), symbols.end(), made.symbol) - symbols.begin()));
+  }
+  return added;
+}
+
 void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment) {
   requireRepeatable();
   trace::NoTrace off;
@@ -682,6 +704,7 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
     sources.push_back(size);
     inputs.push_back(PyRef::steal(Py_BuildValue("(OLs)", number.get(), static_cast<long long>(e_.trace().shapes().hint(graph::SymExpr(origin.symbol))), size->str().c_str())));
   }
+  const std::vector<size_t> computed = addComputed(inputs);
   for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
   if (assumed_) outputs.push_back(assumed_);
   const auto& nodes = e_.trace().graph().nodes();
@@ -728,8 +751,11 @@ void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment
   }
   clearError();
   PyRef used = PyRef::steal(PyObject_GetAttrString(answer.get(), "used_inputs"));
-  for (Py_ssize_t i = 0; used && i < PyList_GET_SIZE(used.get()); ++i)
-    segment.graphInputs.push_back(sources[static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)))]);
+  for (Py_ssize_t i = 0; used && i < PyList_GET_SIZE(used.get()); ++i) {
+    const auto at = static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)));
+    if (at < sources.size()) segment.graphInputs.push_back(sources[at]);
+    else segment.torchNumbers.push_back(computed[at - sources.size()]);
+  }
   segment.torchGraph = std::move(answer);
   fillData(segment.torchGraph.get(), segment);
   segment.torchResults = results.size() + segment.torchData.size();

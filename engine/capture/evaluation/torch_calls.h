@@ -104,6 +104,7 @@ class TorchCalls {
   void fillData(PyObject* answer, Segment& segment) const;
   PyRef dataSymbols() const;
   PyRef assumptions() const;
+  std::vector<size_t> addComputed(std::vector<PyRef>& inputs) const;
   void add(const Scope& scope, Kind kind, PyRef target, PyRef args, PyRef keywords, PyObject* result);
   PyRef places();
   PyRef modules();

@@ -299,8 +299,24 @@ def _describe_nodes(module, inputs, mode):
             args, kwargs = torch.fx.map_arg(node.args, value), torch.fx.map_arg(node.kwargs, value)
             if node.op == "output":
                 return args[0]
-            made = getattr(args[0], node.target)(*args[1:], **kwargs) if node.op == "call_method" else node.target(*args, **kwargs)
+            target = _recurrent if node.target in _RECURRENT and _has_steps_that_change(*args) else node.target
+            made = getattr(args[0], target)(*args[1:], **kwargs) if node.op == "call_method" else target(*args, **kwargs)
         values[node] = node.meta["example_value"] = made
+
+
+_RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
+
+
+def _has_steps_that_change(x, states, weights, has_biases, *rest):
+    return isinstance(has_biases, bool) and isinstance(x.shape[1 if rest[-1] else 0], torch.SymInt)  # else it is of packed sequences
+
+
+def _recurrent(x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+    """Something of the sizes, strides and history of what a recurrent network gives, which PyTorch finds out by going through all steps."""
+    states = (states,) if isinstance(states, torch.Tensor) else states
+    steps = (x.transpose(0, 1) if batch_first else x).sum(-1, keepdim=True) + sum(weight.sum() for weight in weights)
+    out = steps * x.new_ones(states[0].shape[-1] * (2 if bidirectional else 1))
+    return (out.transpose(0, 1) if batch_first else out, *(state + out.sum() for state in states))
 
 
 _lock = threading.Lock()

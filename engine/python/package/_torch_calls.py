@@ -28,7 +28,8 @@ _NOT_IN_PLACE = {getattr(operator, "i" + name.rstrip("_")): getattr(operator, na
     "add", "and_", "floordiv", "lshift", "matmul", "mod", "mul", "or_", "pow", "rshift", "sub", "truediv", "xor")}
 # How expressions over sizes are computed in a graph.
 _ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-               "max": torch.sym_max, "min": torch.sym_min}
+               ast.Div: operator.truediv, ast.Pow: operator.pow, "max": torch.sym_max, "min": torch.sym_min, "float": torch.sym_float,
+               **{name: getattr(torch, "_sym_" + name) for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "log2")}}
 # What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
 _OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
 
@@ -213,7 +214,7 @@ class _Builder:
         raise NotExpressible(self.row, "a tensor is used that no call of torch's made")
 
     def size(self, text):
-        """The node that computes a SymInt, which says so."""
+        """The node that computes a SymInt or SymFloat, which says so."""
         if text not in self.sizes:
             self.sizes[text] = self.computed(ast.parse(text, mode="eval").body)
         return self.sizes[text]
@@ -229,7 +230,7 @@ class _Builder:
             return self.graph.call_function(operator.neg, (self.size(ast.unparse(tree.operand)),))
         operands = [tree.left, tree.right] if isinstance(tree, ast.BinOp) else tree.args if isinstance(tree, ast.Call) else []
         kind = type(tree.op) if isinstance(tree, ast.BinOp) else tree.func.id if isinstance(tree, ast.Call) else None
-        if kind not in _ARITHMETIC or len(operands) != 2:
+        if kind not in _ARITHMETIC or not operands:
             raise NotExpressible(self.row, f"the size {ast.unparse(tree)} changes and is computed from no size of the graph's inputs")
         return self.graph.call_function(_ARITHMETIC[kind], tuple(self.size(ast.unparse(operand)) for operand in operands))
 
@@ -286,7 +287,7 @@ class _Builder:
             return value
         if isinstance(value, torch.Tensor):
             return self.value_of(value)
-        if kind is torch.SymInt:
+        if kind in (torch.SymInt, torch.SymFloat):
             return self.size(str(value))
         if kind is tuple or kind is torch.Size:
             return tuple(self.argument(part) for part in value)

@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import io
+import math
 import operator
 import warnings
 
@@ -863,7 +864,7 @@ def test_sizes_are_symbols():
         first, _, last = a.permute(2, 0, 1)
         return (first * last).reshape(a.shape[0], a.shape[1], 1)
 
-    layer = nn.Linear(6, 6)
+    layer, recurrent = nn.Linear(6, 6), nn.GRU(6, 4, bidirectional=True, batch_first=True)
     programs = {
         "a layer": (lambda a: layer(a) * a.shape[0], lambda n: (torch.randn(n, 6),)),
         "views": (lambda a: a.view(2 * a.shape[0], -1)[: a.shape[0]], lambda n: (torch.randn(n, 6),)),
@@ -877,6 +878,12 @@ def test_sizes_are_symbols():
         "sizes that must be equal": (lambda a, b: F.grid_sample(a, b, align_corners=False), lambda n: (torch.randn(n, 2, 3, 3), torch.randn(n, 10, 11, 2))),
         "sizes of a sum": (lambda a, b: a + b.mean(1, keepdim=True), lambda n: (torch.randn(n, n + 1), torch.randn(n, n + 1))),
         "parts of a tensor": (unpacked, lambda n: (torch.randn(n, n + 2, 3),)),
+        "a torch.Size": (lambda a: F.interpolate(a[..., ::2], size=a.shape[-1:]) + F.layer_norm(a, a.shape[2:]), lambda n: (torch.randn(2, 3, 3 * n),)),
+        "numbers that guards compute": (lambda a: a.new_ones(int(math.sqrt(a.shape[0])) + round(a.shape[0] / 3), math.isqrt(a.shape[0] * 3)) * a.sum(),
+                                        lambda n: (torch.randn(n * n, 2),)),
+        "a number that is compared": (lambda a: a.topk(math.floor(a.shape[0] * 0.6), 0).values, lambda n: (torch.randn(n, 3),)),
+        "a float": (lambda a: a * (a.shape[0] * 0.3) + torch.clamp(a, max=math.sqrt(a.shape[0]) / (a.shape[0] + 1)), lambda n: (torch.randn(n, 3),)),
+        "steps of a network": (lambda a: recurrent(a)[0].sum(-1) + recurrent(a.transpose(0, 1))[1][0, 0, 0], lambda n: (torch.randn(n, n + 1, 6),)),
     }
     for what, (program, inputs) in programs.items():
         for dynamic in (None, True):
