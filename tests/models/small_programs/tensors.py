@@ -827,6 +827,12 @@ def legacy_new(compile):
 
 
 @script
+def large_numbers_become_bytes(compile):
+    x = torch.tensor([2147483649.0, -2147483647.0, 4294967297.0, 300.0, -3.0], dtype=torch.float64).repeat(9)[:43]
+    return compile(lambda x: x.to(torch.uint8))(x), compile(lambda x: (x + 1).to(torch.uint8))(x.view(43, 1))
+
+
+@script
 def old_constructors(compile):
     @compile
     def f(x, n):
