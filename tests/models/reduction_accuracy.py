@@ -1,5 +1,6 @@
 """Reductions over many elements on the CPU, judged by float64: the compiled result is as near as eager's, at any length and along any axis."""
 
+import itertools
 import sys
 
 import torch
@@ -53,8 +54,33 @@ def norm_gradients(f, shape):
     return gradients(fusebox.compile(f), torch.float32), gradients(f, torch.float32), gradients(f, torch.float64)
 
 
+def normalisations():
+    """Of few elements: by how much an error is larger than eager's, over all elements and several draws."""
+    layouts = {"rows": lambda t: t.contiguous(), "channels last": lambda t: t.contiguous(memory_format=torch.channels_last)}
+    functions = {"instance_norm": F.instance_norm, "batch_norm": lambda x: F.batch_norm(x, None, None, None, None, True)}
+    for (name, f), (layout, laid), size in itertools.product(functions.items(), layouts.items(), (8, 32)):
+        fusebox.reset()
+        compiled, logarithms = fusebox.compile(f), torch.zeros(2, dtype=torch.float64)
+        for seed in range(8):
+            torch.manual_seed(seed)
+            x, g = laid(torch.randn(4, 32, size, size) * 0.3 + 0.1), torch.randn(4, 32, size, size)
+
+            def results(call, dtype):
+                leaf = laid(x.to(dtype)).detach().requires_grad_()
+                y = call(leaf)
+                return [t.double() for t in (y.detach(), *torch.autograd.grad(y, leaf, g.to(dtype)))]
+
+            exact, ours, eagers = results(f, torch.float64), results(compiled, torch.float32), results(f, torch.float32)
+            logarithms += torch.stack([((o - t).norm() / (e - t).norm()).log() for t, o, e in zip(exact, ours, eagers)])
+        yield f"{name} of {layout} {size}", (logarithms / 8).exp().tolist()
+
+
 def main():
     problems, count = [], 0
+    for name, ratios in normalisations():
+        count += 2
+        if max(ratios) > 1.75:
+            problems.append(f"{name}: {ratios[0]:.2f} times eager's error, its gradient {ratios[1]:.2f} times")
     for shape in SHAPES:
         for kind in ("constant", "positive", "far", "very far"):
             x = data(kind, shape)

@@ -279,8 +279,10 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
+  bool areOfClasses = false;
   for (size_t i = 0; i < entry.graphInputs; ++i) {
     PyObject* object = inputOf(entry, sources, i);
+    areOfClasses |= isTensorObject(object) && !isPlainTensorClass(Py_TYPE(object)) && isFollowedClass(Py_TYPE(object));
     inputs.push_back(PyFloat_CheckExact(object) ? at::scalar_to_tensor(PyFloat_AS_DOUBLE(object)) : tensorOf(object));
   }
   record::Recorder* recorder = record::Recorder::session();
@@ -295,6 +297,7 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
   GraphWarnings warnings;
   try {
     Counted suspended(captureSuspended());
+    const ClassesNotAsked off(areOfClasses);  // a view that the graph wrote to is given its history, which may set attributes of it
     const c10::WarningUtils::WarningHandlerGuard heard(&warnings);
     GilRelease release;
     *outputs = entry.function->call(inputs, symbolValues);

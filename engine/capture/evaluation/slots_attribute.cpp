@@ -731,8 +731,10 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source && o->twin && value && nameIs(name, "grad") && isPlainTensorClass(type) && tensorOf(o->twin.get()).is_leaf()) return setGrad(object, value);
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + utf8Of(name) + " of a tensor that existed before");
+    if (o && o->source && value && tensorOf(object).requires_grad() && !tensorOf(object).is_leaf())
+      breakHere("exception", "requires_grad of a tensor with a history is assigned");  // also when it stays as it is
     if (o && o->source) return changeRequiresGrad(object, value), true;
-    if (torchCalls_ && nameIs(name, "requires_grad") && value)
+    if (torchCalls_ && nameIs(name, "requires_grad") && value && tensorOf(object).is_leaf())
       return static_cast<bool>(callMethodNamed(object, "requires_grad_", {value}));
     PyObject* place = typeLookup(type, name);
     if (torchCalls_ && place && Py_IS_TYPE(place, &PyGetSetDescr_Type))

@@ -218,6 +218,8 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a);
 /// Tensor.new(): new_empty of sizes, new_tensor of a list of numbers.
 PyRef ruleLegacyNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional == 0 || a.keywords() > 0) return e.callReal(callable, a);
+  if (const at::Tensor& self = tensorOf(a.args[0]); self.is_conj() || self.is_neg())
+    e.breakHere("exception", "new() of a tensor whose conjugation or negation is pending, which it refuses", "call new_empty or new_tensor instead");
   PyObject* given = a.positional == 2 ? a.args[1] : nullptr;
   if (given && isSizeObject(given)) return e.callMethodNamed(a.args[0], "new_empty", {given});
   if (given && (PyList_CheckExact(given) || PyTuple_CheckExact(given))) return ruleNewTensor(e, callable, a);

@@ -293,8 +293,9 @@ Value* emitCast(const Lanes& l, Value* v, DType from, DType to) {
   if (!graph::isFloatingPoint(to)) {
     if (!real) return ir.CreateIntCast(v, type, !isUnsigned(from));
     // Through 32 bits, as compiled C++ does, so that small negative numbers wrap; the freeze keeps out-of-range values from
-    // being more than an unspecified number.
-    Type* wide = to == DType::Int64 ? type : l.sameLanes(ir.getInt32Ty(), v);
+    // being more than an unspecified number. Eager takes bytes through 64 bits, which only float64 has the digits to tell.
+    const bool isLong = to == DType::Int64 || (to == DType::UInt8 && from == DType::Float64);
+    Type* wide = l.sameLanes(isLong ? ir.getInt64Ty() : ir.getInt32Ty(), v);
     return ir.CreateTrunc(ir.CreateFreeze(ir.CreateFPToSI(v, wide)), type);
   }
   if (!real) return l.roundTo(isUnsigned(from) ? ir.CreateUIToFP(v, type) : ir.CreateSIToFP(v, type), to);

@@ -38,8 +38,7 @@ constexpr int64_t kChunkElements = 16384;    // of a divided reduction
 constexpr int64_t kCacheLine = 64;           // bytes
 constexpr int64_t kTileLanes = 128;          // points along the vector axis in a tile: lines that stay in the first cache
 constexpr int64_t kFewPoints = 64;           // outer points up to which reductions are divided
-constexpr int64_t kRun = 32;                 // values that go into one accumulator where there are many
-constexpr int64_t kOneRun = 64;              // up to so many are not worth a second accumulator
+constexpr RunLengths kRunsOfMeans = {16, 16};  // each step of a running mean and its deviations rounds several times
 constexpr double kLeastLength = 1 << 14;     // that loops of unknown extent are cut into runs for, and how many times the one at capture
 constexpr double kLengthened = 16;
 
@@ -93,16 +92,20 @@ double laneScore(const Kernel& k, const Section& s, const Axis& axis, int native
   return (score + 0.01) * std::min(1.0, guess(axis.extent) / nativeLanes);
 }
 
-/// Bits of the widest values that take part in arithmetic; indices that only address memory do not count.
+/// Bits of the widest values that take part in arithmetic; indices that only address memory do not count, nor does what runs once for a
+/// whole loop.
 int widestBits(const Kernel& k) {
   int bits = 8;
-  for (const Section& s : k.sections)
+  const bool loops = std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return !s.axes.empty(); });
+  for (const Section& s : k.sections) {
+    if (loops && s.axes.empty()) continue;
     for (const auto& v : s.values) {
       if (v.op == Op::Index || v.op == Op::Constant) continue;
       int width = 8 * graph::elementSize(v.type);
       if (graph::isFloatingPoint(v.type)) width = std::max(width, 32);
       bits = std::max(bits, width);
     }
+  }
   return bits;
 }
 
@@ -237,10 +240,14 @@ void chooseRuns(Plan& plan) {
     const Section& s = plan.kernel.sections[i];
     SectionPlan& p = plan.sections[i];
     p.runs.assign(p.order.size(), {});
-    const bool adds = std::any_of(s.body.begin(), s.body.end(), [&](const Statement& st) {
-      return st.kind == Statement::Kind::Reduce && addsUpRounding(st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type);
-    });
+    bool adds = false, hasMeans = false;
+    for (const Statement& st : s.body) {
+      if (st.kind != Statement::Kind::Reduce) continue;
+      adds |= addsUpRounding(st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type);
+      hasMeans |= st.reduce == inductor::ReduceKind::Welford;
+    }
     if (!adds) continue;
+    const RunLengths lengths = hasMeans ? kRunsOfMeans : RunLengths();
     double taken = 1;
     for (size_t d = p.order.size(); d-- > 0;) {
       const SymExpr& extent = s.axes[static_cast<size_t>(p.order[d])].extent;
@@ -248,7 +255,7 @@ void chooseRuns(Plan& plan) {
       if (d == 0 && !(p.chunk == SymExpr(0))) length = std::min(length, static_cast<double>(p.chunk.constant()));
       const int64_t step = p.order[d] == p.vectorAxis ? plan.lanes : 1;
       const double iterations = std::ceil(length / static_cast<double>(step));
-      p.runs[d] = runSizes(iterations, taken);
+      p.runs[d] = runSizes(iterations, taken, lengths);
       taken = p.runs[d].empty() ? taken * iterations : std::ceil(iterations / static_cast<double>(p.runs[d].back()));
       for (int64_t& run : p.runs[d]) run *= step;
     }
@@ -325,11 +332,11 @@ bool addsUpRounding(inductor::ReduceKind kind, inductor::DType type) {
   return inductor::roundsByOrder(kind, type) && kind != inductor::ReduceKind::Prod;
 }
 
-std::vector<int64_t> runSizes(double iterations, double taken) {
+std::vector<int64_t> runSizes(double iterations, double taken, const RunLengths& lengths) {
   std::vector<int64_t> sizes;
-  if (iterations * taken <= static_cast<double>(kOneRun)) return sizes;
-  const auto first = static_cast<int64_t>(std::max(1.0, static_cast<double>(kRun) / taken));
-  for (int64_t size = first; static_cast<double>(size) < std::min(iterations, 0x1p50); size *= kRun) sizes.push_back(size);
+  if (iterations * taken <= static_cast<double>(lengths.whole)) return sizes;
+  const auto first = static_cast<int64_t>(std::max(1.0, static_cast<double>(lengths.run) / taken));
+  for (int64_t size = first; static_cast<double>(size) < std::min(iterations, 0x1p50); size *= lengths.run) sizes.push_back(size);
   return sizes;
 }
 

@@ -30,10 +30,14 @@ struct SectionPlan {
 /// Whether the errors of a reduction grow faster with the number of values that one accumulator takes in than with that of all (a product's
 /// do not).
 bool addsUpRounding(inductor::ReduceKind kind, inductor::DType type);
+/// Values that go into one accumulator where there are many, and up to how many are not worth a second one.
+struct RunLengths {
+  int64_t run = 32, whole = 64;
+};
 /// Lengths of the runs that a loop of `iterations` is cut into when it is too long for one accumulator, shortest first; none where it is not.
 /// Every run of each length has an accumulator of its own, which then goes into that of the next longer one, so that errors grow with the
 /// logarithm of the length. `taken`: values that go into the accumulator in one iteration.
-std::vector<int64_t> runSizes(double iterations, double taken = 1);
+std::vector<int64_t> runSizes(double iterations, double taken = 1, const RunLengths& lengths = {});
 
 /// A stage that must be finished everywhere before the next begins.
 struct Phase {

@@ -19,6 +19,12 @@ T channelwise(Rewriter& r, T perChannel, size_t rank) {
   return r.view(r.upcast(perChannel), sizes);
 }
 
+/// In float64 on a CPU, as eager has it: float32's sum, root and quotient would each add their rounding, and all elements of a channel share it.
+T inverseDeviation(Rewriter& r, T variance, double eps) {
+  const bool wide = variance.meta().device.kind == graph::DeviceKind::Cpu;
+  return r.to(r.unary("aten::rsqrt", (wide ? r.to(variance, DType::Float64) : variance) + eps), variance.dtype());
+}
+
 Count samples(T x) {
   for (int64_t d : batchDims(x))
     if (x.size(d).bounds().first < 1) throw NotLowered("no elements, perhaps");
@@ -74,7 +80,7 @@ void normalise(Rewriter& r, const Signature& s) {
   T x = r.upcast(r.in(0));
   const Count n = samples(x);
   auto [variance, mean] = r.varMean(x, batchDims(x));
-  T rstd = r.unary("aten::rsqrt", variance + args.number(static_cast<size_t>(s.eps)));
+  T rstd = inverseDeviation(r, variance, args.number(static_cast<size_t>(s.eps)));
   r.output(0, affine(r, (x - mean) * rstd, x.rank()));
   r.output(1, mean);
   r.output(2, rstd);

@@ -52,9 +52,10 @@ def is_made(cls):
 
 
 class Comparison:
-    """One walk through both worlds at once. `eager` and `compiled` objects are matched one to one."""
+    """One walk through both worlds at once. `eager` and `compiled` objects are matched one to one. `is_cast`: float32 may come from bfloat16."""
 
-    def __init__(self, limit=4000):
+    def __init__(self, limit=4000, is_cast=False):
+        self.is_cast = is_cast
         self.matched, self.matched_back, self.kept = {}, {}, []
         self.storages, self.storages_back = {}, {}
         self.limit = limit
@@ -167,7 +168,7 @@ class Comparison:
             return
         x, y = a.to(torch.complex128), b.to(torch.complex128)
         largest = x.abs().nan_to_num(0, 0).max().item()
-        is_short = a.dtype in (torch.float16, torch.bfloat16)
+        is_short = a.dtype in (torch.float16, torch.bfloat16) or self.is_cast and a.dtype == torch.float32
         if is_short and (x - y).norm() <= 5e-2 * x.norm():  # a rounding that opens one gate of a rectifier changes what lies around it
             return
         if not torch.allclose(x, y, rtol=3e-2 if is_short else 1e-3, atol=1e-2 * largest + 1e-3, equal_nan=True):

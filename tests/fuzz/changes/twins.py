@@ -184,6 +184,7 @@ class Side:
 #: Words of an error of eager's after which the pair tells nothing where ours raises none, and why.
 UNTOLD = {"backward through the graph a second time": "a part of an earlier graph is among the inputs, whose node ours does not free",
           "UncapturedHigherOrderOpError": "eager's operator asks PyTorch's own compiler, which does not know such a tensor",
+          "could not find kernel for HigherOrderOperator": "eager's operator does not know a pending conjugation or negation",
           "aten._nested_sum_backward": "eager has no gradient there", "DispatchKey Conjugate doesn't correspond to a device": "eager cannot make a tensor like a conjugate"}
 
 
@@ -260,6 +261,7 @@ class Twins:
         if self.kept:  # the cache names what is in a module
             sys.modules["world"] = self.compiled.module
         self.number = 0
+        self.was_cast = False  # autocast was on in one of the calls: gradients that are still there come from it
 
     def step(self, statement=None):
         """Whether there was a call that counts: not if the statement raised in both."""
@@ -300,7 +302,8 @@ class Twins:
         return same_numbers(*(functools.partial(act, side) for side in self.sides))
 
     def compare(self, a, b):
-        walk = Comparison().walk
+        self.was_cast |= a["autocast"]
+        walk = Comparison(is_cast=self.was_cast).walk
         if (a["error"] is None) != (b["error"] is None):
             fail("error", f"{a['error']!r} in eager, {b['error']!r} compiled")
         walk(self.eager.args, self.compiled.args, "args")

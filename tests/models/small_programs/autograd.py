@@ -197,6 +197,28 @@ def leaf_modified_in_place_raises(compile):
 
 
 @script
+def requires_grad_of_what_has_a_history_is_assigned(compile):
+    """Refused even where it stays as it is; the method accepts that."""
+    def assigned(x):
+        x.requires_grad = True
+        return x * 2
+
+    def of_a_result(x):
+        y = x * 2
+        y.requires_grad = True
+        return y
+
+    told = []
+    for f in map(compile, (assigned, of_a_result, lambda x: x.requires_grad_() * 2)):
+        for x in (rows(), rows().requires_grad_(), rows().requires_grad_() * 1):
+            try:
+                told.append(f(x))
+            except RuntimeError as error:
+                told.append(str(error))
+    return told
+
+
+@script
 def outputs_alias_inputs_and_each_other(compile):
     @compile
     def f(x):

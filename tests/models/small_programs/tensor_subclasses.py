@@ -190,6 +190,20 @@ def a_class_that_only_watches(compile):
     return [(type(r).__name__, r.as_subclass(torch.Tensor)) for r in results], Watching.seen
 
 
+@script
+def a_history_that_is_made_anew_is_not_heard_of(compile):
+    def f(x):
+        y = x * 1
+        y.broadcast_to(y.shape).add_(1)
+        y.expand(-1, -1)[0].mul_(3)
+        return y
+
+    Watching.seen = []
+    f = compile(f)
+    results = [f(torch.ones(3, 2).as_subclass(Watching).requires_grad_() * 1) for _ in range(2)]
+    return [r.as_subclass(torch.Tensor) for r in results], Watching.seen
+
+
 class Unwrapping(torch.Tensor):
     """Gives every function the tensor inside; declines where it is asked for one that it does not know."""
 

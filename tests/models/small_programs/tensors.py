@@ -817,7 +817,19 @@ def legacy_new(compile):
         made = x.new(2, 3).fill_(1), x.new(x.shape).zero_(), x.new(torch.Size([2])).fill_(x.shape[0])
         return made, x.new([1, 2]), x.new((3, 4)), x.new().shape, x.new(x.shape[0], 2).fill_(3)
 
-    return f(torch.randn(2, 3)), f(torch.randn(4, 3)), f(torch.randn(5, 3)), f(torch.ones(2, dtype=torch.int64))
+    told = []
+    for pending in (torch._neg_view(torch.ones(2, 3)), torch.ones(2, 3, dtype=torch.complex64).conj()):  # which it refuses
+        try:
+            told.append(f(pending))
+        except RuntimeError as error:
+            told.append(str(error))
+    return f(torch.randn(2, 3)), f(torch.randn(4, 3)), f(torch.randn(5, 3)), f(torch.ones(2, dtype=torch.int64)), told
+
+
+@script
+def large_numbers_become_bytes(compile):
+    x = torch.tensor([2147483649.0, -2147483647.0, 4294967297.0, 300.0, -3.0], dtype=torch.float64).repeat(9)[:43]
+    return compile(lambda x: x.to(torch.uint8))(x), compile(lambda x: (x + 1).to(torch.uint8))(x.view(43, 1))
 
 
 @script
