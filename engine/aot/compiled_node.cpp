@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "engine/aot/executor_scope.h"
+#include "engine/aot/hooked_values.h"
 #include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
@@ -115,9 +116,11 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   std::map<graph::NodeId, graph::NodeId> copies;
   for (auto& node : form.graph.nodes())
     if (node.kind == graph::NodeKind::Call && node.origin.from.size() == 1) copies[node.origin.from[0]] = node.id;
-  const auto note = [&](const graph::ValueRef& value, size_t position) {
-    if (const auto copy = copies.find(value.node); copy != copies.end()) form.results[{copy->second, value.output}] = position;
+  const auto noteIn = [&](std::map<graph::ValueRef, size_t>& known, const graph::ValueRef& value, size_t position) {
+    if (const auto copy = copies.find(value.node); copy != copies.end()) known[{copy->second, value.output}] = position;
   };
+  const auto note = [&](const graph::ValueRef& value, size_t position) { noteIn(form.results, value, position); };
+  for (size_t i = 0; i < module->saved.size(); ++i) noteIn(form.saved, module->saved[i].joint, i);
   for (size_t t = 0; t < module->tangents.size(); ++t)
     if (const auto* value = module->joint.output()->args[static_cast<size_t>(module->tangents[t])].as<graph::ValueRef>()) note(*value, module->inner.size() + t);
   for (size_t i = 0; i < module->inner.size(); ++i) note(module->inner[i].value, i);
@@ -304,7 +307,14 @@ at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) con
   return made;
 }
 
-variable_list CompiledNode::differentiable(const SecondOrder& second, const Shared::GradientCode::SecondForm& form, const std::vector<at::Tensor>& given) {
+/// Where no hook stands between, there is nothing to look at.
+bool CompiledNode::isKeptAs(size_t saved, const at::Tensor& computed) {
+  if (!saved_[saved].has_hooks() || at::isBatchedTensor(computed)) return true;
+  return isGivenBack(saved_[saved].unpack(shared_from_this()), computed);
+}
+
+std::optional<variable_list> CompiledNode::differentiable(const SecondOrder& second, const Shared::GradientCode::SecondForm& form,
+                                                          const std::vector<at::Tensor>& given) {
   using Feed = SecondOrder::Feed;
   auto& module = *shared_->module;
   auto self = shared_from_this();
@@ -322,6 +332,8 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
                   "one of the variables needed for gradient computation has been modified by an inplace operation: an input of a compiled "
                   "function, of shape ", tensor.sizes(), ", is at version ", tensor._version(), "; expected version ", version, " instead.");
       values.push_back(runtime::asInMemory(withHistory(tensor, feed.index)));
+      for (size_t k = 0; k < module.saved.size(); ++k)
+        if (module.saved[k].kind == SavedPlan::Kind::Input && module.saved[k].index == feed.index && !isKeptAs(k, values.back())) return std::nullopt;
     } else {
       auto value = saved_[i].unpack(self);
       if (module.joint.meta(module.saved[i].joint).tensor.isContiguous()) value = value.contiguous();
@@ -331,7 +343,9 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
     }
   }
   // What gradients depend on by way of a result that the program has is handed on there.
+  bool isGivenBack = true;
   const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
+    if (const auto kept = form.saved.find(ref); kept != form.saved.end()) isGivenBack = isGivenBack && isKeptAs(kept->second, value);
     const auto known = form.results.find(ref);
     if (known == form.results.end() || !value.requires_grad()) return;
     const size_t inner = module.inner.size();
@@ -345,6 +359,7 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
   };
   auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
+  if (!isGivenBack) return std::nullopt;
   return std::move(*results);
 }
 
@@ -434,12 +449,16 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     return made;
   };
   const bool transformed = isTransformed(given);
+  std::string refusal;
   if (again) {
     auto& second = shared_->secondOrder(which);
-    if (second.refusal.empty()) {
+    refusal = second.refusal;
+    if (refusal.empty()) {
       auto& form = shared_->secondForm(which, pass);
       const size_t first = second.feeds.size() - given.size();
-      return done(differentiable(second, form, transformed ? transformedAs(code.given, symbols_, given) : prepare(code.given, given, form.reads, first)));
+      if (auto made = differentiable(second, form, transformed ? transformedAs(code.given, symbols_, given) : prepare(code.given, given, form.reads, first)))
+        return done(std::move(*made));
+      refusal = "hooks on saved tensors gave back other numbers than they were given";
     }
   }
   const graph::Graph byOperators = transformed ? shared_->graphOf(which, pass) : graph::Graph();
@@ -467,7 +486,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     results = (*form->executor)(inputs, symbolValues_);
   }
   results = done(std::move(results));
-  return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;
+  return again ? refuseDoubleBackward(std::move(results), kept, refusal) : results;
 }
 
 void CompiledNode::release_variables() {

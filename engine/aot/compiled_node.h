@@ -33,6 +33,7 @@ struct AotFunction::Shared {
     struct SecondForm {
       graph::Graph graph;
       std::vector<bool> reads;  ///< SecondOrder::feeds
+      std::map<graph::ValueRef, size_t> saved;    ///< values it computes that were kept too: positions in AotModule::saved
       std::map<graph::ValueRef, size_t> results;  ///< values it computes that the program has: positions in AotModule::inner, from its end on in tangents
     };
     std::map<Pass, Form> forms;
@@ -172,8 +173,10 @@ class CompiledNode : public torch::autograd::Node {
   void giveUpSpent();
   /// What was saved for position `i`, with the strides that compiled code expects: hooks may have handed back others.
   at::Tensor unpackSaved(size_t i);
-  torch::autograd::variable_list differentiable(const SecondOrder& second, const AotFunction::Shared::GradientCode::SecondForm& form,
-                                                const std::vector<at::Tensor>& given);
+  /// None: a hook on saved tensors gave back other numbers than it was given, so that gradients are not what is computed of the inputs.
+  std::optional<torch::autograd::variable_list> differentiable(const SecondOrder& second, const AotFunction::Shared::GradientCode::SecondForm& form,
+                                                               const std::vector<at::Tensor>& given);
+  bool isKeptAs(size_t saved, const at::Tensor& computed);
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;
 

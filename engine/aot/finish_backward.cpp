@@ -261,6 +261,7 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   forgetRunningStatistics(graph);
   JointGraph joint;
   joint.isGenerated = compiler.isGenerated;
+  joint.keepsWhatIsRead = compiler.keepsWhatIsRead;
   joint.shapes = &shapes;
   joint.graph = &graph;
   joint.inputs.resize(context_.inputs().size());

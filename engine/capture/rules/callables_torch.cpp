@@ -98,7 +98,7 @@ PyRef ruleEnterDualLevel(Evaluation& e, PyObject* callable, const CallArguments&
 
 /// Hooks on saved tensors are forbidden: an error where some are set.
 PyRef ruleForbidSavedTensorHooks(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (savedTensorHooksWait()) e.breakHere("unsupported call", "hooks on saved tensors are forbidden where some are set");
+  if (savedTensorHooksWaiting() != SavedTensorHooks::None) e.breakHere("unsupported call", "hooks on saved tensors are forbidden where some are set");
   return ruleEnterTransform(e, callable, a);
 }
 
@@ -585,6 +585,8 @@ class OneThread {
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const OneThread engine;
   if (e.putsOffHooks) e.breakHere("backward", "torch.autograd.grad() after a hook has been put on the gradient of an input");
+  if (savedTensorHooksWaiting() == SavedTensorHooks::Programs)
+    e.breakHere("backward", "torch.autograd.grad() reads what hooks on saved tensors give back");
   if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
   for (const trace::TracedInput& input : e.trace().inputs())
     if (input.real.requires_grad() && !input.real.is_leaf())
