@@ -91,11 +91,11 @@ at::Tensor movedTo(int64_t offset, const at::Tensor& result) {
   return memory.as_strided(result.sizes(), result.strides(), offset);
 }
 
-/// A result that writes are refused to, as to a view that a function of the program made.
-at::Tensor refusingWrites(const at::Tensor& result) {
+/// A result that writes are refused to, as to a view that a function of the program made, alone or with others.
+at::Tensor refusingWrites(const at::Tensor& result, CreationMeta creation) {
   const at::AutoGradMode mode(true);
   at::Tensor view = result.view_as(result);
-  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(CreationMeta::IN_CUSTOM_FUNCTION);
+  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(creation);
   return view;
 }
 
@@ -277,7 +277,7 @@ class Effects {
     if (plan.kind != OutputPlan::Kind::Graph) return view(k);
     if (plan.index < 0) return {};
     at::Tensor& made = made_[k];
-    if (!made.defined()) made = plan.creation != CreationMeta::DEFAULT ? refusingWrites(results_[plan.index]) : results_[plan.index];
+    if (!made.defined()) made = plan.creation != CreationMeta::DEFAULT ? refusingWrites(results_[plan.index], plan.creation) : results_[plan.index];
     return made;
   }
 

@@ -230,7 +230,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
-  if (output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION) plan.creation = CreationMeta::IN_CUSTOM_FUNCTION;
+  if (output.requires_grad() && isFunctionalTensor(output) && isViewByFunction(output)) plan.creation = creationOf(output);
   plan.versions = writesTo(output);
   return plan;
 }
