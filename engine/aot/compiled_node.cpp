@@ -1,6 +1,7 @@
 #include "engine/aot/compiled_node.h"
 
 #include <ATen/LegacyBatchedTensorImpl.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -111,7 +112,7 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   auto [found, isNew] = code[static_cast<size_t>(which)].secondForms.try_emplace(std::move(pass));
   auto& form = found->second;
   if (!isNew) return form;
-  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - found->first.given.size(), found->first);
+  form.graph = graphOfPass(second, *module, found->first);
   form.reads = placeholdersUsed(form.graph);
   std::map<graph::NodeId, graph::NodeId> copies;
   for (auto& node : form.graph.nodes())
@@ -124,6 +125,17 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   for (size_t t = 0; t < module->tangents.size(); ++t)
     if (const auto* value = module->joint.output()->args[static_cast<size_t>(module->tangents[t])].as<graph::ValueRef>()) note(*value, module->inner.size() + t);
   for (size_t i = 0; i < module->inner.size(); ++i) note(module->inner[i].value, i);
+  const auto placeholders = form.graph.placeholders();
+  const auto place = [&](const graph::ValueRef& value, FunctionsAgain::Place::Kind kind, size_t function, size_t index) {
+    const auto given = std::find(second.given.begin(), second.given.end(), value);
+    const auto copy = copies.find(value.node);
+    if (given != second.given.end()) form.functions.emplace(graph::ValueRef{placeholders[static_cast<size_t>(given - second.given.begin())], 0}, FunctionsAgain::Place{kind, function, index});
+    else if (copy != copies.end()) form.functions.emplace(graph::ValueRef{copy->second, value.output}, FunctionsAgain::Place{kind, function, index});
+  };
+  using Kind = FunctionsAgain::Place::Kind;
+  for (size_t f = 0; f < module->functions.size(); ++f)
+    for (auto& [kind, list] : {std::pair{Kind::Output, &module->functions[f].outputs}, {Kind::Input, &module->functions[f].inputs}, {Kind::Read, &module->functions[f].reads}})
+      for (size_t i = 0; i < list->size(); ++i) place((*list)[i], kind, f, i);
   return form;
 }
 
@@ -343,9 +355,13 @@ std::optional<variable_list> CompiledNode::differentiable(const SecondOrder& sec
     }
   }
   // What gradients depend on by way of a result that the program has is handed on there.
+  FunctionsAgain functions(shared_->module, form.functions, symbols_);
+  const auto placeholders = form.graph.placeholders();
+  for (size_t i = 0; i < values.size(); ++i) functions.met({placeholders[i], 0}, values[i]);
   bool isGivenBack = true;
   const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
     if (const auto kept = form.saved.find(ref); kept != form.saved.end()) isGivenBack = isGivenBack && isKeptAs(kept->second, value);
+    functions.met(ref, value);
     const auto known = form.results.find(ref);
     if (known == form.results.end() || !value.requires_grad()) return;
     const size_t inner = module.inner.size();
@@ -356,6 +372,7 @@ std::optional<variable_list> CompiledNode::differentiable(const SecondOrder& sec
     if (!node) return;
     value = value.detach();
     torch::autograd::impl::set_gradient_edge(value, {node, begins->input});
+    functions.met(ref, value);
   };
   auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
@@ -392,12 +409,16 @@ Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t re
   return pass;
 }
 
-bool CompiledNode::meetsSpent(const Way& pass) const {
-  if (spent_.empty()) return false;
-  auto& all = shared_->module->keepers;
-  return std::any_of(all.begin(), all.end(), [&](const Way& keeper) {
+void CompiledNode::refuse(const Way& pass) const {
+  auto &keepers = shared_->module->keepers, &reentrant = shared_->module->reentrant;
+  if (!reentrant.empty() && !torch::autograd::Engine::get_default_engine().is_checkpoint_valid())
+    TORCH_CHECK(std::none_of(reentrant.begin(), reentrant.end(), [&](const Way& way) { return way.meets(pass); }),
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(): use_reentrant=False is not.");
+  if (spent_.empty()) return;
+  const bool meetsSpent = std::any_of(keepers.begin(), keepers.end(), [&](const Way& keeper) {
     return keeper.meets(pass) && std::any_of(spent_.begin(), spent_.end(), [&](const Way& other) { return keeper.meets(other); });
   });
+  TORCH_CHECK(!meetsSpent, torch::autograd::ERR_BACKWARD_TWICE);
 }
 
 void CompiledNode::giveUpSpent() {
@@ -432,7 +453,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
   if (which != Gradients::OfInnerResults) {
     const Way way{Positions(pass.given), Positions(pass.wanted)};
     // Where compiled code reads nothing that was saved, what eager's operators saved is gone all the same.
-    TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
+    refuse(way);
     if (latest_) latest_ = way;
   }
   return compute(which, std::move(given), pass, isLast);

@@ -13,6 +13,7 @@
 
 #include "engine/aot/aot_function.h"
 #include "engine/aot/forward_streams.h"
+#include "engine/aot/function_history.h"
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/kept_values.h"
 #include "engine/aot/second_order.h"
@@ -33,6 +34,7 @@ struct AotFunction::Shared {
     struct SecondForm {
       graph::Graph graph;
       std::vector<bool> reads;  ///< SecondOrder::feeds
+      FunctionsAgain::Places functions;
       std::map<graph::ValueRef, size_t> saved;    ///< values it computes that were kept too: positions in AotModule::saved
       std::map<graph::ValueRef, size_t> results;  ///< values it computes that the program has: positions in AotModule::inner, from its end on in tangents
     };
@@ -167,8 +169,8 @@ class CompiledNode : public torch::autograd::Node {
   torch::autograd::variable_list compute(Gradients which, torch::autograd::variable_list given, const Pass& pass, bool isLast);
   /// The pass under way.
   Pass passOf(Gradients which, const torch::autograd::variable_list& given, size_t results) const;
-  /// Whether an operator on the way of `pass` gave up what it kept in an earlier one.
-  bool meetsSpent(const Way& pass) const;
+  /// Throws where an operator on the way of `pass` gave up what it kept in an earlier one, or runs in whole passes alone.
+  void refuse(const Way& pass) const;
   /// Gives up the saved values that only operators read which gave up what they kept.
   void giveUpSpent();
   /// What was saved for position `i`, with the strides that compiled code expects: hooks may have handed back others.

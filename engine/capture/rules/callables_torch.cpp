@@ -352,7 +352,9 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject *off[] = {Py_False}, *on[] = {Py_True};
   if (switches) e.call(setGradMode, off, 1, nullptr);
   const Evaluation::Effects before = e.effectsSoFar();
+  const uint64_t first = at::sequence_number::peek();
   PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  if (isReentrant && at::GradMode::is_enabled()) e.trace().reentrantCheckpoints().push_back({first, at::sequence_number::peek()});
   if (switches && !result) {
     clearError();
     e.breakHere("exception", "a function under torch.utils.checkpoint raises");
@@ -585,6 +587,7 @@ class OneThread {
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const OneThread engine;
   if (e.putsOffHooks) e.breakHere("backward", "torch.autograd.grad() after a hook has been put on the gradient of an input");
+  if (!e.trace().reentrantCheckpoints().empty()) e.breakHere("backward", "torch.autograd.grad() may meet a checkpoint with use_reentrant=True, which refuses it");
   if (savedTensorHooksWaiting() == SavedTensorHooks::Programs)
     e.breakHere("backward", "torch.autograd.grad() reads what hooks on saved tensors give back");
   if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
