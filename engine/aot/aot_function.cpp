@@ -91,11 +91,11 @@ at::Tensor movedTo(int64_t offset, const at::Tensor& result) {
   return memory.as_strided(result.sizes(), result.strides(), offset);
 }
 
-/// A result that writes are refused to, as to a view that a function of the program made.
-at::Tensor refusingWrites(const at::Tensor& result) {
+/// A result that writes are refused to, as to a view that a function of the program made, alone or with others.
+at::Tensor refusingWrites(const at::Tensor& result, CreationMeta creation) {
   const at::AutoGradMode mode(true);
   at::Tensor view = result.view_as(result);
-  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(CreationMeta::IN_CUSTOM_FUNCTION);
+  if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(creation);
   return view;
 }
 
@@ -277,7 +277,7 @@ class Effects {
     if (plan.kind != OutputPlan::Kind::Graph) return view(k);
     if (plan.index < 0) return {};
     at::Tensor& made = made_[k];
-    if (!made.defined()) made = plan.creation != CreationMeta::DEFAULT ? refusingWrites(results_[plan.index]) : results_[plan.index];
+    if (!made.defined()) made = plan.creation != CreationMeta::DEFAULT ? refusingWrites(results_[plan.index], plan.creation) : results_[plan.index];
     return made;
   }
 
@@ -301,16 +301,28 @@ class Effects {
   }
 
   at::Tensor view(size_t k) {
-    at::Tensor& made = made_[k];
+    if (made_[k].defined()) return made_[k];
+    at::Tensor made = viewAlone(k);
+    if (const int32_t sibling = module_.outputs[k].sibling; sibling >= 0 && made.requires_grad()) shareNode(view(static_cast<size_t>(sibling)), made);
+    return made_[k] = made;
+  }
+
+  /// One operator's results meet in its node, where their hooks are called in the order in which they were set.
+  static void shareNode(const at::Tensor& sibling, at::Tensor& view) {
+    const auto node = sibling.grad_fn(), own = view.grad_fn();
+    if (!node || !own || node->name() != own->name() || node->num_inputs() != own->num_inputs() || node->next_edges() != own->next_edges()) return;
+    torch::autograd::impl::set_gradient_edge(view, {node, static_cast<uint32_t>(view.output_nr())});
+  }
+
+  at::Tensor viewAlone(size_t k) {
     auto& plan = module_.outputs[k];
-    if (made.defined()) return made;
     if (plan.parent >= 0) {
       const graph::TensorMeta& traced = module_.outputs[static_cast<size_t>(plan.parent)].meta;
-      return made = makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
+      return makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
     }
     if (plan.kind == OutputPlan::Kind::ResultView) {
       const graph::TensorMeta& traced = resultMeta(module_, plan);
-      return made = makeView(plan, results_[plan.index], traced, traced.storageOffset, symbols_);
+      return makeView(plan, results_[plan.index], traced, traced.storageOffset, symbols_);
     }
     auto& traced = module_.inputs[plan.index];
     const graph::SymExpr* offset = &traced.storageOffset;
@@ -319,7 +331,7 @@ class Effects {
         write(i);
         if (m.metadata) offset = &m.meta.storageOffset;
       }
-    return made = makeView(plan, inputs_[plan.index], traced, *offset, symbols_);
+    return makeView(plan, inputs_[plan.index], traced, *offset, symbols_);
   }
 
   const AotModule& module_;

@@ -28,6 +28,7 @@ struct OutputPlan {
   int32_t index = -1;
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
   int32_t parent = -1;    ///< a view that was made of output `parent`, a view too: it is made of that one, `views` starting there
+  int32_t sibling = -1;   ///< output that one operator gave together with this one: they have its node in common
   uint32_t versions = 0;  ///< Graph and ResultView: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
@@ -81,6 +82,16 @@ struct DataSize {
   std::string text;       ///< for people: "what aten::nonzero finds at model.py:12"
 };
 
+/// A torch.autograd.Function of the program: how the gradients of its inputs were computed, which `AotModule::joint` does not say, where its forward
+/// has no history.
+struct FunctionHistory {
+  graph::Graph gradient;                ///< placeholders: `reads`, then gradients of `given`; results: gradients of `inputs`
+  std::vector<graph::ValueRef> outputs; ///< in AotModule::joint, as `inputs` and `reads`
+  std::vector<int32_t> given;           ///< positions of `outputs` that got a gradient, ascending
+  std::vector<graph::ValueRef> inputs;  ///< those that get one
+  std::vector<graph::ValueRef> reads;   ///< values of forward
+};
+
 /// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
 /// or that views are made of, saved intermediates.
 struct AotModule {
@@ -97,6 +108,8 @@ struct AotModule {
   std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
   std::vector<InnerResult> inner;         ///< upstream first
   std::vector<Way> keepers;               ///< of operators that keep something for backward in eager
+  std::vector<Way> reentrant;             ///< of checkpoints of the reentrant form, which run in whole passes alone
+  std::vector<FunctionHistory> functions;
   int32_t forwardResults = 0;
   /// Sizes that may differ from call to call; every expression in the graphs and plans above is over these. AotFunction::call gets their
   /// values in this order.
@@ -105,7 +118,7 @@ struct AotModule {
   std::vector<DataSize> dataSizes;         ///< symbols among them that forward itself gives their values, in the order in which it can
   std::vector<graph::Relation> assumptions;  ///< what was decided on those: a call for which it does not hold is another program's
   std::function<void()> beforeBackward;    ///< null, or throws where a gradient formula of the user's would now read other numbers than it did; without the GIL
-  bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
+  bool opaqueHistory = false;              ///< a gradient formula of the user's is inside that is none of `functions`: `joint` does not say how values depend on inputs
 };
 
 /// Ends the trace: reads off mutations and aliasing, walks backward when some output needs a gradient of some input, and splits the

@@ -1,6 +1,7 @@
 #include "engine/aot/compiled_node.h"
 
 #include <ATen/LegacyBatchedTensorImpl.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -12,6 +13,7 @@
 #include <numeric>
 
 #include "engine/aot/executor_scope.h"
+#include "engine/aot/hooked_values.h"
 #include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
@@ -110,17 +112,30 @@ const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass
   auto [found, isNew] = code[static_cast<size_t>(which)].secondForms.try_emplace(std::move(pass));
   auto& form = found->second;
   if (!isNew) return form;
-  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - found->first.given.size(), found->first);
+  form.graph = graphOfPass(second, *module, found->first);
   form.reads = placeholdersUsed(form.graph);
   std::map<graph::NodeId, graph::NodeId> copies;
   for (auto& node : form.graph.nodes())
     if (node.kind == graph::NodeKind::Call && node.origin.from.size() == 1) copies[node.origin.from[0]] = node.id;
-  const auto note = [&](const graph::ValueRef& value, size_t position) {
-    if (const auto copy = copies.find(value.node); copy != copies.end()) form.results[{copy->second, value.output}] = position;
+  const auto noteIn = [&](std::map<graph::ValueRef, size_t>& known, const graph::ValueRef& value, size_t position) {
+    if (const auto copy = copies.find(value.node); copy != copies.end()) known[{copy->second, value.output}] = position;
   };
+  const auto note = [&](const graph::ValueRef& value, size_t position) { noteIn(form.results, value, position); };
+  for (size_t i = 0; i < module->saved.size(); ++i) noteIn(form.saved, module->saved[i].joint, i);
   for (size_t t = 0; t < module->tangents.size(); ++t)
     if (const auto* value = module->joint.output()->args[static_cast<size_t>(module->tangents[t])].as<graph::ValueRef>()) note(*value, module->inner.size() + t);
   for (size_t i = 0; i < module->inner.size(); ++i) note(module->inner[i].value, i);
+  const auto placeholders = form.graph.placeholders();
+  const auto place = [&](const graph::ValueRef& value, FunctionsAgain::Place::Kind kind, size_t function, size_t index) {
+    const auto given = std::find(second.given.begin(), second.given.end(), value);
+    const auto copy = copies.find(value.node);
+    if (given != second.given.end()) form.functions.emplace(graph::ValueRef{placeholders[static_cast<size_t>(given - second.given.begin())], 0}, FunctionsAgain::Place{kind, function, index});
+    else if (copy != copies.end()) form.functions.emplace(graph::ValueRef{copy->second, value.output}, FunctionsAgain::Place{kind, function, index});
+  };
+  using Kind = FunctionsAgain::Place::Kind;
+  for (size_t f = 0; f < module->functions.size(); ++f)
+    for (auto& [kind, list] : {std::pair{Kind::Output, &module->functions[f].outputs}, {Kind::Input, &module->functions[f].inputs}, {Kind::Read, &module->functions[f].reads}})
+      for (size_t i = 0; i < list->size(); ++i) place((*list)[i], kind, f, i);
   return form;
 }
 
@@ -304,7 +319,14 @@ at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) con
   return made;
 }
 
-variable_list CompiledNode::differentiable(const SecondOrder& second, const Shared::GradientCode::SecondForm& form, const std::vector<at::Tensor>& given) {
+/// Where no hook stands between, there is nothing to look at.
+bool CompiledNode::isKeptAs(size_t saved, const at::Tensor& computed) {
+  if (!saved_[saved].has_hooks() || at::isBatchedTensor(computed)) return true;
+  return isGivenBack(saved_[saved].unpack(shared_from_this()), computed);
+}
+
+std::optional<variable_list> CompiledNode::differentiable(const SecondOrder& second, const Shared::GradientCode::SecondForm& form,
+                                                          const std::vector<at::Tensor>& given) {
   using Feed = SecondOrder::Feed;
   auto& module = *shared_->module;
   auto self = shared_from_this();
@@ -322,6 +344,8 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
                   "one of the variables needed for gradient computation has been modified by an inplace operation: an input of a compiled "
                   "function, of shape ", tensor.sizes(), ", is at version ", tensor._version(), "; expected version ", version, " instead.");
       values.push_back(runtime::asInMemory(withHistory(tensor, feed.index)));
+      for (size_t k = 0; k < module.saved.size(); ++k)
+        if (module.saved[k].kind == SavedPlan::Kind::Input && module.saved[k].index == feed.index && !isKeptAs(k, values.back())) return std::nullopt;
     } else {
       auto value = saved_[i].unpack(self);
       if (module.joint.meta(module.saved[i].joint).tensor.isContiguous()) value = value.contiguous();
@@ -331,7 +355,13 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
     }
   }
   // What gradients depend on by way of a result that the program has is handed on there.
+  FunctionsAgain functions(shared_->module, form.functions, symbols_);
+  const auto placeholders = form.graph.placeholders();
+  for (size_t i = 0; i < values.size(); ++i) functions.met({placeholders[i], 0}, values[i]);
+  bool isGivenBack = true;
   const auto leadThere = [&](graph::ValueRef ref, at::Tensor& value) {
+    if (const auto kept = form.saved.find(ref); kept != form.saved.end()) isGivenBack = isGivenBack && isKeptAs(kept->second, value);
+    functions.met(ref, value);
     const auto known = form.results.find(ref);
     if (known == form.results.end() || !value.requires_grad()) return;
     const size_t inner = module.inner.size();
@@ -342,9 +372,11 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const Shar
     if (!node) return;
     value = value.detach();
     torch::autograd::impl::set_gradient_edge(value, {node, begins->input});
+    functions.met(ref, value);
   };
   auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_, leadThere);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
+  if (!isGivenBack) return std::nullopt;
   return std::move(*results);
 }
 
@@ -377,12 +409,16 @@ Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t re
   return pass;
 }
 
-bool CompiledNode::meetsSpent(const Way& pass) const {
-  if (spent_.empty()) return false;
-  auto& all = shared_->module->keepers;
-  return std::any_of(all.begin(), all.end(), [&](const Way& keeper) {
+void CompiledNode::refuse(const Way& pass) const {
+  auto &keepers = shared_->module->keepers, &reentrant = shared_->module->reentrant;
+  if (!reentrant.empty() && !torch::autograd::Engine::get_default_engine().is_checkpoint_valid())
+    TORCH_CHECK(std::none_of(reentrant.begin(), reentrant.end(), [&](const Way& way) { return way.meets(pass); }),
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(): use_reentrant=False is not.");
+  if (spent_.empty()) return;
+  const bool meetsSpent = std::any_of(keepers.begin(), keepers.end(), [&](const Way& keeper) {
     return keeper.meets(pass) && std::any_of(spent_.begin(), spent_.end(), [&](const Way& other) { return keeper.meets(other); });
   });
+  TORCH_CHECK(!meetsSpent, torch::autograd::ERR_BACKWARD_TWICE);
 }
 
 void CompiledNode::giveUpSpent() {
@@ -417,7 +453,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
   if (which != Gradients::OfInnerResults) {
     const Way way{Positions(pass.given), Positions(pass.wanted)};
     // Where compiled code reads nothing that was saved, what eager's operators saved is gone all the same.
-    TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
+    refuse(way);
     if (latest_) latest_ = way;
   }
   return compute(which, std::move(given), pass, isLast);
@@ -434,12 +470,16 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     return made;
   };
   const bool transformed = isTransformed(given);
+  std::string refusal;
   if (again) {
     auto& second = shared_->secondOrder(which);
-    if (second.refusal.empty()) {
+    refusal = second.refusal;
+    if (refusal.empty()) {
       auto& form = shared_->secondForm(which, pass);
       const size_t first = second.feeds.size() - given.size();
-      return done(differentiable(second, form, transformed ? transformedAs(code.given, symbols_, given) : prepare(code.given, given, form.reads, first)));
+      if (auto made = differentiable(second, form, transformed ? transformedAs(code.given, symbols_, given) : prepare(code.given, given, form.reads, first)))
+        return done(std::move(*made));
+      refusal = "hooks on saved tensors gave back other numbers than they were given";
     }
   }
   const graph::Graph byOperators = transformed ? shared_->graphOf(which, pass) : graph::Graph();
@@ -467,7 +507,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     results = (*form->executor)(inputs, symbolValues_);
   }
   results = done(std::move(results));
-  return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;
+  return again ? refuseDoubleBackward(std::move(results), kept, refusal) : results;
 }
 
 void CompiledNode::release_variables() {

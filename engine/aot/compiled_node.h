@@ -13,6 +13,7 @@
 
 #include "engine/aot/aot_function.h"
 #include "engine/aot/forward_streams.h"
+#include "engine/aot/function_history.h"
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/kept_values.h"
 #include "engine/aot/second_order.h"
@@ -33,6 +34,8 @@ struct AotFunction::Shared {
     struct SecondForm {
       graph::Graph graph;
       std::vector<bool> reads;  ///< SecondOrder::feeds
+      FunctionsAgain::Places functions;
+      std::map<graph::ValueRef, size_t> saved;    ///< values it computes that were kept too: positions in AotModule::saved
       std::map<graph::ValueRef, size_t> results;  ///< values it computes that the program has: positions in AotModule::inner, from its end on in tangents
     };
     std::map<Pass, Form> forms;
@@ -166,14 +169,16 @@ class CompiledNode : public torch::autograd::Node {
   torch::autograd::variable_list compute(Gradients which, torch::autograd::variable_list given, const Pass& pass, bool isLast);
   /// The pass under way.
   Pass passOf(Gradients which, const torch::autograd::variable_list& given, size_t results) const;
-  /// Whether an operator on the way of `pass` gave up what it kept in an earlier one.
-  bool meetsSpent(const Way& pass) const;
+  /// Throws where an operator on the way of `pass` gave up what it kept in an earlier one, or runs in whole passes alone.
+  void refuse(const Way& pass) const;
   /// Gives up the saved values that only operators read which gave up what they kept.
   void giveUpSpent();
   /// What was saved for position `i`, with the strides that compiled code expects: hooks may have handed back others.
   at::Tensor unpackSaved(size_t i);
-  torch::autograd::variable_list differentiable(const SecondOrder& second, const AotFunction::Shared::GradientCode::SecondForm& form,
-                                                const std::vector<at::Tensor>& given);
+  /// None: a hook on saved tensors gave back other numbers than it was given, so that gradients are not what is computed of the inputs.
+  std::optional<torch::autograd::variable_list> differentiable(const SecondOrder& second, const AotFunction::Shared::GradientCode::SecondForm& form,
+                                                               const std::vector<at::Tensor>& given);
+  bool isKeptAs(size_t saved, const at::Tensor& computed);
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;
 

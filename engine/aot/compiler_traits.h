@@ -19,6 +19,8 @@ struct CompilerTraits {
   /// Whether a call becomes part of a generated loop: its results then lie in memory only if something outside the loop reads them.
   /// Empty: no call does.
   std::function<bool(const graph::Node&)> isGenerated;
+  /// What gradient formulas read is kept as it is, and nothing is computed again: hooks of the program give back what they like.
+  bool keepsWhatIsRead = false;
 };
 
 }  // namespace fusebox::aot

@@ -11,6 +11,7 @@
 #include <typeinfo>
 
 #include "engine/aot/backward_walk.h"
+#include "engine/aot/function_history.h"
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/kept_values.h"
 #include "engine/aot/operator_kind.h"
@@ -164,11 +165,15 @@ Result<void> TraceFinisher::recordBackward() {
   WalkObserver observer;
   std::vector<torch::autograd::Node*> walked;
   graph::NodeId formula = 0;  // its first node
+  const trace::TracedFunction* function = nullptr;
   observer.before = [&](torch::autograd::Node& node) {
     formula = static_cast<graph::NodeId>(recorder.graph().nodes().size());
     walked.push_back(&node);
     recorder.setBackwardOrigin(node.sequence_nr());
-    module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
+    auto& functions = context_.functions();
+    const auto known = std::find_if(functions.begin(), functions.end(), [&](auto& f) { return f.node.get() == &node; });
+    function = known == functions.end() ? nullptr : &*known;
+    module_.opaqueHistory = module_.opaqueHistory || (isUserFunction(node) && !function);
   };
   // Zeros for what had no elements come of the gradient that was given, though nothing is read from it: who gets a gradient at all is read off the graph.
   // Tensors around those of the graph (distributed ones) are no values of it.
@@ -177,10 +182,10 @@ Result<void> TraceFinisher::recordBackward() {
     const at::Tensor* any = nullptr;
     for (auto& g : given)
       if (g.defined() && trace::isTraceTensor(g)) from.push_back(valueRef(belowFunctionalisation(*(any = &g))).node);
-    if (!any) return;
     for (auto& m : made)
-      if (m.defined() && trace::isTraceTensor(m) && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
+      if (any && m.defined() && trace::isTraceTensor(m) && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
         m = at::copy(any->new_empty_strided_symint(m.sym_sizes(), m.sym_strides(), m.options()), m);
+    if (function) noteFunction(*function, given, made, formula);
   };
   observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {
     module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), -1,
@@ -212,8 +217,26 @@ Result<void> TraceFinisher::recordBackward() {
     if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
     gradients_.push_back(valueRef(g));
   }
+  const auto isReentrant = [&](torch::autograd::Node& node) {
+    auto& all = context_.reentrantCheckpoints();
+    return std::any_of(all.begin(), all.end(), [&](auto& one) { return node.sequence_nr() >= one.first && node.sequence_nr() < one.end; });
+  };
+  if (!context_.reentrantCheckpoints().empty()) module_.reentrant = waysThrough(seeds, ends, walked, isReentrant);
   module_.keepers = keepers(seeds, ends, walked);
   return {};
+}
+
+/// Formulas are taken down as traced: what the compiler makes of the joint graph need not keep one apart from another.
+void TraceFinisher::noteFunction(const trace::TracedFunction& function, std::span<const at::Tensor> given, std::span<const at::Tensor> made, graph::NodeId begun) {
+  const auto values = [](std::span<const at::Tensor> gradients) {
+    std::vector<at::Tensor> below;
+    for (auto& g : gradients) below.push_back(g.defined() ? belowFunctionalisation(g) : g);
+    return below;
+  };
+  const std::vector<at::Tensor> arriving = values(given), computed = values(made);
+  auto history = functionHistory(context_.recorder().graph(), {function.outputs, function.inputs, arriving, computed, begun});
+  if (history && !function.callsOthers) module_.functions.push_back(std::move(*history));
+  else module_.opaqueHistory = true;
 }
 
 /// The joint graph as the compiler wants it, and all references to its values with it. What was traced stays with the module.
@@ -234,6 +257,12 @@ graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vecto
     move(inner.whole);
     move(inner.value);
   }
+  for (auto& function : module_.functions)
+    for (auto* list : {&function.outputs, &function.inputs, &function.reads})
+      for (auto& v : *list) {
+        move(v);
+        module_.opaqueHistory = module_.opaqueHistory || v.node < 0;
+      }
   return made;
 }
 
@@ -241,6 +270,8 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   auto& recorder = context_.recorder();
   const graph::ShapeEnv& shapes = context_.shapes();
   if (!shapes.empty()) simplifySymbols(recorder.graph(), shapes);
+  for (auto& function : module_.functions)
+    if (!shapes.empty()) simplifySymbols(function.gradient, shapes);
   module_.symbols = shapes.symbols();
   module_.hints = shapes.hints();
   module_.assumptions = shapes.assumptions();
@@ -256,11 +287,14 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
     if (g) seen.push_back(*g);
   for (const auto& known : module_.dataSizes) seen.push_back(known.value);
   for (const auto& inner : module_.inner) seen.insert(seen.end(), {inner.arriving, inner.whole, inner.value});
+  for (const auto& function : module_.functions)
+    for (auto* list : {&function.outputs, &function.inputs, &function.reads}) seen.insert(seen.end(), list->begin(), list->end());
   keepToWrittenParts(recorder.graph(), seen);
   graph::Graph graph = isCut && compiler.rewrite ? rewritten(compiler, slots) : recorder.graph();
   forgetRunningStatistics(graph);
   JointGraph joint;
   joint.isGenerated = compiler.isGenerated;
+  joint.keepsWhatIsRead = compiler.keepsWhatIsRead;
   joint.shapes = &shapes;
   joint.graph = &graph;
   joint.inputs.resize(context_.inputs().size());

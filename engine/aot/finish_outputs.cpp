@@ -230,7 +230,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
-  if (output.requires_grad() && creationOf(output) == CreationMeta::IN_CUSTOM_FUNCTION) plan.creation = CreationMeta::IN_CUSTOM_FUNCTION;
+  if (output.requires_grad() && isFunctionalTensor(output) && isViewByFunction(output)) plan.creation = creationOf(output);
   plan.versions = writesTo(output);
   return plan;
 }
@@ -247,6 +247,13 @@ void TraceFinisher::linkViews() {
             torch::autograd::impl::gradient_edge(outputs_[k]) == next)
           makeViewOf(apart[k], static_cast<int32_t>(k), plan);
   }
+  const auto isOfSeveral = [](const OutputPlan& plan) {
+    return plan.handsGradientOn() && !plan.isStale && plan.views.size() == 1 && plan.views.front()->is_multi_output;
+  };
+  for (size_t i = 0; i < apart.size(); ++i)
+    for (size_t k = 0; k < i && isOfSeveral(module_.outputs[i]) && module_.outputs[i].sibling < 0; ++k)
+      if (isOfSeveral(module_.outputs[k]) && outputs_[k].grad_fn() == outputs_[i].grad_fn() && outputs_[k].output_nr() != outputs_[i].output_nr())
+        module_.outputs[i].sibling = static_cast<int32_t>(k);
 }
 
 Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta,

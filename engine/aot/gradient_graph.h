@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "engine/aot/aot_module.h"
@@ -33,8 +34,8 @@ struct Pass {
 
 /// `graph` (of gradientGraph(), whose tangents are the placeholders from `first` on) for such a pass. Eager leaves out what would be computed
 /// from other tangents, and zeros in their place would not do: times infinity they are NaN. Placeholders stay, unread where nothing wanted
-/// needs them; a result that is not wanted or that only missing tangents would reach is None.
-graph::Graph graphOfPass(const graph::Graph& graph, size_t first, const Pass& pass);
+/// needs them; a result that is not wanted or that only missing tangents would reach is None. Nodes in `kept` that no tangent leads to stay, whoever reads them.
+graph::Graph graphOfPass(const graph::Graph& graph, size_t first, const Pass& pass, const std::set<graph::NodeId>& kept = {});
 
 /// For every result of `graph`, positions of those of the placeholders from `first` on that it is computed from, counted from `first`.
 std::vector<std::vector<int32_t>> placeholdersRead(const graph::Graph& graph, size_t first);

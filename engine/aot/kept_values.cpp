@@ -49,7 +49,8 @@ class Keeping {
 
 }  // namespace
 
-std::vector<Way> keepers(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends, std::span<Node* const> nodes) {
+std::vector<Way> waysThrough(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends, std::span<Node* const> nodes,
+                             const std::function<bool(Node&)>& counts) {
   std::unordered_map<const Node*, Way> ways;
   for (size_t i = 0; i < seeds.size(); ++i) ways[torch::autograd::impl::gradient_edge(seeds[i].root).function.get()].given.add(i);
   for (size_t i = 0; i < ends.size(); ++i)
@@ -61,10 +62,14 @@ std::vector<Way> keepers(std::span<const GradientSeed> seeds, std::span<const st
     for (auto& edge : nodes[i]->next_edges())
       if (edge.function) ways[nodes[i]].computed.join(ways[edge.function.get()].computed);
   std::set<Way> made;
-  Keeping keeps;
   for (auto* node : nodes)
-    if (auto& way = ways[node]; !made.count(way) && keeps(*node)) made.insert(way);
+    if (auto& way = ways[node]; !made.count(way) && counts(*node)) made.insert(way);
   return {made.begin(), made.end()};
+}
+
+std::vector<Way> keepers(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends, std::span<Node* const> nodes) {
+  Keeping keeps;
+  return waysThrough(seeds, ends, nodes, [&](Node& node) { return keeps(node); });
 }
 
 std::vector<std::vector<Way>> readersOf(const Graph& graph, size_t saved) {

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,8 +13,11 @@
 
 namespace fusebox::aot {
 
-/// Ways of operators that keep something for backward in eager, each once: a pass along one gives it up, and a second one raises. `nodes`: those whose
-/// formulas ran from `seeds` to `ends`, in that order. Gives up what they keep.
+/// Ways of those of `nodes`, whose formulas ran from `seeds` to `ends` in that order, that count; each once.
+std::vector<Way> waysThrough(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<torch::autograd::Node>> ends,
+                             std::span<torch::autograd::Node* const> nodes, const std::function<bool(torch::autograd::Node&)>& counts);
+
+/// Ways of operators that keep something for backward in eager, each once: a pass along one gives it up, and a second one raises. Gives up what they keep.
 std::vector<Way> keepers(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<torch::autograd::Node>> ends,
                          std::span<torch::autograd::Node* const> nodes);
 

@@ -20,8 +20,8 @@ enum class From : uint8_t { Nothing, Missing, Given };
 
 class MissingTangents {
  public:
-  MissingTangents(const Graph& graph, size_t first, const Pass& pass)
-      : graph_(graph), first_(static_cast<int32_t>(first)), pass_(pass), from_(graph.nodes().size()) {}
+  MissingTangents(const Graph& graph, size_t first, const Pass& pass, const std::set<graph::NodeId>& kept)
+      : graph_(graph), first_(static_cast<int32_t>(first)), pass_(pass), kept_(kept), from_(graph.nodes().size()) {}
 
   Graph run() {
     made_.name = graph_.name;
@@ -36,7 +36,10 @@ class MissingTangents {
       results.push_back(value && state(*value) != From::Missing ? Argument(moved_.at(*value)) : Argument());
     }
     made_.setOutputs(std::move(results));
-    return graph::withoutDeadNodes(made_, graph::isOrdered);
+    std::set<graph::NodeId> kept;
+    for (const graph::NodeId id : kept_)
+      if (const auto at = moved_.find({id, 0}); at != moved_.end()) kept.insert(at->second.node);
+    return graph::withoutDeadNodes(made_, [&](const Node& node) { return graph::isOrdered(node) || kept.count(node.id) > 0; });
   }
 
  private:
@@ -107,6 +110,7 @@ class MissingTangents {
   const Graph& graph_;
   int32_t first_;
   const Pass& pass_;
+  const std::set<graph::NodeId>& kept_;
   std::vector<From> from_;
   std::map<ValueRef, ValueRef> moved_;
   Graph made_;
@@ -119,6 +123,8 @@ bool Pass::isWhole() const {
   return all(given) && all(wanted);
 }
 
-Graph graphOfPass(const Graph& graph, size_t first, const Pass& pass) { return MissingTangents(graph, first, pass).run(); }
+Graph graphOfPass(const Graph& graph, size_t first, const Pass& pass, const std::set<graph::NodeId>& kept) {
+  return MissingTangents(graph, first, pass, kept).run();
+}
 
 }  // namespace fusebox::aot

@@ -88,7 +88,7 @@ variable_list CompiledNode::applyPart(size_t index, const variable_list& given) 
     // computed by themselves.
     const Pass pass = passOf(which, walk.given, shared_->module->gradInputs.size());
     const Way way{Positions(pass.given), Positions(pass.wanted)};
-    TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
+    refuse(way);
     walk.way = way;
     walk.isComputed = pass.given;
     auto all = compute(which, walk.given, pass, false);

@@ -95,6 +95,7 @@ class SavedChoice {
 
   std::vector<ValueRef> choose() {
     if (order_.empty()) return {};
+    if (joint_.keepsWhatIsRead) return whatIsRead();
     int source = 2 * static_cast<int>(order_.size()), sink = source + 1;
     MinCut cut(sink + 1);
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -129,7 +130,21 @@ class SavedChoice {
   }
 
  private:
-  bool isForward(const Node& n) const { return !n.isBackward; }
+  /// What views are of in their place.
+  std::vector<ValueRef> whatIsRead() const {
+    std::set<ValueRef> kept;
+    std::vector<ValueRef> work(readByBackward_.begin(), readByBackward_.end());
+    while (!work.empty()) {
+      const ValueRef v = work.back();
+      work.pop_back();
+      const Node& node = graph_.node(v.node);
+      if (isFree(v)) continue;
+      if (!recomputable(v) || !kindOf(node.op).isView) kept.insert(v);
+      else graph::Graph::forEachValue(node.args, [&](ValueRef from) { work.push_back(from); });
+    }
+    return {kept.begin(), kept.end()};
+  }
+
   bool isFree(ValueRef v) const {  // in both graphs without being kept
     auto& node = graph_.node(v.node);
     return node.kind == NodeKind::Constant || (node.kind == NodeKind::Call && kindOf(node.op).isFactory);

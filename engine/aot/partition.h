@@ -14,6 +14,7 @@ struct JointGraph {
   const graph::Graph* graph = nullptr;
   const graph::ShapeEnv* shapes = nullptr;                  ///< what symbols are at capture; null: there are none
   std::function<bool(const graph::Node&)> isGenerated;      ///< CompilerTraits::isGenerated
+  bool keepsWhatIsRead = false;                             ///< CompilerTraits::keepsWhatIsRead
   std::vector<graph::NodeId> inputs;                        ///< placeholder of every input, in order
   std::vector<bool> inputIsWritten;                         ///< its data changes after forward
   std::vector<graph::ValueRef> results;                     ///< what forward must return

@@ -1,8 +1,10 @@
 #include "engine/aot/second_order.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "engine/aot/function_history.h"
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/operator_kind.h"
 #include "engine/graph/operator_facts.h"
@@ -18,11 +20,17 @@ namespace {
 /// By node, whether its values depend on an input, or on what is given for a result, in a way that autograd would hear of.
 std::vector<bool> withHistory(const AotModule& module) {
   std::vector<bool> made(module.joint.nodes().size());
+  std::multimap<graph::NodeId, const FunctionHistory*> functionOf;
+  for (auto& function : module.functions)
+    for (auto& output : function.outputs) functionOf.emplace(output.node, &function);
   for (const graph::Node& node : module.joint.nodes()) {
     const bool isInput = node.kind == NodeKind::Placeholder && static_cast<size_t>(node.index) < module.inputs.size();
     bool any = node.kind == NodeKind::Placeholder && (!isInput || node.outputs[0].tensor.requiresGrad);
     graph::Graph::forEachValue(node.args, [&](ValueRef v) { any |= made[static_cast<size_t>(v.node)]; });
     made[static_cast<size_t>(node.id)] = any && graph::handsHistoryOn(node);
+    const auto [first, end] = functionOf.equal_range(node.id);
+    for (auto f = first; f != end; ++f)
+      for (auto& input : f->second->inputs) made[static_cast<size_t>(node.id)] = made[static_cast<size_t>(node.id)] || made[static_cast<size_t>(input.node)];
   }
   return made;
 }
@@ -88,10 +96,39 @@ SecondOrder makeSecondOrder(const AotModule& module, Gradients which) {
     return made;
   }
   auto boundaries = boundariesOf(module, which, made.feeds);
+  for (auto& boundary : boundaries) made.given.push_back(boundary.value);
   auto gradients = computedGradients(module, which);
-  made.refusal = unavailable(module.joint, boundaries, gradients);
-  if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; }, {}, Histories::Kept);
+  const auto forFunctions = neededByFunctions(module, made.given, gradients);
+  std::set<graph::NodeId> kept;
+  for (auto& v : forFunctions) kept.insert(v.node);
+  auto needed = gradients;
+  needed.insert(needed.end(), forFunctions.begin(), forFunctions.end());
+  made.refusal = unavailable(module.joint, boundaries, needed);
+  if (!made.refusal.empty()) return made;
+  made.graph = extractGraph(module.joint, boundaries, gradients, [&](const graph::Node& node) { return kept.count(node.id) > 0; }, {}, Histories::Kept);
   return made;
+}
+
+graph::Graph graphOfPass(const SecondOrder& second, const AotModule& module, const Pass& pass) {
+  if (pass.isWhole()) return second.graph;
+  const size_t first = second.feeds.size() - pass.given.size();
+  std::set<graph::NodeId> kept;  // of the joint graph
+  for (;;) {
+    std::set<graph::NodeId> here;
+    for (auto& node : second.graph.nodes())
+      if (node.kind == NodeKind::Call && kept.count(node.origin.from[0])) here.insert(node.id);
+    graph::Graph made = graphOfPass(second.graph, first, pass, here);
+    const size_t before = kept.size();
+    std::set<graph::NodeId> met;
+    for (auto& node : made.nodes())
+      if (node.kind == NodeKind::Call && node.origin.from.size() == 1) met.insert(node.origin.from[0]);
+    for (auto& function : module.functions) {
+      if (std::none_of(function.outputs.begin(), function.outputs.end(), [&](ValueRef v) { return met.count(v.node) > 0; })) continue;
+      for (auto* list : {&function.inputs, &function.reads})
+        for (auto& v : *list) kept.insert(v.node);
+    }
+    if (kept.size() == before) return made;
+  }
 }
 
 std::vector<bool> inputsOfSecondOrder(const AotModule& module) {
@@ -102,7 +139,12 @@ std::vector<bool> inputsOfSecondOrder(const AotModule& module) {
     std::vector<Feed> feeds;
     std::set<ValueRef> read;
     const auto boundaries = boundariesOf(module, static_cast<Gradients>(which), feeds);
-    if (!unavailable(module.joint, boundaries, computedGradients(module, static_cast<Gradients>(which)), &read).empty()) continue;
+    auto needed = computedGradients(module, static_cast<Gradients>(which));
+    std::vector<ValueRef> given;
+    for (auto& boundary : boundaries) given.push_back(boundary.value);
+    const auto forFunctions = neededByFunctions(module, given, needed);
+    needed.insert(needed.end(), forFunctions.begin(), forFunctions.end());
+    if (!unavailable(module.joint, boundaries, needed, &read).empty()) continue;
     for (size_t i = 0; i < feeds.size(); ++i)
       if (feeds[i].kind == Feed::Kind::Input && read.count(boundaries[i].value)) made[static_cast<size_t>(feeds[i].index)] = true;
   }

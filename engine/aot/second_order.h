@@ -18,10 +18,13 @@ struct SecondOrder {
   };
   graph::Graph graph;         ///< results: those of gradientGraph()
   std::vector<Feed> feeds;    ///< in the order of the placeholders
+  std::vector<graph::ValueRef> given;  ///< what those are in AotModule::joint
   std::string refusal;        ///< why there is no such graph; empty: there is
 };
 
 SecondOrder makeSecondOrder(const AotModule& module, Gradients which);
+/// Its graph for one pass (graphOfPass), with what functions in it need.
+graph::Graph graphOfPass(const SecondOrder& second, const AotModule& module, const Pass& pass);
 
 /// For every input of the module, whether such graphs read it.
 std::vector<bool> inputsOfSecondOrder(const AotModule& module);

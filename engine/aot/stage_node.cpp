@@ -56,7 +56,7 @@ void CompiledNode::beginStages(StagedPass& staged, variable_list&& given) {
     return;
   }
   const Way way{Positions(pass.given), Positions(pass.wanted)};
-  TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
+  refuse(way);
   if (latest_) latest_ = way;
   if (staged.task < 0 || !pass.isWhole() || c10::GradMode::is_enabled() || isTransformed(given)) {
     staged.made = compute(Gradients::OfInputs, std::move(given), pass, !isKept);

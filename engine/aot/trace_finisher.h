@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -46,6 +47,7 @@ class TraceFinisher {
   Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta, bool baseRequiresGrad,
                               bool isRestrided = false);
   graph::Graph rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results);
+  void noteFunction(const trace::TracedFunction& function, std::span<const at::Tensor> given, std::span<const at::Tensor> made, graph::NodeId begun);
   int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);
 
   trace::TraceContext& context_;

@@ -11,8 +11,8 @@ namespace fusebox::aot {
 using graph::In;
 
 template <class A> void fields(A& a, In<A, OutputPlan>& v) {
-  auto& [kind, index, views, parent, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta] = v;  // views are strides over their base here
-  a(kind, index, parent, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta);
+  auto& [kind, index, views, parent, sibling, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta] = v;  // views are strides over their base here
+  a(kind, index, parent, sibling, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta);
 }
 template <class A> void fields(A& a, In<A, MutationPlan>& v) {
   auto& [input, result, differentiable, metadata, versions, meta] = v;
@@ -35,6 +35,10 @@ template <class A> void fields(A& a, In<A, Way>& v) {
   auto& [given, computed] = v;
   a(given, computed);
 }
+template <class A> void fields(A& a, In<A, FunctionHistory>& v) {
+  auto& [gradient, outputs, given, inputs, reads] = v;  // the graph stands behind
+  a(outputs, given, inputs, reads);
+}
 
 }  // namespace fusebox::aot
 
@@ -50,9 +54,9 @@ using inductor::ArchiveWriter;
 
 template <class A>
 void moduleFields(A& a, In<A, AotModule>& m) {
-  auto& [joint, traced, forward, backward, constants, inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, symbols,
+  auto& [joint, traced, forward, backward, constants, inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, symbols,
          hints, dataSizes, assumptions, beforeBackward, opaqueHistory] = m;  // graphs, constants and symbols stand before; what a file has read stays
-  a(inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
+  a(inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
 }
 
 const graph::TensorMeta* baseOf(const AotModule& module, const OutputPlan& plan) {
@@ -132,6 +136,7 @@ void writeModule(ArchiveWriter& archive, const AotModule& module) {
   else inductor::writeDerivedGraph(archive, module.forward, module.joint);
   if (module.backward) inductor::writeDerivedGraph(archive, *module.backward, module.joint);
   moduleFields(archive, module);
+  for (auto& function : module.functions) inductor::writeTracedGraph(archive, function.gradient);
   archive(module.constants.size());
   for (const at::Tensor& constant : module.constants) writeTensor(archive, constant);
 }
@@ -146,6 +151,7 @@ AotModule readModule(ArchiveReader& archive) {
   module.forward = module.joint.nodes().empty() ? inductor::readTracedGraph(archive) : inductor::readDerivedGraph(archive, module.joint);
   if (hasBackward) module.backward = inductor::readDerivedGraph(archive, module.joint);
   moduleFields(archive, module);
+  for (auto& function : module.functions) function.gradient = inductor::readTracedGraph(archive);
   size_t constants = 0;
   archive(constants);
   for (; constants > 0; --constants) module.constants.push_back(readTensor(archive));

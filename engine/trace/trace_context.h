@@ -55,6 +55,19 @@ struct TracedInput {
   std::shared_ptr<torch::autograd::Node> gradEdge;  ///< where the stand-in's gradient arrives; null without requiresGrad
 };
 
+/// A call of a torch.autograd.Function of the program: its node, and the values of its results (by the node's inputs) and arguments (by its edges), where
+/// they are of this trace.
+struct TracedFunction {
+  std::shared_ptr<torch::autograd::Node> node;
+  std::vector<std::optional<graph::ValueRef>> outputs, inputs;
+  bool callsOthers = false;  ///< a backward among those traced calls a function, whose own backward would be asked for its gradient
+};
+
+/// A checkpoint of the reentrant form: nodes of its function have sequence numbers from `first` on and before `end`.
+struct ReentrantCheckpoint {
+  uint64_t first = 0, end = 0;
+};
+
 /// One capture: owns the recorded graph and the stand-ins. Not thread-safe; active on the thread that holds an Active.
 ///
 /// Usage: make it, call input() for what the frame reads, run the frame inside an `Active`, hand the results to
@@ -130,6 +143,8 @@ class TraceContext {
   void enterBranch(BranchScope* branch) { branch_ = branch; }
   ZeroTensors& zeroTensors() { return zeroTensors_; }
   DataSizes& dataSizes() { return dataSizes_; }
+  std::vector<TracedFunction>& functions() { return functions_; }
+  std::vector<ReentrantCheckpoint>& reentrantCheckpoints() { return reentrantCheckpoints_; }
 
   Recorder& recorder() { return *recorder_; }
   const LiftPolicy& liftPolicy() const { return lift_; }
@@ -146,6 +161,8 @@ class TraceContext {
   BranchScope* branch_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;
+  std::vector<TracedFunction> functions_;
+  std::vector<ReentrantCheckpoint> reentrantCheckpoints_;
   std::shared_ptr<graph::ShapeEnv> shapes_;
   bool ownsShapes_ = true;
   std::unique_ptr<Recorder> recorder_;

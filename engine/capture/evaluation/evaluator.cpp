@@ -96,19 +96,19 @@ constexpr int kMaxAttempts = 12;
 class NoSavedTensorHooks {
  public:
   NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) {
+    waiting = savedTensorHooksSet();
     at::impl::SavedTensorDefaultHooksTLS none;
     none.disabled_error_message = saved_.disabled_error_message;
     at::SavedTensorDefaultHooks::set_tls_state(none);
     forbidden = saved_.disabled_error_message;
-    wait = !saved_.stack.empty();
   }
   ~NoSavedTensorHooks() {
     at::SavedTensorDefaultHooks::set_tls_state(saved_);
     forbidden.reset();
-    wait = false;
+    waiting = SavedTensorHooks::None;
   }
   static thread_local std::optional<std::string> forbidden;  ///< why hooks were forbidden when capture began
-  static thread_local bool wait;                             ///< some are set
+  static thread_local SavedTensorHooks waiting;
   NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
 
  private:
@@ -116,7 +116,7 @@ class NoSavedTensorHooks {
 };
 
 thread_local std::optional<std::string> NoSavedTensorHooks::forbidden;
-thread_local bool NoSavedTensorHooks::wait = false;
+thread_local SavedTensorHooks NoSavedTensorHooks::waiting = SavedTensorHooks::None;
 
 /// A transform of functorch or a level of forward-mode differentiation is entered, or hooks on saved tensors are forbidden, as transforms that differentiate do first.
 bool isTransforming() {
@@ -193,7 +193,7 @@ std::string firstEffect(const Journal& journal) {
 
 }  // namespace
 
-bool savedTensorHooksWait() { return NoSavedTensorHooks::wait; }
+SavedTensorHooks savedTensorHooksWaiting() { return NoSavedTensorHooks::waiting; }
 
 namespace {
 
@@ -396,7 +396,9 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
   Result<aot::AotModule> module = [&] {
     const ClassesNotAsked off;  // asking a view for its history may set attributes of it
-    return aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+    aot::CompilerTraits compiler = options_.compiler;
+    if (savedTensorHooksWaiting() == SavedTensorHooks::Programs) compiler = {.keepsWhatIsRead = true};
+    return aot::finishTrace(*trace_, recipes.graphOutputs(), compiler);
   }();
   functions_->rethrow();
   if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);

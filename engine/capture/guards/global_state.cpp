@@ -15,6 +15,7 @@
 #include <immintrin.h>
 #endif
 
+#include "engine/capture/evaluation/saved_tensor_hooks.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/current_device.h"
 
@@ -123,7 +124,7 @@ GlobalState GlobalState::current() {
   }
   s.dispatchModes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   s.functionDisabled = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::get_disabled_state());
-  s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() ? at::SavedTensorDefaultHooks::get_hooks().has_value() : reasonNumber();
+  s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() ? static_cast<int16_t>(savedTensorHooksSet()) : reasonNumber();
   s.cudaDevice = trace::currentCudaDevice();
   return s;
 }

@@ -17,7 +17,7 @@ struct GlobalState {
   int32_t functionModes = 0;                    ///< other than the default device's
   int32_t dispatchModes = 0;
   int32_t functionDisabled = 0;
-  int16_t savedTensorHooks = 0;                 ///< 1: there are some; above: they are forbidden, a number for each reason
+  int16_t savedTensorHooks = 0;                 ///< SavedTensorHooks; above: they are forbidden, a number for each reason
   int16_t cudaDevice = 0;                       ///< current device of the thread: where "cuda" is
 
   /// As it is now, on this thread.

@@ -1,6 +1,10 @@
 #include "engine/capture/rules/autograd_function.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/function.h>
+
 #include <algorithm>
+#include <string_view>
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/hook_skip.h"
@@ -9,6 +13,8 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
+#include "engine/trace/trace_tensor.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 
@@ -282,7 +288,60 @@ PyRef FunctionCalls::standInFor(PyObject* cls) {
   return made;
 }
 
+class FunctionCalls::Noting {
+ public:
+  Noting(Evaluation& evaluation, PyObject* cls, const CallArguments& a)
+      : evaluation_(evaluation), isWanted_(at::GradMode::is_enabled() && !trace::insideTransform() && !evaluation.torchCalls() && !isOnceDifferentiable(cls)) {
+    for (size_t i = 0; isWanted_ && i < a.total(); ++i)
+      if (isTensorObject(a.args[i])) traced_.inputs.push_back(valueOf(tensorOf(a.args[i])));
+    begun_ = static_cast<graph::NodeId>(evaluation.trace().graph().nodes().size());
+  }
+
+  void results(PyObject* made) {
+    if (!isWanted_) return;
+    if (isTensorObject(made)) result(tensorOf(made));
+    for (Py_ssize_t i = 0; PyTuple_Check(made) && i < PyTuple_GET_SIZE(made); ++i)
+      if (PyObject* one = PyTuple_GET_ITEM(made, i); isTensorObject(one)) result(tensorOf(one));
+    if (isWanted_ && traced_.node) evaluation_.trace().functions().push_back(std::move(traced_));
+  }
+
+ private:
+  static bool isOnceDifferentiable(PyObject* cls) {
+    PyRef backward = PyRef::steal(PyObject_GetAttrString(cls, "backward"));
+    clearError();
+    PyObject* code = backward && PyFunction_Check(backward.get()) ? PyFunction_GET_CODE(backward.get()) : nullptr;
+    const char* file = code ? utf8Of(reinterpret_cast<PyCodeObject*>(code)->co_filename) : nullptr;
+    return file && std::string_view(file).ends_with("torch/autograd/function.py");
+  }
+
+  static std::optional<graph::ValueRef> valueOf(const at::Tensor& t) {
+    if (!trace::isTraceTensor(t)) return std::nullopt;
+    if (at::functionalization::impl::isFunctionalTensor(t)) at::functionalization::impl::sync(t);
+    const auto* traced = trace::asTraceThroughWrapper(t);
+    return traced ? std::optional(traced->value()) : std::nullopt;
+  }
+
+  /// A result is a value of its own, made inside: no argument, and none given twice.
+  void result(const at::Tensor& t) {
+    if (!t.requires_grad() || !t.grad_fn()) return;
+    const auto node = t.grad_fn();
+    const auto value = valueOf(t);
+    isWanted_ = isWanted_ && value && value->node >= begun_ && (!traced_.node || traced_.node == node) &&
+                std::find(traced_.outputs.begin(), traced_.outputs.end(), value) == traced_.outputs.end();
+    traced_.node = node;
+    traced_.outputs.resize(node->num_inputs());
+    if (t.output_nr() < traced_.outputs.size()) traced_.outputs[t.output_nr()] = value;
+  }
+
+  Evaluation& evaluation_;
+  bool isWanted_;
+  graph::NodeId begun_ = 0;
+  trace::TracedFunction traced_;
+};
+
 PyRef FunctionCalls::apply(PyObject* cls, const CallArguments& a) {
+  if (isLate())
+    for (trace::TracedFunction& known : evaluation_.trace().functions()) known.callsOthers = true;
   static PyObject *const kApply = internedName("apply"), *const kContexts = internedName("_backward_cls");
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   PyObject* contexts = evaluation_.typeLookup(type, kContexts);
@@ -294,7 +353,10 @@ PyRef FunctionCalls::apply(PyObject* cls, const CallArguments& a) {
   PyRef classMethod = PyRef::borrow(PyDict_GetItem(base->tp_dict, kApply));
   PyRef bound = PyRef::steal(Py_TYPE(classMethod.get())->tp_descr_get(classMethod.get(), nullptr, standIn.get()));
   if (!bound) return {};
-  return evaluation_.callRaw(bound.get(), a);
+  Noting noting(evaluation_, cls, a);
+  PyRef made = evaluation_.callRaw(bound.get(), a);
+  if (made) noting.results(made.get());
+  return made;
 }
 
 }  // namespace fusebox::capture

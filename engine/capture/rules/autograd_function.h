@@ -42,6 +42,8 @@ class FunctionCalls {
 
  private:
   struct Call;
+  /// What gradients of gradients need to know of a call, where its backward is differentiated as it was traced: not below once_differentiable.
+  class Noting;
   static PyObject* runForward(PyObject* self, PyObject* const* args, Py_ssize_t count);
   static PyObject* runSetup(PyObject* self, PyObject* const* args, Py_ssize_t count);
   static PyObject* runBackward(PyObject* self, PyObject* const* args, Py_ssize_t count);

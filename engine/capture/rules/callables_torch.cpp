@@ -98,7 +98,7 @@ PyRef ruleEnterDualLevel(Evaluation& e, PyObject* callable, const CallArguments&
 
 /// Hooks on saved tensors are forbidden: an error where some are set.
 PyRef ruleForbidSavedTensorHooks(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (savedTensorHooksWait()) e.breakHere("unsupported call", "hooks on saved tensors are forbidden where some are set");
+  if (savedTensorHooksWaiting() != SavedTensorHooks::None) e.breakHere("unsupported call", "hooks on saved tensors are forbidden where some are set");
   return ruleEnterTransform(e, callable, a);
 }
 
@@ -354,7 +354,9 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject *off[] = {Py_False}, *on[] = {Py_True};
   if (switches) e.call(setGradMode, off, 1, nullptr);
   const Evaluation::Effects before = e.effectsSoFar();
+  const uint64_t first = at::sequence_number::peek();
   PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  if (isReentrant && at::GradMode::is_enabled()) e.trace().reentrantCheckpoints().push_back({first, at::sequence_number::peek()});
   if (switches && !result) {
     clearError();
     e.breakHere("exception", "a function under torch.utils.checkpoint raises");
@@ -587,6 +589,9 @@ class OneThread {
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const OneThread engine;
   if (e.putsOffHooks) e.breakHere("backward", "torch.autograd.grad() after a hook has been put on the gradient of an input");
+  if (!e.trace().reentrantCheckpoints().empty()) e.breakHere("backward", "torch.autograd.grad() may meet a checkpoint with use_reentrant=True, which refuses it");
+  if (savedTensorHooksWaiting() == SavedTensorHooks::Programs)
+    e.breakHere("backward", "torch.autograd.grad() reads what hooks on saved tensors give back");
   if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
   for (const trace::TracedInput& input : e.trace().inputs())
     if (input.real.requires_grad() && !input.real.is_leaf())

@@ -35,7 +35,7 @@ class OptimizedModule(torch.nn.Module):
     """Calls the wrapped module compiled and answers for all its attributes; setting or deleting one reaches the original.
     Parameters and buffers are the original's, under the name `_orig_mod`, as stock's wrapper has them."""
 
-    _own = {"_orig_mod", "_settings", "forward", "_torchdynamo_orig_callable", "_ready", "__dict__", "_compile_kwargs"}
+    _own = {"_orig_mod", "_settings", "_is_full_backward_hook", "forward", "_torchdynamo_orig_callable", "_ready", "__dict__", "_compile_kwargs"}
 
     def __init__(self, module, settings):
         object.__setattr__(self, "_orig_mod", module)

@@ -545,6 +545,21 @@ def second_derivatives_without_a_formula_are_refused():
     raise AssertionError("a second derivative was computed")
 
 
+def second_derivatives_behind_hooks_are_refused():
+    a = G(3)
+    traced = probe.trace(lambda x: [(x * x).exp()], [a])
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t):
+        (y,) = traced.call([a])
+    (g,) = torch.autograd.grad(y.sum(), a, create_graph=True)
+    close("gradient", g.detach(), torch.autograd.grad(y.sum(), a)[0], 1e-6)
+    try:
+        g.sum().backward()
+    except RuntimeError as error:
+        assert "hooks on saved tensors" in str(error), error
+        return
+    raise AssertionError("a second derivative was computed")
+
+
 def stale_saved_input_is_noticed():
     a, w = X(3), G(3)
     traced = probe.trace(lambda x, y: [x * y], [a, w])
@@ -625,6 +640,7 @@ def weights_in_another_type_are_kept_rather_than_made_again():
 PROGRAMS.update({f.__name__: f for f in (
     same_argument_twice, weights_in_another_type_are_kept_rather_than_made_again, sums_are_kept_rather_than_added_up_again, other_strides_of_the_incoming_gradient, undefined_gradients, backward_twice, second_derivatives,
     second_derivatives_without_a_formula_are_refused,
+    second_derivatives_behind_hooks_are_refused,
     stale_saved_input_is_noticed, stale_saved_output_is_noticed, overlapping_written_inputs_are_refused,
     gradient_accumulates_without_aliasing)})
 

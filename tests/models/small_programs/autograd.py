@@ -387,3 +387,180 @@ def hooks_on_inputs(compile):
         f(x, y, keeper)[0].sum().backward()
         out += [x.grad, y.grad]
     return out
+
+class Bent(torch.autograd.Function):
+    """A gradient that is not the derivative, of what went in."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x ** 3 * k
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x ** 2 * ctx.k, None
+
+
+class OfResult(torch.autograd.Function):
+    """Of what came out."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0] * 3
+
+
+class OfBetween(torch.autograd.Function):
+    """Of what was computed on the way, which has no history."""
+
+    @staticmethod
+    def forward(ctx, x):
+        c = x.cos()
+        ctx.save_for_backward(c)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class SumAndProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a + b, a * b
+
+    @staticmethod
+    def backward(ctx, s, p):
+        a, b = ctx.saved_tensors
+        return s + p * b * 2, s * a + p * a
+
+
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * 2 * ctx.saved_tensors[0]
+
+
+class Written(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 5
+
+
+FUNCTIONS = {
+    "bent": lambda x, w: Bent.apply(x @ w, 0.5).sin(),
+    "of result": lambda x, w: OfResult.apply(x) @ w,
+    "of between": lambda x, w: OfBetween.apply(x @ w) * x.sum(),
+    "chained": lambda x, w: Bent.apply(OfResult.apply(Bent.apply(x, 2.0) @ w).tanh(), 0.1),
+    "rounded": lambda x, w: (Rounded.apply(x * 3) * w).square(),
+    "both": lambda x, w: sum(y * (i + 1) for i, y in enumerate(SumAndProduct.apply(x @ w, w))),
+    "product": lambda x, w: SumAndProduct.apply(x @ w, w)[1].sin(),
+    "shared": lambda x, w: SumAndProduct.apply(x, x)[1] * OfResult.apply(w),
+    "written": lambda x, w: Written.apply(x * w).square(),
+}
+
+
+@script
+def functions_are_differentiated_again(compile):
+    out = []
+    for f in FUNCTIONS.values():
+        torch.manual_seed(1)
+        x, w = (torch.randn(3, 3, dtype=torch.float64) * 0.4).requires_grad_(), (torch.randn(3, 3, dtype=torch.float64) * 0.4).requires_grad_()
+        y = compile(f)(x, w)
+        first = torch.autograd.grad(y.square().sum(), (x, w), create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), (x, w), create_graph=True)
+        third = torch.autograd.grad(sum(g.sin().sum() for g in second), (x, w), allow_unused=True)
+        out += [[t.detach() for t in first], [t.detach() for t in second], third]
+        (alone,) = torch.autograd.grad(compile(f)(x, w).sum(), x, create_graph=True)
+        out.append(torch.autograd.grad(alone.square().sum(), x, allow_unused=True) if alone.requires_grad else None)
+    return out
+
+
+@script
+def results_of_functions_that_the_program_has(compile):
+    """Gradients of gradients that lead to a result, and a hook on it."""
+    x = torch.linspace(-1, 1, 5, dtype=torch.float64, requires_grad=True)
+    log = []
+
+    def both(x):
+        a = OfResult.apply(x * 2)
+        return a, Bent.apply(a, 0.5).sin()
+
+    a, b = compile(both)(x)
+    a.register_hook(lambda g: log.append(g.detach().clone()))
+    (g,) = torch.autograd.grad(b.sum() + a.square().sum(), x, create_graph=True)
+    (again,) = torch.autograd.grad(g.square().sum(), x, retain_graph=True)
+    (of_result,) = torch.autograd.grad(g.sum(), a, allow_unused=True)
+    return a.detach(), b.detach(), g.detach(), again, of_result, log
+
+
+@script
+def what_is_differentiable_once_refuses_more(compile):
+    x = torch.randn(4, requires_grad=True)
+    (g,) = torch.autograd.grad(compile(lambda x: Once.apply(x).sin())(x).sum(), x, create_graph=True)
+    try:
+        return g.detach(), torch.autograd.grad(g.sum(), x)
+    except RuntimeError:
+        return g.detach(), "refused"
+
+
+@script
+def checkpoints_that_run_in_whole_passes_alone(compile):
+    from torch.utils.checkpoint import checkpoint
+
+    def both(x, w):
+        return checkpoint(lambda z: z.sin().exp(), x, use_reentrant=True), w * 2
+
+    out = []
+    for way in (0, 1, 2):
+        x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        a, b = compile(both)(x, w)
+        try:
+            if way == 0:
+                out.append(torch.autograd.grad(a.sum(), x))
+            elif way == 1:
+                out.append(torch.autograd.grad(b.sum(), w))
+            else:
+                (a.sum() + b.sum()).backward()
+        except RuntimeError as error:
+            out.append("use_reentrant=True" in str(error))
+        out += [x.grad, w.grad]
+
+    def inside(x):
+        y = checkpoint(lambda z: z.sin().exp(), x, use_reentrant=True)
+        return torch.autograd.grad(y.sum(), x)
+
+    try:
+        out.append(compile(inside)(torch.ones(3, requires_grad=True)))
+    except RuntimeError as error:
+        out.append("use_reentrant=True" in str(error))
+    return out

@@ -70,6 +70,36 @@ def only_what_is_read_is_unpacked(compile):
 
 
 @script
+def hooks_that_change_what_is_saved(compile):
+    """Every value that a formula reads goes through them, in whatever pass, inside of the compiled function too."""
+    ways = (lambda x: (x + 1) * x, lambda x: (x * x).exp(), lambda x: (x.sin() * x).softmax(0),
+            lambda x: torch.autograd.grad((x * x).exp().sum(), x, create_graph=True)[0])
+    out = []
+    for way in ways:
+        x = torch.linspace(0.1, 1, 4, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t * 3):
+            y = compile(way)(x)
+        out += [y.detach(), torch.autograd.grad(y.sum(), x, retain_graph=True)] if way is not ways[3] else [y.detach()]
+        if way is not ways[3]:
+            out.append([g.detach() for g in torch.autograd.grad(y.sum(), x, create_graph=True)])
+    return out
+
+
+@script
+def hooks_that_give_back_what_is_saved(compile):
+    """As those do that put it elsewhere in between: gradients can be differentiated."""
+    out = []
+    for way in (lambda x: (x + 1) * x, lambda x: (x.sin() * x).softmax(0)):
+        for pack, unpack in ((lambda t: t.clone(), lambda t: t), (lambda t: (t.dtype, t.double()), lambda kept: kept[1].to(kept[0]))):
+            x = torch.linspace(0.1, 1, 4, requires_grad=True)
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                y = compile(way)(x)
+            (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+            out += [g.detach(), torch.autograd.grad(g.square().sum(), x)]
+    return out
+
+
+@script
 def losses_one_after_the_other(compile):
     """Each gives up only what its own operators kept."""
     f = compile(lambda x, w: (x.sin(), x + w, w.exp(), (x * w).tanh()))
@@ -438,6 +468,32 @@ def parts_of_a_changing_number_refuse_writes(compile):
             except RuntimeError as error:
                 out.append("returns multiple views" in str(error))
     return out
+
+
+@script
+def views_that_a_function_gives_together_refuse_writes(compile):
+    class Halves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:2], x[2:]
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return torch.cat([a, b]) * 3
+
+    def written(x):
+        a, b = Halves.apply(x * 1)
+        a.mul_(2)
+        return a.sum() + b.sum()
+
+    said = []
+    for way, write in ((lambda x: Halves.apply(x * 1), True), (Halves.apply, True), (written, False)):
+        try:
+            result = compile(way)(leaf(4, 1))
+            said.append(result[1].mul_(2) if write else result)
+        except RuntimeError as error:
+            said.append("returns multiple views" in str(error))
+    return said
 
 
 @script

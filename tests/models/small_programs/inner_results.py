@@ -212,3 +212,30 @@ def backward_twice_is_refused(compile):
         score.sum().backward()
     except RuntimeError as error:
         return "a second time" in str(error)
+
+
+@script
+def hooks_on_parts_of_one_tensor(compile):
+    """Called in the order in which they were set, as those of one operator."""
+    out = []
+    for way in (lambda x: (x * 2).split(2), lambda x: (x * 2).unbind(), lambda x: x.chunk(3)):
+        order = []
+
+        def parts(x):
+            made = way(x)
+            for i, part in enumerate(made):
+                part.register_hook(lambda g, i=i: order.append(i))
+            return sum((part * (i + 1)).sum() for i, part in enumerate(made))
+
+        x = torch.randn(6, requires_grad=True)
+        compile(parts)(x).backward()
+        out += [order, x.grad]
+
+        order = []
+        x = torch.randn(6, requires_grad=True)
+        made = compile(way)(x)
+        for i, part in enumerate(made):
+            part.register_hook(lambda g, i=i: order.append((i, g is None)))
+        sum((part * (i + 1)).sum() for i, part in enumerate(made) if i != 1).backward()
+        out += [order, x.grad]
+    return out

@@ -413,3 +413,15 @@ def vision_block(compile):
     x = rows(2, 4, 8, 8).double()
     f(x).sum().backward()
     return f(x), [p.grad for p in net.parameters()], dict(net.named_buffers())
+
+
+@script
+def gradient_hooks_of_a_compiled_module(compile):
+    """Of what torch.compile gives for a module."""
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
+    compiled = compile(module)
+    log = []
+    compiled.register_full_backward_hook(lambda m, given, made: log.append(([tuple(g.shape) for g in given], [tuple(g.shape) for g in made])))
+    for _ in range(2):
+        compiled(torch.randn(3, 4, requires_grad=True)).sum().backward()
+    return log, compiled(torch.ones(3, 4)), module._is_full_backward_hook is None or compiled is module
