@@ -154,7 +154,7 @@ PyRef RandomDraws::tensor(PyObject* function, const CallArguments& a) {
   std::vector<PyRef> plain;
   for (size_t i = 0; i < a.total(); ++i) {
     PyObject* o = a.args[i];
-    plain.push_back(o == generator || !(PyTuple_Check(o) || PyList_Check(o)) ? PyRef::borrow(o) : e_.collect(o, true));
+    plain.push_back(o == generator || !(PyTuple_Check(o) || PyList_Check(o)) || isConstantValue(o) ? PyRef::borrow(o) : e_.collect(o, true));
     if (!plain.back()) return {};
     o = plain.back().get();
     if (o != generator && (isSymbolicNumber(o) || isSizeObject(o) || !(isConstantValue(o) || isValueObject(o) || isIdentityValue(o))))

@@ -2,6 +2,7 @@
 // Python functions that are answered without interpreting them.
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/tensor/python_tensor.h>
 
 #include "engine/aot/aot_function.h"
@@ -112,22 +113,19 @@ PyRef ruleSetAutogradCompiler(Evaluation& e, PyObject* callable, const CallArgum
   e.breakHere("unsupported call", "compiled autograd is on, and switched off inside of a graph");
 }
 
-/// A value of the graph without dimensions, which torch.tensor reads as a number of its type.
+/// A value of the graph of one element, which torch.tensor reads as a number of its type.
 bool isLeafOfData(Evaluation& e, PyObject* data) {
   if (!e.isStandIn(data) || e.isNumber(data) || !isPlainTensorClass(Py_TYPE(data)) || e.mayBePython(data)) return false;
   const at::Tensor& t = tensorOf(data);
-  return t.dim() == 0 && t.is_cpu() && !t.requires_grad() && !trace::insideTransform();
+  const bool isOne = t.dim() == 0 || (!t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && t.numel() == 1);
+  return isOne && t.is_cpu() && !t.requires_grad() && !trace::insideTransform();
 }
 
-/// The leaves of nested lists of numbers, or of such values alone, with the sizes of the lists. False: they are something else, or not as long as each
+/// The leaves of nested lists of numbers and of such values, with the sizes of the lists. False: they are something else, or not as long as each
 /// other.
 bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssize_t>& sizes, std::vector<PyRef>& leaves) {
-  const auto isLike = [&](PyObject* first) {
-    if (isTensorObject(first) != isTensorObject(data)) return false;
-    return !isTensorObject(data) || tensorOf(first).scalar_type() == tensorOf(data).scalar_type();
-  };
   const bool isNumber = (isSymbolicNumber(data) && !isArrayScalar(data)) || PyLong_CheckExact(data) || PyFloat_CheckExact(data);
-  if ((isNumber || isLeafOfData(e, data)) && (leaves.empty() || isLike(leaves[0].get()))) {
+  if (isNumber || isLeafOfData(e, data)) {
     leaves.push_back(PyRef::borrow(data));
     return depth == sizes.size();
   }
@@ -153,11 +151,44 @@ PyRef floatOfData(Evaluation& e, PyObject* number, PyObject* type, PyObject* dev
 }
 
 /// Whether numbers of a type are in another what a conversion of tensors gives, without an error that it lacks.
-bool keepsNumbers(at::ScalarType from, PyObject* dtype) {
-  if (!dtype || dtype == Py_None) return true;
-  if (!THPDtype_Check(dtype)) return false;
-  const at::ScalarType to = reinterpret_cast<THPDtype*>(dtype)->scalar_type;
-  return from == to || (at::isFloatingType(from) && at::isFloatingType(to)) || (at::isIntegralType(from, false) && to == at::kLong);
+bool keepsNumbers(at::ScalarType from, at::ScalarType to) {
+  return from == to || (at::isFloatingType(from) && at::isFloatingType(to)) || (at::isIntegralType(from, true) && (to == at::kLong || at::isFloatingType(to)));
+}
+
+at::ScalarType typeOfLeaf(PyObject* leaf) {
+  if (isTensorObject(leaf)) return tensorOf(leaf).scalar_type();
+  return pythonTypeOf(leaf) == &PyFloat_Type ? at::typeMetaToScalarType(at::get_default_dtype()) : at::kLong;
+}
+
+/// The type of what torch.tensor makes of such leaves; nullopt: its conversion of some number is another than that of tensors.
+std::optional<at::ScalarType> typeOfLeaves(const std::vector<PyRef>& leaves, PyObject* dtype) {
+  at::ScalarType type = typeOfLeaf(leaves[0].get());
+  for (const PyRef& leaf : leaves) type = at::promoteTypes(type, typeOfLeaf(leaf.get()));
+  if (dtype && dtype != Py_None) {
+    if (!THPDtype_Check(dtype)) return std::nullopt;
+    type = reinterpret_cast<THPDtype*>(dtype)->scalar_type;
+  }
+  for (const PyRef& leaf : leaves)
+    if (!keepsNumbers(typeOfLeaf(leaf.get()), type)) return std::nullopt;
+  return type;
+}
+
+/// A leaf as a tensor without dimensions.
+PyRef leafAs(Evaluation& e, PyObject* leaf, at::ScalarType type) {
+  static PyObject* const full = torchObject("torch.full");
+  const auto dtypeOf = [](at::ScalarType t) { return reinterpret_cast<PyObject*>(torch::getTHPDtype(t)); };
+  const PyRef none = PyRef::steal(PyTuple_New(0));
+  if (!isTensorObject(leaf)) {
+    const PyRef names = PyRef::steal(Py_BuildValue("(s)", "dtype"));
+    PyRef made = floatOfData(e, leaf, dtypeOf(type), nullptr);
+    PyObject* args[] = {none.get(), leaf, dtypeOf(type)};
+    return made || PyErr_Occurred() ? made : e.call(full, args, 2, names.get());
+  }
+  const at::ScalarType from = tensorOf(leaf).scalar_type();
+  PyRef made = tensorOf(leaf).dim() == 0 ? PyRef::borrow(leaf) : e.callMethodNamed(leaf, "reshape", {none.get()});
+  // Numbers of Python are on the way.
+  if (made && at::isIntegralType(from, false) && at::isFloatingType(type)) made = e.callMethodNamed(made.get(), "to", {dtypeOf(at::kDouble)});
+  return made && tensorOf(made.get()).scalar_type() != type ? e.callMethodNamed(made.get(), "to", {dtypeOf(type)}) : made;
 }
 
 /// Tensors without dimensions as one of these sizes.
@@ -180,10 +211,11 @@ PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> numbers;
   const size_t known = static_cast<size_t>(dtype != nullptr) + static_cast<size_t>(device != nullptr);
   const bool fits = a.positional == 1 && a.keywords() == known && !isTensorObject(a.args[0]) && flatNumbers(e, a.args[0], 0, sizes, numbers);
-  const bool ofData = fits && isTensorObject(numbers[0].get());
-  if (ofData && (!device || device == Py_None) && keepsNumbers(tensorOf(numbers[0].get()).scalar_type(), dtype)) {
-    PyRef made = stacked(e, numbers, sizes);
-    return made && dtype && dtype != Py_None ? e.callMethodNamed(made.get(), "to", {dtype}) : made;
+  const bool ofData = fits && std::any_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return isTensorObject(n.get()); });
+  if (const auto type = ofData && (!device || device == Py_None) ? typeOfLeaves(numbers, dtype) : std::nullopt) {
+    for (PyRef& leaf : numbers)
+      if (leaf = leafAs(e, leaf.get(), *type); !leaf) return {};
+    return stacked(e, numbers, sizes);
   }
   if (!fits || ofData || std::none_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return isSymbolicNumber(n.get()); })) return e.callReal(callable, a);
   static PyObject* const full = torchObject("torch.full");

@@ -135,6 +135,47 @@ def test_whether_a_gradient_is_retained():
     whole("retains_grad", lambda x: (x * 2) + (x * 3).retains_grad, torch.ones(2, requires_grad=True))
 
 
+def test_tensors_of_numbers_and_tensors():
+    x, n, b = torch.randn(4), torch.arange(3), torch.tensor([True])
+    for what, f in {
+        "a float beside": lambda: torch.tensor([x.sum(), 1.0, 2]),
+        "one element of more dimensions": lambda: torch.tensor([n[0], n[1:2], n[2].reshape(1, 1, 1)]),
+        "types": lambda: torch.tensor([[x[0].double(), x[1].half()], [n[2], 3]]),
+        "a wider float": lambda: torch.tensor([x[0].double(), 1.5]),
+        "ints and a float": lambda: torch.tensor((n[1], 2.5)),
+        "a truth value": lambda: torch.tensor([b, n[2], 4]),
+        "a type that is given": lambda: torch.tensor([x[0], 3], dtype=torch.float64),
+        "numbers of data": lambda: torch.tensor([x.sum().item(), x[0]]),
+    }.items():
+        whole(what, f)
+    for f in (lambda: torch.tensor([x[0], 2], dtype=torch.int64), lambda: torch.tensor([x, x])):
+        try:
+            expect(False, f"{fusebox.compile(f)()}, where eager raises")
+        except (TypeError, ValueError) as error:
+            expect("element" in str(error), f"eager's words: {error}")
+
+
+def test_generators_that_fill_a_tensor():
+    g = torch.Generator()
+    for what, f in {
+        "uniform_": lambda x: x.clone().uniform_(generator=g),
+        "normal_": lambda x: torch.empty_like(x).normal_(1.0, 2.0, generator=g),
+        "a view": lambda x: (y := x * 2, y[:, 1].exponential_(2.0, generator=g), y.t().bernoulli_(0.3, generator=g)),
+        "ints": lambda x: torch.zeros(3, 2, dtype=torch.int64).random_(2, 9, generator=g),
+        "one after the other": lambda x: x.clone().log_normal_(generator=g) + x.clone().cauchy_(generator=g) + torch.rand(3, generator=g),
+    }.items():
+        def seeded(x, f=f):
+            g.manual_seed(7)
+            return f(x)
+
+        whole(what, seeded, torch.ones(2, 3))
+    g.manual_seed(3)
+    c = fusebox.compile(lambda x: x.clone().uniform_(generator=g), fullgraph=True)
+    got = [c(torch.ones(4)) for _ in range(3)]
+    g.manual_seed(3)
+    expect(all(torch.equal(t, torch.ones(4).uniform_(generator=g)) for t in got), "numbers go on from call to call")
+
+
 def test_functions_with_a_gradient_of_their_own():
     def f(x):
         return Squared.apply(x, 3.0).sum() + Sine.apply(x)[0].sum()
