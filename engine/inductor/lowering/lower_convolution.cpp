@@ -52,21 +52,27 @@ Values call(Lowering& lowering, const Node& node, const Images& images, bool asT
                              relay ? ExternLayout::ChannelsLast : ExternLayout::AsTraced);
 }
 
-constexpr int64_t kLargestWindow = 25;  ///< positions; with more of them the first-level cache is what limits
+constexpr int64_t kLargestWindow = 25;      ///< positions; with more of them the first-level cache is what limits
+constexpr int64_t kLargestOfFew = 121;      ///< where the library has no kernel for so few channels
+constexpr int64_t kChannelsAtOnce = 16;     ///< of oneDNN's depthwise kernels
 
 /// Every channel of the result is a window of one channel of the input times a filter of its own.
 bool isDepthwise(const Images& c, int64_t groups) {
   return !c.transposed && groups > 1 && c.weight.sizes[1] == SymExpr(1) && c.input.sizes[1] == SymExpr(groups);
 }
 
+bool hasFewChannels(const Images& c) {
+  const auto channels = c.input.sizes[1].maybeConstant();
+  return c.input.device.kind == graph::DeviceKind::Cpu && channels && *channels < kChannelsAtOnce;
+}
+
 /// On CPUs oneDNN has kernels for depthwise convolutions that take 16 channels at a time; where there are fewer, or no such kernel, a loop is
 /// many times faster (`images_blurred` of tests/bench/cpu_programs.py), and for windows up to 3x3 of float32, with what is fused, about twice
 /// (one thread of Zen 4).
 bool loopsAreFaster(const Images& c, const NodeArgs& args) {
-  constexpr int64_t kChannels = 16, kSmallWindow = 9;
+  constexpr int64_t kSmallWindow = 9;
   if (c.input.device.kind == graph::DeviceKind::Cuda) return true;
-  const auto channels = c.input.sizes[1].maybeConstant();
-  if (channels && *channels < kChannels) return true;
+  if (hasFewChannels(c)) return true;
   int64_t positions = 1;
   for (size_t d = 2; d < c.weight.sizes.size(); ++d) positions *= graph::hint(c.weight.sizes[d]);
   const std::vector<int64_t> stride = args.integers(3);
@@ -97,7 +103,7 @@ Values depthwise(Lowering& lowering, const Node& node, const Images& images) {
     kernel.push_back(knownSize(images.weight.sizes[d + 2], "a convolution's window"));
     positions *= kernel.back();
   }
-  if (positions > kLargestWindow || positions < 1) throw NotLowered("a large window");
+  if (positions > (hasFewChannels(images) ? kLargestOfFew : kLargestWindow) || positions < 1) throw NotLowered("a large window");
   const SymExpr multiplier = floorDiv(images.weight.sizes[0], images.input.sizes[1]);  // results of a channel
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
   // (channel, position in the window), turned where channels are what lies side by side in the images.

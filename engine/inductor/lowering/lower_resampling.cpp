@@ -76,7 +76,8 @@ Values interpolated(Lowering& lowering, const Node& node) {
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
   const TensorMeta& meta = node.outputs[0].tensor;
   if (!graph::isFloatingPoint(meta.dtype)) throw NotLowered("resampling of integers");
-  leaveToCpu(meta);
+  if (meta.device.kind == graph::DeviceKind::Cpu && meta.sizes.size() > 3 && meta.strides[1] == SymExpr(1) && !meta.isContiguous())
+    throw NotLowered("eager's kernel for channels-last images is quicker on the CPU");
   const DType type = computeType(meta.dtype);
   std::vector<Stretch> stretches;
   for (size_t d = 2; d < x.rank(); ++d)
@@ -123,7 +124,6 @@ Values bicubic(Lowering& lowering, const Node& node) {
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
   const TensorMeta& meta = node.outputs[0].tensor;
   if (!graph::isFloatingPoint(meta.dtype)) throw NotLowered("resampling of integers");
-  leaveToCpu(meta);
   const DType type = computeType(meta.dtype);
   const auto along = [&](size_t d) { return Stretch::of(args, x.sizes[d], meta.sizes[d], args.boolean(2), d + 1, type); };
   const Stretch rows = along(2), columns = along(3);
