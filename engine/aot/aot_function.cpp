@@ -310,7 +310,9 @@ class Effects {
   /// One operator's results meet in its node, where their hooks are called in the order in which they were set.
   static void shareNode(const at::Tensor& sibling, at::Tensor& view) {
     const auto node = sibling.grad_fn(), own = view.grad_fn();
-    if (!node || !own || node->name() != own->name() || node->num_inputs() != own->num_inputs() || node->next_edges() != own->next_edges()) return;
+    if (!node || !own || node->name() != own->name() || node->num_inputs() != own->num_inputs() || node->next_edges() != own->next_edges() ||
+        sibling.output_nr() == view.output_nr())
+      return;
     torch::autograd::impl::set_gradient_edge(view, {node, static_cast<uint32_t>(view.output_nr())});
   }
 

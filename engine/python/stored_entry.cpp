@@ -249,6 +249,8 @@ class Writer {
     const aot::AotModule* module = entry_.function ? &entry_.function->module() : nullptr;
     if (module) {
       if (const std::string why = whyNotStored(*module); !why.empty()) refuse(why);
+      const bool hasSiblings = std::any_of(module->outputs.begin(), module->outputs.end(), [](const aot::OutputPlan& plan) { return plan.sibling >= 0; });
+      if (isWhole() && hasSiblings) refuse("results are parts that one operator gave: what is made from a file has a node for each");
       form_.results = static_cast<int64_t>(module->outputs.size());
     }
     ArchiveWriter archive;
