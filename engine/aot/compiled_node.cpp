@@ -413,7 +413,8 @@ void CompiledNode::refuse(const Way& pass) const {
   auto &keepers = shared_->module->keepers, &reentrant = shared_->module->reentrant;
   if (!reentrant.empty() && !torch::autograd::Engine::get_default_engine().is_checkpoint_valid())
     TORCH_CHECK(std::none_of(reentrant.begin(), reentrant.end(), [&](const Way& way) { return way.meets(pass); }),
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(): use_reentrant=False is not.");
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(). "
+                "To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the `inputs` argument.");
   if (spent_.empty()) return;
   const bool meetsSpent = std::any_of(keepers.begin(), keepers.end(), [&](const Way& keeper) {
     return keeper.meets(pass) && std::any_of(spent_.begin(), spent_.end(), [&](const Way& other) { return keeper.meets(other); });
