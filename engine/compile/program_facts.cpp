@@ -188,10 +188,6 @@ constexpr Product kProducts[] = {{"aten::mm", 0, 1}, {"aten::bmm", 0, 1}, {"aten
 
 }  // namespace
 
-int64_t bytesOf(const graph::TensorMeta& meta) {
-  return graph::hint(meta.numel()) * graph::elementSize(meta.dtype);
-}
-
 ProgramFacts factsOf(const inductor::LoweredGraph& lowered, const inductor::Schedule& schedule) {
   return Reader(lowered, schedule).read();
 }

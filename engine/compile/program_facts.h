@@ -25,8 +25,7 @@ struct ProgramFacts {
 };
 ProgramFacts factsOf(const inductor::LoweredGraph& lowered, const inductor::Schedule& schedule);
 
-/// Bytes of a tensor's elements; 0 where its size is symbolic.
-int64_t bytesOf(const graph::TensorMeta& meta);
+using inductor::bytesOf;
 
 /// Multiplications and additions of an extern call, for the matrix products and convolutions whose cost follows from their operands;
 /// 0 for others.

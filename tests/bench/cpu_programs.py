@@ -36,6 +36,29 @@ def images_blurred():
 
 
 @program()
+def images_blurred_at_once():
+    taps = torch.exp(-torch.arange(-3.0, 4) ** 2 / 4)
+    taps = taps / taps.sum()
+    window = (taps[:, None] * taps).expand(3, 1, 7, 7)
+    return lambda x: F.conv2d(F.pad(x, (3, 3, 3, 3), "reflect"), window, groups=3), torch.rand(8, 3, 224, 224)
+
+
+@program()
+def images_resized():
+    return lambda x: F.interpolate(x / 255, size=(224, 224), mode="bilinear"), torch.rand(8, 3, 256, 300) * 255
+
+
+@program()
+def images_enlarged():
+    return lambda x: F.interpolate(x, size=(640, 640), mode="bicubic").clamp(0, 1), torch.rand(2, 3, 480, 600)
+
+
+@program()
+def features_enlarged():
+    return lambda x: F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True).relu(), torch.rand(2, 256, 32, 32)
+
+
+@program()
 def images_from_bytes():
     mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     images = torch.randint(0, 256, (16, 256, 256, 3), dtype=torch.uint8)

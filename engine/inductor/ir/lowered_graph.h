@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/schedule/fusion_rules.h"
 #include "engine/inductor/ir/loop_ir.h"
 #include "engine/inductor/ir/program.h"
 
 /// Between lowering and scheduling: buffers, and the operations that compute them, not yet fused.
 namespace fusebox::inductor {
+
+/// Bytes of a tensor's elements, at the hints.
+inline int64_t bytesOf(const graph::TensorMeta& meta) { return graph::hint(meta.numel()) * graph::elementSize(meta.dtype); }
 
 struct LoweredBuffer {
   BufferId id = -1;  ///< position in LoweredGraph::buffers

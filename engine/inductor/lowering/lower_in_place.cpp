@@ -35,10 +35,6 @@ bool touches(const LazyTensor& value, BufferId id) {
   return (s.isReal() && s.buffer == id) || std::find(s.reads.begin(), s.reads.end(), id) != s.reads.end();
 }
 
-int64_t knownBytes(const graph::TensorMeta& meta) {
-  return graph::hint(meta.numel()) * graph::elementSize(meta.dtype);
-}
-
 /// Where a section stores `c ? x : what is there already`, x where c.
 void keepWhatIsThere(BodyBuilder& b, BufferId id, DType type, const SymExpr& at, ScatteredValue& made) {
   const auto isExact = [type](DType t) { return t == type || t == computeType(type); };
@@ -79,7 +75,7 @@ bool Lowering::isRead(BufferId id) const {
 /// Who still reads the buffer after the current node, where that cannot be brought forward. Formulas that do are made real: those that read it
 /// themselves, and those made from formulas that have had the buffer since.
 std::string Lowering::readLater(BufferId id) {
-  const int64_t bytes = knownBytes(out_.buffers[static_cast<size_t>(id)].meta);
+  const int64_t bytes = bytesOf(out_.buffers[static_cast<size_t>(id)].meta);
   std::vector<const LazyTensor*> pending;
   std::vector<char> reads(static_cast<size_t>(current_->id), 0);  // by node
   for (NodeId n = 0; n < current_->id; ++n) {
@@ -92,7 +88,7 @@ std::string Lowering::readLater(BufferId id) {
       if (!touches(value, id) && !(isPending && fromReader)) continue;
       reads[static_cast<size_t>(n)] = 1;
       if (!isUsedLater) continue;
-      if (!isPending || knownBytes(value.storage->meta) > bytes)
+      if (!isPending || bytesOf(value.storage->meta) > bytes)
         return fmt::format("{} needs the old value of {} later", graph_.node(users.back()).name, graph_.node(n).name);
       pending.push_back(&value);
     }
@@ -143,7 +139,7 @@ bool Lowering::mayChange(const LazyTensor& self, const std::vector<LazyTensor>& 
   if (!isOwn && !isWrittenInput(id)) return false;
   std::string why = whyNotChange(self, operands, repeatable);
   if (why.empty()) return true;
-  if (buffer.kind == Kind::Input) out_.writes.push_back({std::max(0, static_cast<int32_t>(out_.operations.size()) - 1), false, current_->name + ": " + why, knownBytes(buffer.meta)});
+  if (buffer.kind == Kind::Input) out_.writes.push_back({std::max(0, static_cast<int32_t>(out_.operations.size()) - 1), false, current_->name + ": " + why, bytesOf(buffer.meta)});
   return false;
 }
 
@@ -158,7 +154,7 @@ void Lowering::changesInPlace(Operation& op, BufferId id) {
   const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];
   if (buffer.kind != Kind::Input) return;
   op.order = Operation::Order::Effect;
-  const int64_t bytes = 2 * knownBytes(buffer.meta);
+  const int64_t bytes = 2 * bytesOf(buffer.meta);
   out_.writes.push_back({op.id, true, fmt::format("{} is written in place, only where it changes", buffer.name), bytes});
 }
 

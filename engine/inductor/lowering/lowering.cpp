@@ -408,7 +408,6 @@ bool Lowering::isAccumulating(const Node& node, const Storage& s) const {
   const auto& users = users_[static_cast<size_t>(node.id)];
   const auto isSum = [](const Node& n) { return n.op == "aten::add.Tensor"; };
   if (!isSum(node) || users.size() != 1 || !isSum(graph_.node(users.front())) || s.reads.size() < realise_policy::kTermsAtOnce) return false;
-  const auto bytesOf = [](const graph::TensorMeta& meta) { return graph::hint(meta.numel()) * graph::elementSize(meta.dtype); };
   const int64_t bytes = bytesOf(s.meta);
   return bytes >= realise_policy::kLargeTerm && std::count_if(s.reads.begin(), s.reads.end(), [&](BufferId read) {
            return bytesOf(out_.buffers[static_cast<size_t>(read)].meta) >= bytes;

@@ -91,7 +91,7 @@ class Placer {
   /// Whether what an operator hands back is the program's to write to: the run time sees to it that nobody else has it.
   bool mayTake(const graph::OperatorFacts& facts, const graph::TensorMeta& meta) const {
     return isCuda(meta) && isDense(meta) && !facts.foreign && !facts.view && !facts.effectful && !facts.collective &&
-           graph::hint(meta.numel()) * graph::elementSize(meta.dtype) > kDevicePooledBytes;
+           bytesOf(meta) > kDevicePooledBytes;
   }
 
   bool fitsPool(const graph::TensorMeta& meta, int64_t bytes) const {

@@ -118,6 +118,4 @@ SymExpr reachableElements(const graph::TensorMeta& meta) {
   return last + 1;
 }
 
-int64_t bytesOf(const graph::TensorMeta& meta) { return graph::hint(meta.numel()) * graph::elementSize(meta.dtype); }
-
 }  // namespace fusebox::inductor

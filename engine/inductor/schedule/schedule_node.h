@@ -59,7 +59,4 @@ std::vector<BufferUses> usesOf(const LoweredGraph& lowered, const std::vector<Sc
 /// Elements from a tensor's first to its last, the gaps included.
 SymExpr reachableElements(const graph::TensorMeta& meta);
 
-/// Bytes of a tensor's elements, at the hints.
-int64_t bytesOf(const graph::TensorMeta& meta);
-
 }  // namespace fusebox::inductor
