@@ -38,6 +38,7 @@
 #include "engine/runtime/graph_tree.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/all_cores.h"
+#include "engine/support/fork_gate.h"
 #include "engine/compile/stored_graphs.h"
 #include "engine/compile/traced_graphs.h"
 #include "engine/trace/eager_check.h"
@@ -329,6 +330,7 @@ std::shared_ptr<CompiledRegion> finished(std::shared_ptr<CompiledRegion> region,
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const SharedGraph& shared, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
+  const ForkGate::Inside inside;
   const graph::Graph& traced = *shared;
   std::optional<GraphCaching> caching;
   if (interface.isCached)

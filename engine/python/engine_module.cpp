@@ -23,6 +23,7 @@
 #include "engine/python/record_queue.h"
 #include "engine/python/torch_graph_capture.h"
 #include "engine/record/gpu_recording.h"
+#include "engine/support/fork_gate.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 
@@ -343,6 +344,8 @@ void bindReports(py::module_& m) {
     py::gil_scoped_release release;
     drainCompiler();
   });
+  py::module_::import("os").attr("register_at_fork")(py::arg("before") = py::cpp_function(&ForkGate::announce, py::call_guard<py::gil_scoped_release>()),
+                                                     py::arg("after_in_parent") = py::cpp_function(&ForkGate::done));
   // Registered with the import, so that it runs after the program's own exit functions.
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     capture::flushProfile();

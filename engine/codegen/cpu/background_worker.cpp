@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/support/fork_gate.h"
+
 namespace fusebox::codegen::cpu {
 namespace {
 
@@ -25,6 +27,16 @@ struct BackgroundWorker::Queue {
   std::thread thread;
   bool stopping = false, busy = false;
 
+  static void doIt(std::function<void()> work) {
+    const ForkGate::Inside inside;
+    try {
+      work();
+    } catch (...) {
+      // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
+    }
+    work = nullptr;
+  }
+
   void work() {
     // The program, which has code already, goes first where there are fewer cores than threads that want one. On Linux this is the thread's own.
     setpriority(PRIO_PROCESS, 0, std::min(getpriority(PRIO_PROCESS, 0) + kBackgroundNice, 19));
@@ -36,12 +48,8 @@ struct BackgroundWorker::Queue {
       waiting.pop_front();
       busy = true;
       lock.unlock();
-      try {
-        next();
-      } catch (...) {
-        // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
-      }
-      next = nullptr;
+      ForkGate::rest();
+      doIt(std::move(next));
       lock.lock();
       busy = false;
       if (waiting.empty()) idle.notify_all();

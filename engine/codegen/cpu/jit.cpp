@@ -21,6 +21,7 @@
 #include "engine/codegen/cpu/machine_code.h"
 #include "engine/codegen/cpu/size_function.h"
 #include "engine/support/all_cores.h"
+#include "engine/support/fork_gate.h"
 
 namespace fusebox::codegen::cpu {
 namespace {
@@ -260,6 +261,7 @@ Result<std::shared_ptr<CompiledKernel>> whenMade(const std::shared_ptr<Entry>& e
 }
 
 Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& kernel) {
+  const ForkGate::Inside inside;
   std::string canonical = inductor::canonicalText(kernel);
   auto [entry, first] = place(canonical);
   if (!first.owns_lock()) {
@@ -292,6 +294,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
 }
 
 Result<std::shared_ptr<CompiledKernel>> OrcJit::load(const inductor::Kernel& kernel, KernelImage image) {
+  const ForkGate::Inside inside;
   auto [entry, first] = place(image.canonical);
   if (!first.owns_lock()) return whenMade(entry);
   const int64_t start = now();
@@ -351,6 +354,7 @@ std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const st
 }
 
 Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
+  const ForkGate::Inside inside;
   const std::shared_ptr<Entry> entry = entryOf(kernel);
   if (!entry) return fail(ErrorCode::NotFound, "not a kernel of this JIT");
   KernelText out;
