@@ -199,11 +199,30 @@ std::optional<graph::DType> Recorder::typeOfNumbers(c10::ArrayRef<c10::IValue> a
   return isUsual ? asType(usual) : std::nullopt;
 }
 
+double Recorder::largestOf(c10::ArrayRef<c10::IValue> args) {
+  double largest = std::numeric_limits<double>::infinity();
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      const c10::ScalarType type = t.scalar_type();
+      if (asTrace(t) && at::isFloatingType(type) && type != at::kDouble)
+        largest = std::min(largest, type == at::kHalf ? double{std::numeric_limits<c10::Half>::max()} : double{std::numeric_limits<float>::max()});
+    });
+  return largest;
+}
+
+bool Recorder::fits(const c10::SymNode& number, const graph::NumberExpr& known) const {
+  // What is computed from sizes is far from the largest float32.
+  const bool canBeLarger = known.kind == graph::NumberExpr::Kind::Bits || largestNumber_ < double{std::numeric_limits<float>::max()};
+  if (std::isinf(largestNumber_) || !canBeLarger || !number->has_hint()) return true;
+  const auto holds = [](const c10::SymNode& relation) { return relation->guard_bool(__FILE__, __LINE__); };
+  return !holds(number->gt(number->wrap_float(largestNumber_))) && !holds(number->lt(number->wrap_float(-largestNumber_)));
+}
+
 graph::Argument Recorder::symbolicArgument(const c10::SymNode& node) {
   if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
   if (node->is_float()) {
     const auto known = numberOf(node);
-    if (!known || !numbersAs_) return node->guard_float(__FILE__, __LINE__);
+    if (!known || !numbersAs_ || !fits(node, *known)) return node->guard_float(__FILE__, __LINE__);
     const graph::ValueRef made = computed(*known);
     if (*numbersAs_ == graph::DType::Float64) return made;
     graph::OutputMeta meta = graph_.meta(made);
@@ -256,6 +275,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   graph::ArgumentList list;
   list.reserve(args.size());
   numbersAs_ = facts.takesAnyNumber ? typeOfNumbers(args, results) : std::nullopt;
+  largestNumber_ = largestOf(args);
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));

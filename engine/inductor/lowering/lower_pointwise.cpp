@@ -81,7 +81,10 @@ Val divide(A a, std::string_view mode) {
 }
 Val divMode(A a) { return divide(a, a.isNone(2) ? "" : a.text(2)); }
 
-/// Small constant exponents as multiplications, the way eager's kernels do it. Roots of float16 are its general power on the CPU.
+/// Whether eager takes the exponents 0.5 and -0.5 for roots: powers of float16 on the CPU are general.
+bool hasRoots(A a) { return a.result() != DType::Float16 || a.device(0).kind != graph::DeviceKind::Cpu; }
+
+/// Small constant exponents as multiplications, the way eager's kernels do it.
 std::optional<Val> smallPower(Val x, double e, bool roots) {
   if (e == 0) return x.num(1);
   if (e == 1) return x;
@@ -131,8 +134,7 @@ Val power(A a) {
   if (isBool(a)) throw NotLowered("powers of booleans");
   if (a.isNumber(1)) {
     double e = a.number(1);
-    const bool roots = a.result() != DType::Float16 || a.device(0).kind != graph::DeviceKind::Cpu;
-    if (auto small = smallPower(a[0], e, roots)) return *small;
+    if (auto small = smallPower(a[0], e, hasRoots(a))) return *small;
     if (!a[0].isFloat()) {
       if (e < 0 || e > 62) throw NotLowered("negative or large power of integers");
       return integerPower(a[0], static_cast<int64_t>(e));
@@ -144,29 +146,49 @@ Val power(A a) {
   return pow(a[0], a[1]);
 }
 
+/// A root differs from the power of -infinity and of -0.0; other small exponents are the same as their products.
+Val powerOfNumber(A a) {
+  const Val general = power(a);
+  if (a.isNumber(1) || !hasRoots(a)) return general;
+  return where(a[1] == 0.5, sqrt(a[0]), where(a[1] == -0.5, rsqrt(a[0]), general));
+}
+
 Val sign(A a) {
   Val x = a[0];
   if (isBool(a)) return x;
   return unary(Op::Sign, x);
 }
 
-bool isNanNumber(A a, size_t i) { return a.isNumber(i) && std::isnan(a.number(i)); }
+/// What eager takes for a bound: a number (also one that the graph computes) or a tensor.
+enum class Bound : uint8_t { Number, Tensor };
 
 /// Of equal operands the second is taken: x where the bound is a number, so that -0.0 stays, and the bound where it is a tensor.
-Val bounded(A a, Val x, size_t bound, Op op) { return a.isNumber(bound) ? binary(op, a.stored(bound), x) : binary(op, x, a[bound]); }
+Val bounded(A a, Val x, size_t bound, Op op, Bound kind) {
+  return kind == Bound::Number || a.isNumber(bound) ? binary(op, a.stored(bound), x) : binary(op, x, a[bound]);
+}
+
+/// The same by a number that limits nothing where it is NaN.
+Val boundedUnlessNan(A a, Val x, size_t bound, Op op) {
+  if (a.isNumber(bound)) return std::isnan(a.number(bound)) ? x : bounded(a, x, bound, op, Bound::Number);
+  return where(isnan(a.stored(bound)), x, bounded(a, x, bound, op, Bound::Number));
+}
 
 /// One bound as a number that is NaN limits nothing in eager; of two, it makes everything NaN.
-Val clampTo(A a, size_t low, size_t high) {
+template <Bound kind>
+Val clampBoth(A a) {
   Val x = a[0];
-  const bool both = !a.isNone(low) && !a.isNone(high);
-  if (!a.isNone(low) && (both || !isNanNumber(a, low))) x = bounded(a, x, low, Op::Maximum);
-  if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = bounded(a, x, high, Op::Minimum);
+  const bool ignoresNan = kind == Bound::Number && (a.isNone(1) || a.isNone(2));
+  for (const auto& [bound, op] : {std::pair(size_t{1}, Op::Maximum), std::pair(size_t{2}, Op::Minimum)})
+    if (!a.isNone(bound)) x = ignoresNan ? boundedUnlessNan(a, x, bound, op) : bounded(a, x, bound, op, kind);
   return x;
 }
+
 /// Operators of one bound are limited by NaN on the CPU alone.
-Val oneBound(A a, Op op) { return isNanNumber(a, 1) && a.device(0).kind != graph::DeviceKind::Cpu ? a[0] : bounded(a, a[0], 1, op); }
-Val clampMin(A a) { return oneBound(a, Op::Maximum); }
-Val clampMax(A a) { return oneBound(a, Op::Minimum); }
+template <Op op, Bound kind>
+Val clampOne(A a) {
+  const bool ignoresNan = kind == Bound::Number && a.device(0).kind != graph::DeviceKind::Cpu;
+  return ignoresNan ? boundedUnlessNan(a, a[0], 1, op) : bounded(a, a[0], 1, op, kind);
+}
 
 /// Neighbours in the type of memory: those of float32, in which 16-bit floats are computed, are nearer.
 Val nextAfter(A a) {
@@ -314,7 +336,7 @@ std::vector<PointwiseOp> arithmetic() {
       {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
       {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
       {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
-      {"aten::pow.Tensor_Scalar", power, ComputeIn::Result, false, 2},
+      {"aten::pow.Tensor_Scalar", powerOfNumber, ComputeIn::Result, false, 2},
       {"aten::pow.Tensor_Tensor", power, ComputeIn::Result, true, 2},
       {"aten::pow.Scalar", power, ComputeIn::Result, true, 2},
       {"aten::atan2", [](A a) { return binary(Op::Atan2, a[0], a[1]); }, ComputeIn::Result, true},
@@ -326,12 +348,12 @@ std::vector<PointwiseOp> arithmetic() {
       {"aten::minimum", [](A a) { return isBool(a) ? a[0] && a[1] : minimum(a[0], a[1]); }},
       {"aten::fmax", [](A a) { return extremeNumber(a, Op::Maximum); }, ComputeIn::Result, false, 5},
       {"aten::fmin", [](A a) { return extremeNumber(a, Op::Minimum); }, ComputeIn::Result, false, 5},
-      {"aten::clamp", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
-      {"aten::clamp.Tensor", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
-      {"aten::clamp_min", clampMin},
-      {"aten::clamp_min.Tensor", clampMin},
-      {"aten::clamp_max", clampMax},
-      {"aten::clamp_max.Tensor", clampMax},
+      {"aten::clamp", clampBoth<Bound::Number>, ComputeIn::Result, false, 2},
+      {"aten::clamp.Tensor", clampBoth<Bound::Tensor>, ComputeIn::Result, false, 2},
+      {"aten::clamp_min", clampOne<Op::Maximum, Bound::Number>},
+      {"aten::clamp_min.Tensor", clampOne<Op::Maximum, Bound::Tensor>},
+      {"aten::clamp_max", clampOne<Op::Minimum, Bound::Number>},
+      {"aten::clamp_max.Tensor", clampOne<Op::Minimum, Bound::Tensor>},
       {"aten::addcmul", [](A a) { return addCombined(a, false); }, ComputeIn::Result, false, 3},
       {"aten::addcdiv", [](A a) { return addCombined(a, true); }, ComputeIn::Result, false, 3},
       {"aten::lerp.Tensor", lerp, ComputeIn::Result, false, 7},

@@ -26,6 +26,34 @@ def scalar_arguments(compile):
 
 
 @script
+def numbers_at_their_edges(compile):
+    """Floats that differ from call to call: signs of zeros, NaN as a bound, roots of -infinity, and numbers that float16 does not hold."""
+    inf, nan = float("inf"), float("nan")
+    numbers = (0.3, 1.7, 0.5, -0.5, 0.0, -0.0, nan, 1e5, inf)
+    operators = {
+        "low": lambda x, s: x.clamp(min=s),
+        "high": lambda x, s: x.clamp(max=s),
+        "both": lambda x, s: x.clamp(-0.25, s),
+        "at least": lambda x, s: torch.clamp_min(x, s),
+        "at most": lambda x, s: torch.clamp_max(x, s),
+        "power": lambda x, s: x ** s,
+        "filled": lambda x, s: x.masked_fill(x > 0, s),
+    }
+    out = []
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        x = torch.tensor([-inf, -2.0, -0.0, 0.0, 0.25, inf, nan] * 3, dtype=dtype)
+        for name, operator in operators.items():
+            compiled = compile(operator)
+            for s in numbers:
+                try:
+                    y = compiled(x, s)
+                    out.append((name, s, y, y.signbit() & ~y.isnan()))
+                except RuntimeError as error:
+                    out.append((name, s, str(error)))
+    return out
+
+
+@script
 def shapes_change(compile):
     @compile
     def f(x):
