@@ -5,6 +5,8 @@
 #include <c10/core/GradMode.h>
 
 #include <atomic>
+#include <bit>
+#include <limits>
 
 #include "engine/graph/operator_facts.h"
 #include "engine/trace/break_error.h"
@@ -199,30 +201,25 @@ std::optional<graph::DType> Recorder::typeOfNumbers(c10::ArrayRef<c10::IValue> a
   return isUsual ? asType(usual) : std::nullopt;
 }
 
-double Recorder::largestOf(c10::ArrayRef<c10::IValue> args) {
-  double largest = std::numeric_limits<double>::infinity();
-  for (auto& a : args)
-    forEachTensor(a, [&](const at::Tensor& t) {
-      const c10::ScalarType type = t.scalar_type();
-      if (asTrace(t) && at::isFloatingType(type) && type != at::kDouble)
-        largest = std::min(largest, type == at::kHalf ? double{std::numeric_limits<c10::Half>::max()} : double{std::numeric_limits<float>::max()});
-    });
-  return largest;
+bool Recorder::hasHalf(c10::ArrayRef<c10::IValue> args) {
+  bool has = false;
+  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { has |= asTrace(t) && t.scalar_type() == at::kHalf; });
+  return has;
 }
 
-bool Recorder::fits(const c10::SymNode& number, const graph::NumberExpr& known) const {
-  // What is computed from sizes is far from the largest float32.
-  const bool canBeLarger = known.kind == graph::NumberExpr::Kind::Bits || largestNumber_ < double{std::numeric_limits<float>::max()};
-  if (std::isinf(largestNumber_) || !canBeLarger || !number->has_hint()) return true;
-  const auto holds = [](const c10::SymNode& relation) { return relation->guard_bool(__FILE__, __LINE__); };
-  return !holds(number->gt(number->wrap_float(largestNumber_))) && !holds(number->lt(number->wrap_float(-largestNumber_)));
+bool Recorder::fitsHalf(const graph::NumberExpr& number) const {
+  if (number.kind != graph::NumberExpr::Kind::Bits || !shapes_ || shapes_->isOfData(number.a)) return true;
+  // The bits of a float grow with its magnitude; those of negative ones begin at the least int.
+  const int64_t largest = std::bit_cast<int64_t>(double{std::numeric_limits<c10::Half>::max()});
+  const auto holds = [&](const graph::SymExpr& a, const graph::SymExpr& b) { return shapes_->decide(graph::Compare::Le, a, b, "what float16 holds"); };
+  return shapes_->hint(number.a) < 0 ? holds(number.a, INT64_MIN + largest) : holds(0, number.a) && holds(number.a, largest);
 }
 
 graph::Argument Recorder::symbolicArgument(const c10::SymNode& node) {
   if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
   if (node->is_float()) {
     const auto known = numberOf(node);
-    if (!known || !numbersAs_ || !fits(node, *known)) return node->guard_float(__FILE__, __LINE__);
+    if (!known || !numbersAs_ || (besideHalf_ && !fitsHalf(*known))) return node->guard_float(__FILE__, __LINE__);
     const graph::ValueRef made = computed(*known);
     if (*numbersAs_ == graph::DType::Float64) return made;
     graph::OutputMeta meta = graph_.meta(made);
@@ -275,7 +272,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   graph::ArgumentList list;
   list.reserve(args.size());
   numbersAs_ = facts.takesAnyNumber ? typeOfNumbers(args, results) : std::nullopt;
-  largestNumber_ = largestOf(args);
+  besideHalf_ = numbersAs_ && hasHalf(args);
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));

@@ -67,10 +67,10 @@ class Recorder {
   graph::ValueRef computed(const graph::NumberExpr& number);
   /// What a float beside the tensors of a call is to be recorded as, so that it changes no type; nullopt: its value has to be known.
   static std::optional<graph::DType> typeOfNumbers(c10::ArrayRef<c10::IValue> args, std::span<const c10::IValue> results);
-  /// The largest float that every tensor of a call holds: most operators raise for one that is beyond.
-  static double largestOf(c10::ArrayRef<c10::IValue> args);
-  /// Whether `number` is not beyond, which becomes a guard; an infinity is taken for beyond.
-  bool fits(const c10::SymNode& number, const graph::NumberExpr& known) const;
+  static bool hasHalf(c10::ArrayRef<c10::IValue> args);
+  /// Whether a float that the program was given is one that float16 holds, which becomes a guard, with its sign: most operators raise for what is
+  /// beyond. An infinity is taken for beyond.
+  bool fitsHalf(const graph::NumberExpr& number) const;
   at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry = nullptr);
 
   graph::Graph graph_;
@@ -86,7 +86,7 @@ class Recorder {
   size_t calls_ = 0;
   bool backward_ = false;
   std::optional<graph::DType> numbersAs_;  ///< typeOfNumbers() of the call that is being recorded
-  double largestNumber_ = 0;               ///< largestOf() it
+  bool besideHalf_ = false;                ///< whether that call has a tensor of float16
 };
 
 }  // namespace fusebox::trace

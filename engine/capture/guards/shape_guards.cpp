@@ -97,10 +97,11 @@ std::vector<graph::Symbol> ShapeGuards::symbolsOf(const graph::SymExpr& e) const
   return found;
 }
 
+bool ShapeGuards::isFloat(const graph::SymExpr& e) const {
+  return std::any_of(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.at.isBits() && isSymbol(e, o.symbol); });
+}
+
 std::string ShapeGuards::text(const graph::Relation& r) const {
-  const auto isFloat = [&](const graph::SymExpr& e) {
-    return std::any_of(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.at.isBits() && isSymbol(e, o.symbol); });
-  };
   if (r.right.isConstant() && isFloat(r.left)) return fmt::format("{} {} {}", text(r.left), graph::name(r.op), std::bit_cast<double>(r.right.constant()));
   return text(r.left) + " " + std::string(graph::name(r.op)) + " " + text(r.right);
 }

@@ -76,6 +76,8 @@ struct ShapeGuards {
   /// With numbers' sources in the place of symbols: "L['x'].size()[0] % 8".
   std::string text(const graph::SymExpr& e) const;
   std::string text(const graph::Relation& r) const;
+  /// Whether `e` is the symbol of a float's bits.
+  bool isFloat(const graph::SymExpr& e) const;
   /// With symbols as they are, and how those that are computed are made of others: "0 < (f0 > 0.5)".
   std::string spelled(const graph::SymExpr& e) const { return named(written(e).str(), false); }
   /// The symbols that `e` is made of in the end.

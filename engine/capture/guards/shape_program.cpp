@@ -4,6 +4,8 @@
 #include <bit>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
@@ -194,11 +196,13 @@ int64_t ShapeProgram::run(PyObject* const* objects) {
 std::string ShapeProgram::found(const ShapeGuards& shapes, int64_t guard) const {
   constexpr size_t kMostNames = 6;
   std::string text;
-  const auto add = [&](const std::string& name, int64_t value) { text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value); };
+  const auto add = [&](const std::string& name, int64_t value, bool isBits) {
+    text += (text.empty() ? "" : ", ") + name + " = " + (isBits ? fmt::format("{}", std::bit_cast<double>(value)) : std::to_string(value));
+  };
   for (size_t i = 0; i < reads_.size(); ++i) {
     if (reads_[i].guard != guard) continue;
     if (i == failedRead_) return shapes.numbers[i].at.str() + " is no integer of 64 bits";
-    add(shapes.numbers[i].at.str(), registers_[reads_[i].to]);
+    add(shapes.numbers[i].at.str(), registers_[reads_[i].to], shapes.numbers[i].at.isBits());
   }
   for (const Step& step : steps_) {
     if (step.code < Code::Equal || step.to != guard) continue;
@@ -211,7 +215,8 @@ std::string ShapeProgram::found(const ShapeGuards& shapes, int64_t guard) const 
       for (graph::Symbol s : shapes.relations[at].right.symbols())
         if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) symbols.push_back(s);
     }
-    for (size_t i = 0; i < symbols.size() && i < kMostNames; ++i) add(shapes.text(graph::SymExpr(symbols[i])), registers_[ofSymbol_.at(symbols[i].id)]);
+    for (size_t i = 0; i < symbols.size() && i < kMostNames; ++i)
+      add(shapes.text(graph::SymExpr(symbols[i])), registers_[ofSymbol_.at(symbols[i].id)], shapes.isFloat(symbols[i]));
     break;
   }
   return text;

@@ -1555,6 +1555,7 @@ def test_numbers_that_change_are_values_of_the_graph():
     expect(recompiles(lambda x, r: x * int(r * 10) + x * round(r * 100), *((x, r) for r in rates)) == 1, "a number that is rounded")
     expect(recompiles(lambda x, r: x * math.sqrt(r) + r**2 / (1 + math.tanh(r)), *((x, r) for r in rates)) == 1, "functions of a number")
     expect(recompiles(lambda x, r: x[: int(r * 10)] * r, *((x, r) for r in rates)) <= 2, "a number that is a size")
+    expect(recompiles(lambda x, r: x.half() * r, *((x, r) for r in rates)) == 1, "a number beside float16, within what that holds")
     expect(recompiles(lambda x, r: (r + x.sum().item(), (r - (x > r).sum().item()) / 2), *((x, r) for r in rates)) == 1, "a number beside one that is read")
     for r in 0.0, -1.0, math.inf, math.nan, 1e200, -0.0:  # after entries for others
         compiled = fusebox.compile(lambda x, r: (x * r, r > 0, x + math.atan(r), 1 / (x + 2 + r)))
