@@ -1,5 +1,7 @@
 #include "engine/capture/guards/shape_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -194,11 +196,13 @@ int64_t ShapeProgram::run(PyObject* const* objects) {
 std::string ShapeProgram::found(const ShapeGuards& shapes, int64_t guard) const {
   constexpr size_t kMostNames = 6;
   std::string text;
-  const auto add = [&](const std::string& name, int64_t value) { text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value); };
+  const auto add = [&](const std::string& name, int64_t value, bool isFloat) {
+    text += fmt::format("{}{} = ", text.empty() ? "" : ", ", name) + (isFloat ? fmt::to_string(std::bit_cast<double>(value)) : fmt::to_string(value));
+  };
   for (size_t i = 0; i < reads_.size(); ++i) {
     if (reads_[i].guard != guard) continue;
     if (i == failedRead_) return shapes.numbers[i].at.str() + " is no integer of 64 bits";
-    add(shapes.numbers[i].at.str(), registers_[reads_[i].to]);
+    add(shapes.numbers[i].at.str(), registers_[reads_[i].to], shapes.numbers[i].at.isBits());
   }
   for (const Step& step : steps_) {
     if (step.code < Code::Equal || step.to != guard) continue;
@@ -211,7 +215,10 @@ std::string ShapeProgram::found(const ShapeGuards& shapes, int64_t guard) const 
       for (graph::Symbol s : shapes.relations[at].right.symbols())
         if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) symbols.push_back(s);
     }
-    for (size_t i = 0; i < symbols.size() && i < kMostNames; ++i) add(shapes.text(graph::SymExpr(symbols[i])), registers_[ofSymbol_.at(symbols[i].id)]);
+    for (size_t i = 0; i < symbols.size() && i < kMostNames; ++i) {
+      const bool isFloat = std::any_of(shapes.origins.begin(), shapes.origins.end(), [&](const SymbolOrigin& o) { return o.symbol == symbols[i] && o.at.isBits(); });
+      add(shapes.text(graph::SymExpr(symbols[i])), registers_[ofSymbol_.at(symbols[i].id)], isFloat);
+    }
     break;
   }
   return text;
