@@ -449,8 +449,9 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 }
 
 bool Evaluation::guessLength(PyObject* iterable) {
-  if (pythonMethod(iterable, "__len__") || answersTorchFunctions(iterable)) {
-    if (length(iterable) >= 0) return true;
+  PyObject* counts = pythonMethod(iterable, "__len__");
+  if (counts || answersTorchFunctions(iterable)) {
+    if (counts ? static_cast<bool>(statedLength(*this, iterable, counts)) : length(iterable) >= 0) return true;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     clearError();
   }

@@ -108,11 +108,14 @@ class Stored:
     def __len__(self):
         return self.rows.shape[0] * 2
 
+    def __iter__(self):
+        return iter((self.rows + 1, self.rows - 1))
+
 
 @case()
 def lengths_that_classes_tell(x, y):
     held = Stored(x)
-    return x[:, 0] + torch.arange(len(held), len(held) + x.shape[0]), len(held), len(held) // 2 == len(x), bool(held), 1 if held else 2, not held
+    return x[:, 0] + torch.arange(len(held), len(held) + x.shape[0]), len(held), len(held) // 2 == len(x), bool(held), 1 if held else 2, not held, list(held)
 
 
 @case()
