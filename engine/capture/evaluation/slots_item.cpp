@@ -13,6 +13,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/data_use.h"
+#include "engine/trace/sym_int.h"
 
 namespace fusebox::capture {
 
@@ -36,6 +37,19 @@ void refuseSequences(Evaluation& e, PyObject* key) {
   if (!isChangeable(Py_TYPE(key)) || e.isTensor(key) || isIdentityValue(key)) return;
   for (const char* name : {"__len__", "__iter__", "__getitem__"})
     if (e.pythonMethod(key, name)) e.breakHere("callback from C", std::string("an index of a tensor has ") + name);
+}
+
+/// What `__len__` in Python gives, as len() gives it on; a size that is a symbol stays one.
+PyRef statedLength(Evaluation& e, PyObject* object, PyObject* method) {
+  PyRef answer = callMethod(e, method, {object});
+  if (answer && isSymbolicInt(answer.get())) {
+    const PyRef none = PyRef::steal(PyLong_FromLong(0));
+    const int fits = symbolicComparison(Py_GE, answer.get(), none.get());
+    if (fits) return fits > 0 ? std::move(answer) : PyRef();
+  }
+  int overflow = 0;
+  const bool count = answer && PyLong_CheckExact(answer.get()) && PyLong_AsLongLongAndOverflow(answer.get(), &overflow) >= 0 && !overflow;
+  return e.expect(std::move(answer), count, "__len__");
 }
 
 }  // namespace
@@ -398,14 +412,21 @@ int Evaluation::containsElement(PyObject* container, PyObject* item) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
+PyRef Evaluation::lengthOf(PyObject* object) {
+  if (isStandIn(object) && !mayBePython(object) && !answersTorchFunctions(object) && tensorOf(object).dim() > 0)
+    if (const auto e = trace::exprOf(tensorOf(object).sym_size(0)); e && !e->isConstant()) return symbolicInt(*e);
+  if (!isNumber(object) && !isArray(object))
+    if (PyObject* method = pythonMethod(object, "__len__")) return statedLength(*this, object, method);
+  const Py_ssize_t n = length(object);
+  return n < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(n));
+}
+
 Py_ssize_t Evaluation::length(PyObject* object) {
   if (isNumber(object)) refuseNumber("asked for its length");
   if (isArray(object)) return arrays_->length(object);
   if (PyObject* method = pythonMethod(object, "__len__")) {
-    PyRef answer = callMethod(*this, method, {object});
-    int overflow = 0;
-    const bool count = answer && PyLong_CheckExact(answer.get()) && PyLong_AsLongLongAndOverflow(answer.get(), &overflow) >= 0 && !overflow;
-    answer = expect(answer, count, "__len__");
+    PyRef answer = statedLength(*this, object, method);
+    if (answer && isSymbolicInt(answer.get())) answer = specialisedNumber(answer.get(), "a length that Python gives C code");
     return answer ? PyLong_AsSsize_t(answer.get()) : -1;
   }
   if (answersTorchFunctions(object)) {
@@ -428,8 +449,9 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 }
 
 bool Evaluation::guessLength(PyObject* iterable) {
-  if (pythonMethod(iterable, "__len__") || answersTorchFunctions(iterable)) {
-    if (length(iterable) >= 0) return true;
+  PyObject* counts = pythonMethod(iterable, "__len__");
+  if (counts || answersTorchFunctions(iterable)) {
+    if (counts ? static_cast<bool>(statedLength(*this, iterable, counts)) : length(iterable) >= 0) return true;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     clearError();
   }
@@ -469,6 +491,10 @@ int Evaluation::truth(PyObject* object) {
     const int answer = PyObject_IsTrue(object);
     throwIfBreak();
     return answer;
+  }
+  if (PyObject* method = pythonMethod(object, "__len__")) {
+    PyRef answer = statedLength(*this, object, method);
+    return answer ? truth(answer.get()) : -1;
   }
   requireKnown(object);
   PyTypeObject* type = Py_TYPE(object);

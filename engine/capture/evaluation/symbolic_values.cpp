@@ -222,11 +222,4 @@ PyRef Evaluation::symbolicGetAttr(PyObject* object, PyObject* name) {
   return number ? getAttr(number.get(), name) : PyRef();
 }
 
-PyRef Evaluation::lengthOf(PyObject* object) {
-  if (isStandIn(object) && !mayBePython(object) && !answersTorchFunctions(object) && tensorOf(object).dim() > 0)
-    if (const auto e = trace::exprOf(tensorOf(object).sym_size(0)); e && !e->isConstant()) return symbolicInt(*e);
-  const Py_ssize_t n = length(object);
-  return n < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(n));
-}
-
 }  // namespace fusebox::capture

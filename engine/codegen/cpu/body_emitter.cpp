@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/body_emitter.h"
 
+#include <llvm/ADT/ScopeExit.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <stdexcept>
@@ -16,19 +17,6 @@ using inductor::Symbol;
 using inductor::ValueId;
 using llvm::Type;
 using llvm::Value;
-
-namespace {
-
-/// Operations whose code may branch (slow paths of math.h): they cannot move into a block that is already finished.
-bool branches(Op op) {
-  switch (op) {
-    case Op::Sin: case Op::Cos: case Op::Tan: case Op::RandNormal: case Op::Fmod: case Op::Remainder: case Op::FloorDiv:
-    case Op::Check: return true;
-    default: return false;
-  }
-}
-
-}  // namespace
 
 BodyEmitter::BodyEmitter(const Lanes& lanes, Scope& scope, const inductor::Section& section, const LaneSet& set)
     : l_(lanes), scope_(scope), section_(section), set_(set), facts_(section.values.size()) {
@@ -77,18 +65,31 @@ void BodyEmitter::analyse() {
       follow(v.mask);
     } else {
       for (ValueId a : v.args) follow(a);
-      f.inner |= branches(v.op);
+      f.inner |= v.op == Op::Check;
     }
   }
 }
 
 template <class Emit>
 Value* BodyEmitter::outOfLoop(bool invariant, Emit&& emit) {
-  if (!invariant || scope_.loops.empty()) return emit();
-  llvm::IRBuilderBase::InsertPointGuard guard(l_.ir);
-  const llvm::DebugLoc line = l_.ir.getCurrentDebugLocation();
-  l_.ir.SetInsertPoint(scope_.loops.back().preheader->getTerminator());
-  l_.ir.SetCurrentDebugLocation(line);
+  if (!invariant || scope_.loops.empty() || isOutOfLoop_) return emit();
+  auto& ir = l_.ir;
+  llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  const llvm::DebugLoc line = ir.getCurrentDebugLocation();
+  // What is emitted may branch (slow paths of math.h): the loop is entered from the block in which it ends.
+  llvm::BasicBlock*& preheader = scope_.loops.back().preheader;
+  llvm::Instruction* entry = preheader->getTerminator();
+  entry->removeFromParent();
+  ir.SetInsertPoint(preheader);
+  ir.SetCurrentDebugLocation(line);
+  isOutOfLoop_ = true;
+  const auto enter = llvm::make_scope_exit([&] {
+    isOutOfLoop_ = false;
+    llvm::BasicBlock* end = ir.GetInsertBlock();
+    entry->insertInto(end, end->end());
+    entry->getSuccessor(0)->replacePhiUsesWith(preheader, end);
+    preheader = end;
+  });
   return emit();
 }
 

@@ -20,7 +20,7 @@ struct BufferSlot {
 /// A loop around the insertion point.
 struct LoopFrame {
   inductor::Symbol symbol;
-  llvm::BasicBlock* preheader = nullptr;  ///< runs once if the loop runs at all; ends in a branch
+  llvm::BasicBlock* preheader = nullptr;  ///< the last block that runs once if the loop runs at all; ends in a branch to it
 };
 
 /// Where the function keeps a tile of an access that lies across the lanes: a vector for each point of the tile axis.
@@ -112,6 +112,7 @@ class BodyEmitter {
   LaneSet set_;
   std::vector<ValueFacts> facts_;
   std::unordered_set<inductor::BufferId> storedHere_;
+  bool isOutOfLoop_ = false;  ///< what is emitted now goes before the innermost loop
 };
 
 }  // namespace fusebox::codegen::cpu

@@ -101,6 +101,23 @@ def shape_queries(x, y):
     return x + 1, x.shape[0], x.size(1), x.size(-1), x.numel(), len(x), x.stride(0), x.dim(), x.ndim, x.nelement()
 
 
+class Stored:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return self.rows.shape[0] * 2
+
+    def __iter__(self):
+        return iter((self.rows + 1, self.rows - 1))
+
+
+@case()
+def lengths_that_classes_tell(x, y):
+    held = Stored(x)
+    return x[:, 0] + torch.arange(len(held), len(held) + x.shape[0]), len(held), len(held) // 2 == len(x), bool(held), 1 if held else 2, not held, list(held)
+
+
 @case()
 def shapes_whole(x, y):
     return x * 2, x.shape, x.size(), x.stride(), tuple(x.shape), list(x.shape), x.shape[-2:], x.shape[1:], x.shape[::-1]

@@ -41,6 +41,25 @@ class SectionsTest : public QObject {
     VERIFY_KERNEL(b.kernel, {33, 2}, 2);
   }
 
+  /// What a loop does not change is computed before it, by code that may branch and with more behind it.
+  void branchesBeforeLoops_data() {
+    QTest::addColumn<int>("op");
+    for (Op op : {Op::Lgamma, Op::Digamma, Op::Sin, Op::Tan}) QTest::newRow(std::string(name(op)).c_str()) << static_cast<int>(op);
+  }
+  void branchesBeforeLoops() {
+    QFETCH(int, op);
+    const Op function = static_cast<Op>(op);
+    KernelBuilder b("rows");
+    const int n = 5, m = 70;
+    const auto x = b.input(DType::Float32, n), y = b.input(DType::Float32, n * m), z = b.output(DType::Float32, n * m);
+    const SymExpr i = b.outer(n), j = b.outer(m), at = i * SymExpr(m) + j;
+    b.section();
+    const auto once = b.op(function, DType::Float32, b.load(x, i));
+    const auto twice = b.op(function, DType::Float32, b.op(Op::Mul, DType::Float32, once, b.constant(DType::Float32, 0.5)));
+    b.store(z, at, b.op(Op::Add, DType::Float32, b.op(Op::Sub, DType::Float32, once, twice), b.load(y, at)));
+    VERIFY_KERNEL(b.kernel, {}, 6);
+  }
+
   void transposed() {
     KernelBuilder b("transpose");
     const int n = 37, m = 53;
