@@ -160,6 +160,20 @@ def bodies():
     return pulls, torch.randn(1024, 3)
 
 
+@program(train=True)
+def chains_of_turns_train():
+    def places(angles, bones):
+        c, s, none, one = angles.cos(), angles.sin(), torch.zeros_like(angles), torch.ones_like(angles)
+        turns = torch.stack([c, -s, none, s, c, none, none, none, one], -1).unflatten(-1, (3, 3))
+        turn, at, made = turns[:, 0], bones[:, 0], []
+        for k in range(1, 6):
+            at = at + (turn @ bones[:, k, :, None])[..., 0]
+            turn = turn @ turns[:, k]
+            made.append(at)
+        return torch.stack(made, 1), turn
+    return places, leaf(8192, 6), leaf(8192, 6, 3)
+
+
 @program()
 def option_prices():
     def normal(x):

@@ -44,6 +44,34 @@ def batched_products_of_what_lies_across(compile):
 
 
 @script
+def products_of_small_matrices(compile):
+    """In loops, with what is computed before and after: turns, chains, gradients."""
+    @compile
+    def turned(v, points):
+        angle = v.norm(dim=-1)[:, None, None] + 1e-3
+        x, y, z = (v / angle[..., 0]).unbind(-1)
+        none = torch.zeros_like(x)
+        k = torch.stack([none, -z, y, z, none, -x, -y, x, none], -1).view(-1, 3, 3)
+        turn = torch.eye(3, dtype=v.dtype) + angle.sin() * k + (1 - angle.cos()) * (k @ k)
+        return turn, turn @ turn.mT, (turn @ points[..., None])[..., 0], torch.linalg.multi_dot([turn[0], turn[-1], turn[0].mT])
+
+    @compile
+    def chained(a, b, picked):
+        return ((a @ b).tanh() @ a.mT)[picked] @ b[picked], a.flatten(1)[:, None] @ b.flatten(1)[..., None], a[:, :1].mT @ b[:, :1], a[0] @ b[0, :, :1]
+
+    results = []
+    for kind in (torch.float32, torch.float64, torch.bfloat16):
+        for n in (5, 7, 1):
+            v, points = torch.randn(n, 3, dtype=kind).requires_grad_(), torch.randn(n, 3, dtype=kind)
+            made = turned(v, points)
+            sum(t.float().square().sum() for t in made).backward()
+            a, b = torch.randn(n, 4, 4, dtype=kind), torch.randn(4, 4, n, dtype=kind).permute(2, 1, 0)
+            results += [*made, v.grad if kind != torch.bfloat16 else None, *chained(a, b, torch.randint(0, n, (3,)))]
+        results.append(compile(torch.bmm)(a[:0], b[:0]))
+    return results
+
+
+@script
 def sparse_ops(compile):
     @compile
     def f(s, x):
