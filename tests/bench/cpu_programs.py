@@ -117,6 +117,13 @@ def power_of_spectra():
 
 
 @program()
+def sound_of_spectra():
+    window = torch.hann_window(400)
+    spectra = torch.stft(torch.randn(4, 16000), 400, 160, window=window, return_complex=True)
+    return lambda s: torch.istft(s, 400, 160, window=window), spectra
+
+
+@program()
 def normal_quantiles():
     def quantiles(u):
         return torch.erfinv(u * 2 - 1) * math.sqrt(2)

@@ -198,6 +198,15 @@ class LoweringTest : public QObject {
     const LoweredGraph g = lowered(m.returning({m.call("aten::mm", {column, weights}, tensor({50, 1})), m.call("aten::mm", {column, wide}, tensor({50, 1}))}));
     QCOMPARE(std::ranges::count(g.operations, Operation::Kind::Loops, &Operation::kind), 1);  // what eager refuses stays the operator's
   }
+  void framesThatOverlapAreAddedInLoops() {
+    for (int64_t size : {40, 300}) {
+      GraphMaker m;
+      const ValueRef frames = m.input(tensor({4, 20, size}));
+      const ValueRef sum = m.call("aten::unfold_backward", {frames, ArgumentList{int64_t{4}, int64_t{620}}, int64_t{1}, size, int64_t{16}}, tensor({4, 620}));
+      const LoweredGraph g = lowered(m.returning({m.call("aten::mul.Scalar", {sum, 2.0}, tensor({4, 620}))}));
+      QCOMPARE(std::ranges::count(g.operations, Operation::Kind::Extern, &Operation::kind), size > 40);
+    }
+  }
   void partsOfComplexNumbersAreReadWhereTheyLie() {
     GraphMaker m;
     ValueRef z = m.input(strided({4, 6}, {1, 4}, DType::Complex64));

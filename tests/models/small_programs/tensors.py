@@ -72,6 +72,29 @@ def products_of_small_matrices(compile):
 
 
 @script
+def frames_that_overlap(compile):
+    """Added up in loops on a CPU: whole steps and parts of one, gaps, rows across memory, several types; and where they come from."""
+    def added(several, *where):
+        return [torch.ops.aten.unfold_backward(frames * 2, *where) + 1 for frames in several]
+
+    def learned(x, window):
+        return (x.unfold(1, 8, 4).sigmoid() * window).square().sum()
+
+    results = []
+    run = compile(added)
+    for sizes, dim, size, step in (([7], 0, 3, 1), ([4, 50], 1, 8, 3), ([50, 4], 0, 5, 2), ([3, 40, 5], 1, 4, 6), ([2, 101], 1, 10, 5), ([2, 300], 1, 20, 1)):
+        frames = [torch.randn(*torch.empty(sizes).unfold(dim, size, step).shape).to(kind) for kind in (torch.float32, torch.float64, torch.bfloat16)]
+        results.append(run(frames + [f.transpose(0, -1).contiguous().transpose(0, -1) for f in frames], sizes, dim, size, step))
+    step = compile(learned)
+    for n in (40, 41, 63):
+        x = torch.randn(3, n, requires_grad=True)
+        step(x, torch.hann_window(8)).backward()
+        results.append(x.grad)
+    spectra = torch.stft(torch.randn(2, 2000), 64, 16, window=torch.hann_window(64), return_complex=True)
+    return results, compile(lambda s: torch.istft(s, 64, 16, window=torch.hann_window(64)) * 2)(spectra)
+
+
+@script
 def sparse_ops(compile):
     @compile
     def f(s, x):
