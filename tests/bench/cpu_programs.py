@@ -117,6 +117,13 @@ def power_of_spectra():
 
 
 @program()
+def sound_of_spectra():
+    window = torch.hann_window(400)
+    spectra = torch.stft(torch.randn(4, 16000), 400, 160, window=window, return_complex=True)
+    return lambda s: torch.istft(s, 400, 160, window=window), spectra
+
+
+@program()
 def normal_quantiles():
     def quantiles(u):
         return torch.erfinv(u * 2 - 1) * math.sqrt(2)
@@ -158,6 +165,20 @@ def bodies():
         apart = x[None] - x[:, None]
         return (apart * (apart.square().sum(-1) + 1e-3).rsqrt()[..., None] ** 3).sum(1)
     return pulls, torch.randn(1024, 3)
+
+
+@program(train=True)
+def chains_of_turns_train():
+    def places(angles, bones):
+        c, s, none, one = angles.cos(), angles.sin(), torch.zeros_like(angles), torch.ones_like(angles)
+        turns = torch.stack([c, -s, none, s, c, none, none, none, one], -1).unflatten(-1, (3, 3))
+        turn, at, made = turns[:, 0], bones[:, 0], []
+        for k in range(1, 6):
+            at = at + (turn @ bones[:, k, :, None])[..., 0]
+            turn = turn @ turns[:, k]
+            made.append(at)
+        return torch.stack(made, 1), turn
+    return places, leaf(8192, 6), leaf(8192, 6, 3)
 
 
 @program()

@@ -21,9 +21,12 @@ void KernelEmitter::emitPhase(const Phase& phase, Value* first, Value* last) {
     const SymExpr extent = plan_.kernel.outer[static_cast<size_t>(plan_.outerVector)].extent;
     extents.push_back(scalar(graph::floorDiv(extent + SymExpr(plan_.outerChunk - 1), SymExpr(plan_.outerChunk))));
   }
-  Values counters(extents.size());
+  // What is there once is not counted: loops over rows of three elements are known to run once then.
+  const auto isOne = [&](size_t i) { return extents[i] == ir_.getInt64(1); };
+  Values counters(extents.size(), ir_.getInt64(0));
   Value* rest = first;
   for (size_t i = extents.size(); i-- > 0;) {
+    if (isOne(i)) continue;
     if (i == 0) {
       counters[i] = rest;
       break;
@@ -32,7 +35,9 @@ void KernelEmitter::emitPhase(const Phase& phase, Value* first, Value* last) {
     counters[i] = ir_.CreateURem(rest, divisor);
     rest = ir_.CreateUDiv(rest, divisor);
   }
-  loop(nullptr, first, last, 1, counters, [&](Value*, const Values& carried) {
+  loop(nullptr, first, last, 1, counters, [&](Value*, Values carried) {
+    for (size_t i = 0; i < extents.size(); ++i)
+      if (isOne(i)) carried[i] = counters[i];
     size_t position = 0;
     if (phase.kind == Phase::Kind::Chunk) chunkNumber_ = carried[position++];
     for (size_t i = 0; i < plan_.kernel.outer.size(); ++i)
@@ -42,6 +47,7 @@ void KernelEmitter::emitPhase(const Phase& phase, Value* first, Value* last) {
     Values next = carried;
     Value* carry = ir_.getInt64(1);
     for (size_t i = extents.size(); i-- > 0;) {
+      if (isOne(i)) continue;
       Value* counted = ir_.CreateAdd(carried[i], carry);
       if (i == 0) {
         next[i] = counted;

@@ -124,9 +124,10 @@ graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<V
 bool isGenerated(const graph::Node& node) { return hasCode(node.op); }
 
 bool hasCode(const std::string& op) {
-  static const LowerTable calls = [] {  // these only prepare the call of a library
+  static const LowerTable calls = [] {  // most of these are a library's
     LowerTable t;
     addConvolutionLowerings(t);
+    addProductLowerings(t);
     return t;
   }();
   return (loweringTable().count(op) || decompositions().count(op)) && !calls.count(op);

@@ -1,4 +1,5 @@
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/passes/joint_graph.h"
 
 /// Where an intermediate tensor lies otherwise than in eager because of who reads it.
 namespace fusebox::inductor {
@@ -29,7 +30,7 @@ std::optional<int> Lowering::readersOfRows(const Node& node, const IndexList& si
   for (graph::NodeId id : users_[static_cast<size_t>(node.id)]) {
     const Node& user = graph_.node(id);
     if (user.kind == graph::NodeKind::Output && !isSeen({node.id, 0})) continue;  // kept for backward, which takes it as it lies
-    if (user.kind != graph::NodeKind::Call || !loweringTable().contains(user.op)) return std::nullopt;
+    if (user.kind != graph::NodeKind::Call || !hasCode(user.op)) return std::nullopt;
     if (reducesRows(sizes, user)) {
       ++votes;
       continue;

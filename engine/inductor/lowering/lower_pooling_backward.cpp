@@ -4,6 +4,7 @@
 #include "engine/graph/axis_symbol.h"
 #include "engine/inductor/ir/val.h"
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/realise_policy.h"
 #include "engine/inductor/lowering/windows.h"
 
 /// Gradients of pooling and of unfolding: each element of the input gathers from the windows that cover it, in the order of the windows, as
@@ -205,6 +206,45 @@ Values fold(Lowering& lowering, const Node& node) {
   return {lowering.formula(meta, compute, {x}, 6 * static_cast<int>(w.rows.kernel * w.columns.kernel), true)};
 }
 
+/// (grad_in, input_sizes, dim, size, step): frames that overlap are added up, as istft and gradients of `unfold` do. A row of positions lies
+/// between the starts of two frames, so that all of it reads the same ones.
+Values unfoldBackward(Lowering& lowering, const Node& node) {
+  const NodeArgs args(node);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  const int64_t size = args.integer(3), step = args.integer(4);
+  if (meta.sizes.empty() || meta.device.kind != graph::DeviceKind::Cpu || !graph::isFloatingPoint(meta.dtype)) throw NotLowered("PyTorch's own kernel adds these frames");
+  const int64_t frames = (size + step - 1) / step;  // that a position lies in, at most
+  if (frames < 1 || frames > realise_policy::kUnrolledReduction) throw NotLowered("positions of many frames");
+  const auto dim = static_cast<size_t>(wrapDim(args.integer(2), meta.sizes.size()));
+  const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0));
+  const DType type = computeType(meta.dtype);
+  TensorMeta rows = meta;
+  rows.sizes[dim] = floorDiv(meta.sizes[dim] + (step - 1), step);
+  rows.sizes.insert(rows.sizes.begin() + static_cast<ptrdiff_t>(dim) + 1, SymExpr(step));
+  rows.strides = graph::contiguousStrides(rows.sizes);
+  rows.storageOffset = 0;
+  const auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    Val total{&b, b.constant(0, type)};
+    for (int64_t k = frames; k-- > 0;) {
+      IndexList at = index;
+      at.erase(at.begin() + static_cast<ptrdiff_t>(dim) + 1);
+      at[dim] = index[dim] - k;
+      at.push_back(index[dim + 1] + k * step);
+      const ValueId condition = both(b, inside(b, at[dim], gradient.sizes[dim]), inside(b, at.back(), gradient.sizes.back()));
+      if (condition >= 0) b.pushMask(condition);
+      const Val v = Val{&b, gradient.load(b, at)}.to(type);
+      if (condition >= 0) b.popMask();
+      total = total + (condition < 0 ? v : where(Val{&b, condition}, v, 0.0));
+    }
+    return total.id;
+  };
+  const LazyTensor made = lowering.formula(rows, compute, {gradient}, static_cast<int>(3 * frames), /*heavy=*/true);
+  lowering.realise(made);
+  IndexList whole = meta.sizes;
+  whole[dim] = rows.sizes[dim] * step;
+  return {reshape(made, whole).view(meta.sizes, [](const IndexList& i) { return i; })};
+}
+
 }  // namespace
 
 void addPoolingBackwardLowerings(LowerTable& table) {
@@ -212,6 +252,7 @@ void addPoolingBackwardLowerings(LowerTable& table) {
   table.emplace("aten::avg_pool2d_backward", averagePoolBackward);
   table.emplace("aten::_adaptive_avg_pool2d_backward", adaptiveAveragePoolBackward);
   table.emplace("aten::im2col", unfold);
+  table.emplace("aten::unfold_backward", unfoldBackward);
   table.emplace("aten::col2im", fold);
 }
 

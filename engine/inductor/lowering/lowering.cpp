@@ -617,6 +617,7 @@ const LowerTable& loweringTable() {
     addResamplingLowerings(t);
     addConvolutionLowerings(t);
     addAttentionLowerings(t);
+    addProductLowerings(t);
     return t;
   }();
   return table;

@@ -227,5 +227,6 @@ void addPoolingBackwardLowerings(LowerTable& table);
 void addResamplingLowerings(LowerTable& table);
 void addConvolutionLowerings(LowerTable& table);
 void addAttentionLowerings(LowerTable& table);
+void addProductLowerings(LowerTable& table);
 
 }  // namespace fusebox::inductor

@@ -181,6 +181,32 @@ class LoweringTest : public QObject {
     QCOMPARE(view.kind, LoweredBuffer::Kind::View);
     QCOMPARE(view.base, 1);
   }
+  void smallMatricesAreMultipliedInLoops() {
+    struct Case { SymExpr batch, rows, terms, columns; DType type; bool isLoop; };
+    const SymExpr many = Symbol::make("n", 2, 1000);
+    for (const Case& c : {Case{64, 3, 3, 3, DType::Float32, true}, {many, 4, 4, 4, DType::BFloat16, true}, {64, 2, 20, 2, DType::Float64, true},
+                          {64, 1, 500, 1, DType::Float32, true}, {64, 8, 8, 8, DType::Float32, false}, {64, 3, 3, 3, DType::Int64, false}}) {
+      GraphMaker m;
+      const ValueRef a = m.input(tensor({c.batch, c.rows, c.terms}, c.type)), b = m.input(tensor({c.batch, c.terms, c.columns}, c.type));
+      const ValueRef scaled = m.call("aten::mul.Scalar", {a, 2.0}, tensor({c.batch, c.rows, c.terms}, c.type));
+      const LoweredGraph g = lowered(m.returning({m.call("aten::bmm", {scaled, b}, tensor({c.batch, c.rows, c.columns}, c.type))}));
+      QCOMPARE(g.operations.back().kind == Operation::Kind::Loops, c.isLoop);
+      if (c.isLoop) QCOMPARE(g.operations.size(), size_t{1});
+    }
+    GraphMaker m;
+    const ValueRef column = m.input(tensor({50, 2})), weights = m.input(tensor({2, 1})), wide = m.input(tensor({2, 1}, DType::Float64));
+    const LoweredGraph g = lowered(m.returning({m.call("aten::mm", {column, weights}, tensor({50, 1})), m.call("aten::mm", {column, wide}, tensor({50, 1}))}));
+    QCOMPARE(std::ranges::count(g.operations, Operation::Kind::Loops, &Operation::kind), 1);  // what eager refuses stays the operator's
+  }
+  void framesThatOverlapAreAddedInLoops() {
+    for (int64_t size : {40, 300}) {
+      GraphMaker m;
+      const ValueRef frames = m.input(tensor({4, 20, size}));
+      const ValueRef sum = m.call("aten::unfold_backward", {frames, ArgumentList{int64_t{4}, int64_t{620}}, int64_t{1}, size, int64_t{16}}, tensor({4, 620}));
+      const LoweredGraph g = lowered(m.returning({m.call("aten::mul.Scalar", {sum, 2.0}, tensor({4, 620}))}));
+      QCOMPARE(std::ranges::count(g.operations, Operation::Kind::Extern, &Operation::kind), size > 40);
+    }
+  }
   void partsOfComplexNumbersAreReadWhereTheyLie() {
     GraphMaker m;
     ValueRef z = m.input(strided({4, 6}, {1, 4}, DType::Complex64));

@@ -44,6 +44,57 @@ def batched_products_of_what_lies_across(compile):
 
 
 @script
+def products_of_small_matrices(compile):
+    """In loops, with what is computed before and after: turns, chains, gradients."""
+    @compile
+    def turned(v, points):
+        angle = v.norm(dim=-1)[:, None, None] + 1e-3
+        x, y, z = (v / angle[..., 0]).unbind(-1)
+        none = torch.zeros_like(x)
+        k = torch.stack([none, -z, y, z, none, -x, -y, x, none], -1).view(-1, 3, 3)
+        turn = torch.eye(3, dtype=v.dtype) + angle.sin() * k + (1 - angle.cos()) * (k @ k)
+        return turn, turn @ turn.mT, (turn @ points[..., None])[..., 0], torch.linalg.multi_dot([turn[0], turn[-1], turn[0].mT])
+
+    @compile
+    def chained(a, b, picked):
+        return ((a @ b).tanh() @ a.mT)[picked] @ b[picked], a.flatten(1)[:, None] @ b.flatten(1)[..., None], a[:, :1].mT @ b[:, :1], a[0] @ b[0, :, :1]
+
+    results = []
+    for kind in (torch.float32, torch.float64, torch.bfloat16):
+        for n in (5, 7, 1):
+            v, points = torch.randn(n, 3, dtype=kind).requires_grad_(), torch.randn(n, 3, dtype=kind)
+            made = turned(v, points)
+            sum(t.float().square().sum() for t in made).backward()
+            a, b = torch.randn(n, 4, 4, dtype=kind), torch.randn(4, 4, n, dtype=kind).permute(2, 1, 0)
+            results += [*made, v.grad if kind != torch.bfloat16 else None, *chained(a, b, torch.randint(0, n, (3,)))]
+        results.append(compile(torch.bmm)(a[:0], b[:0]))
+    return results
+
+
+@script
+def frames_that_overlap(compile):
+    """Added up in loops on a CPU: whole steps and parts of one, gaps, rows across memory, several types; and where they come from."""
+    def added(several, *where):
+        return [torch.ops.aten.unfold_backward(frames * 2, *where) + 1 for frames in several]
+
+    def learned(x, window):
+        return (x.unfold(1, 8, 4).sigmoid() * window).square().sum()
+
+    results = []
+    run = compile(added)
+    for sizes, dim, size, step in (([7], 0, 3, 1), ([4, 50], 1, 8, 3), ([50, 4], 0, 5, 2), ([3, 40, 5], 1, 4, 6), ([2, 101], 1, 10, 5), ([2, 300], 1, 20, 1)):
+        frames = [torch.randn(*torch.empty(sizes).unfold(dim, size, step).shape).to(kind) for kind in (torch.float32, torch.float64, torch.bfloat16)]
+        results.append(run(frames + [f.transpose(0, -1).contiguous().transpose(0, -1) for f in frames], sizes, dim, size, step))
+    step = compile(learned)
+    for n in (40, 41, 63):
+        x = torch.randn(3, n, requires_grad=True)
+        step(x, torch.hann_window(8)).backward()
+        results.append(x.grad)
+    spectra = torch.stft(torch.randn(2, 2000), 64, 16, window=torch.hann_window(64), return_complex=True)
+    return results, compile(lambda s: torch.istft(s, 64, 16, window=torch.hann_window(64)) * 2)(spectra)
+
+
+@script
 def sparse_ops(compile):
     @compile
     def f(s, x):
