@@ -507,8 +507,10 @@ def main():
         for name, case in cases[first::shards]:
             if options.only and name not in options.only:
                 continue
+            without_code = fusebox.counters()["failed_stages"]
             try:
                 case()
+                assert fusebox.counters()["failed_stages"] == without_code, "a kernel has no code (FUSEBOX_DEBUG=1 says why)"
                 passed += 1
             except Exception as error:
                 failed += 1

@@ -50,6 +50,8 @@ Values product(Lowering& lowering, const Node& node) {
   if (!isForLoops(extents, a.rank() == 3)) throw NotLowered("matrices that a library multiplies faster than loops");
   const LazyTensor left = operand(lowering, a, extents.columns), right = operand(lowering, c, extents.rows);
   const DType type = computeType(meta.dtype);
+  // As a library's result: what a product gives has no more digits than its type, whoever reads it.
+  const auto stored = [type, held = meta.dtype](BodyBuilder& b, ValueId made) { return held == type ? made : b.round(made, held); };
   const auto factors = [=](BodyBuilder& b, const IndexList& point, const SymExpr& term) {
     IndexList at = point, from = point;
     at.back() = term;
@@ -63,7 +65,7 @@ Values product(Lowering& lowering, const Node& node) {
         const auto [x, y] = factors(b, point, k);
         total = total + x * y;
       }
-      return total.id;
+      return stored(b, total.id);
     };
     return {lowering.formula(meta, compute, {left, right}, static_cast<int>(2 * extents.terms), /*heavy=*/true)};
   }
@@ -76,7 +78,7 @@ Values product(Lowering& lowering, const Node& node) {
     const auto [x, y] = factors(b, IndexList(index.begin(), index.end() - 1), index.back());
     return std::array<ValueId, 3>{(x * y).id, -1, -1};
   }};
-  return lowering.reduce(sizes, summed, {sum}, {{meta, [type](BodyBuilder& b) { return b.reduced(0, 0, type); }}}, {left, right});
+  return lowering.reduce(sizes, summed, {sum}, {{meta, [=](BodyBuilder& b) { return stored(b, b.reduced(0, 0, type)); }}}, {left, right});
 }
 
 }  // namespace
