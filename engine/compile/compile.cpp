@@ -223,6 +223,25 @@ std::vector<const graph::SourceLine*> kernelPlaces(const graph::Graph& graph, co
   return places;
 }
 
+constinit std::atomic<void (*)(const std::string&)> notCompiledListener{nullptr};
+
+std::string graphName(const std::string& name, const char* direction) {
+  return std::string("the ") + direction + " graph of " + (name.empty() ? "a function" : name);
+}
+
+/// In every session; to the user once for each graph.
+void tellLoss(const char* what, const std::string& graph, const std::string& why, const std::string& text) {
+  if (Recorder* recorder = Recorder::active()) recorder->loss(what, 1, graph + ": " + why);
+  static std::mutex mutex;
+  static std::set<std::pair<std::string, std::string>> said;
+  {
+    std::lock_guard lock(mutex);
+    if (!said.emplace(what, graph).second) return;
+  }
+  if (auto* listener = notCompiledListener.load()) listener(text);
+  else TORCH_WARN("fusebox: ", text);
+}
+
 /// A lowered graph with its program and the code for it.
 struct Generated {
   inductor::LoweredGraph lowered;
@@ -231,7 +250,7 @@ struct Generated {
 };
 
 /// From operators to code. Where a kernel gets no code, its operators are called and the rest is generated again.
-Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inductor::LowerOptions& target) {
+Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inductor::LowerOptions& target, const std::string& graph) {
   for (;;) {
     auto lowered = stages.from(postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(postGrad, target); },
                                              [&](StageTimer& timer, const inductor::LoweredGraph& made) {
@@ -250,6 +269,9 @@ Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inducto
     auto code = stages.from(*schedule).run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program, failed); });
     if (code) return Generated{std::move(*lowered), std::move(*schedule), std::move(*code)};
     if (!callInstead(failed, *lowered, *schedule, target)) return tl::unexpected(code.error());
+    const std::string& why = failed.begin()->second;
+    tellLoss("kernel without code", graph, why,
+             "a kernel of " + graph + " has no code, and PyTorch's own kernels run in its place, which is right and slower: " + why + ". Please report it.");
   }
 }
 
@@ -353,7 +375,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const SharedGraph& shared, 
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto generated = generate(stages, *postGrad, target);
+  auto generated = generate(stages, *postGrad, target, graphName(options.name, direction));
   if (!generated) return tl::unexpected(generated.error());
   inductor::LoweredGraph* lowered = &generated->lowered;
   inductor::Schedule* schedule = &generated->schedule;
@@ -410,22 +432,12 @@ aot::ForwardExecutor withLayouts(std::shared_ptr<const aot::AotModule> module, a
   };
 }
 
-constinit std::atomic<void (*)(const std::string&)> notCompiledListener{nullptr};
-
 /// Said once for each frame, and in every session: a graph that runs operator by operator is right, and slow.
 void tellNotCompiled(const std::string& name, const char* direction, const std::string& why) {
-  const std::string graph = std::string("the ") + direction + " graph of " + (name.empty() ? "a function" : name);
-  if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, graph + ": " + why);
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  {
-    std::lock_guard lock(mutex);
-    if (!said.insert(name + " " + direction).second) return;
-  }
-  const std::string text = graph + " is not compiled and runs operator by operator, which is right and slow: " + why +
-                           ". Call that operator outside of the compiled function, and please report it.";
-  if (auto* listener = notCompiledListener.load()) listener(text);
-  else TORCH_WARN("fusebox: ", text);
+  const std::string graph = graphName(name, direction);
+  tellLoss("graph not compiled", graph, why,
+           graph + " is not compiled and runs operator by operator, which is right and slow: " + why +
+               ". Call that operator outside of the compiled function, and please report it.");
 }
 
 /// What does not fit what was compiled is left to the frame from then on: the program may have read sizes off the prediction.

@@ -53,7 +53,7 @@ std::string runSentence(const Summary& s) {
 }
 
 bool leftToEager(const Summary::Loss& loss) {
-  return loss.what == "graph not compiled" || loss.what == "frame left to Python" || loss.what.ends_with("ran eagerly");
+  return loss.what == "graph not compiled" || loss.what == "kernel without code" || loss.what == "frame left to Python" || loss.what.ends_with("ran eagerly");
 }
 
 std::string toText(const Summary& s) {
