@@ -208,7 +208,7 @@ bool Recorder::hasHalf(c10::ArrayRef<c10::IValue> args) {
 }
 
 bool Recorder::fitsHalf(const graph::NumberExpr& number) const {
-  if (number.kind != graph::NumberExpr::Kind::Bits || !shapes_ || shapes_->isOfData(number.a)) return true;
+  if (number.kind != graph::NumberExpr::Kind::Bits || shapes_->isOfData(number.a)) return true;
   // The bits of a float grow with its magnitude; those of negative ones begin at the least int.
   const int64_t largest = std::bit_cast<int64_t>(double{std::numeric_limits<c10::Half>::max()});
   const auto holds = [&](const graph::SymExpr& a, const graph::SymExpr& b) { return shapes_->decide(graph::Compare::Le, a, b, "what float16 holds"); };
@@ -272,7 +272,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   graph::ArgumentList list;
   list.reserve(args.size());
   numbersAs_ = facts.takesAnyNumber ? typeOfNumbers(args, results) : std::nullopt;
-  besideHalf_ = numbersAs_ && hasHalf(args);
+  besideHalf_ = numbersAs_ && shapes_ && !shapes_->empty() && hasHalf(args);
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && numberOf(args[i].toSymFloat().toSymNodeImpl()))
       list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));

@@ -86,7 +86,7 @@ class Recorder {
   size_t calls_ = 0;
   bool backward_ = false;
   std::optional<graph::DType> numbersAs_;  ///< typeOfNumbers() of the call that is being recorded
-  bool besideHalf_ = false;                ///< whether that call has a tensor of float16
+  bool besideHalf_ = false;                ///< whether that call has a tensor of float16; known where there are symbols
 };
 
 }  // namespace fusebox::trace

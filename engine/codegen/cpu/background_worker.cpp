@@ -34,7 +34,7 @@ struct BackgroundWorker::Queue {
     } catch (...) {
       // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
     }
-    work = nullptr;
+    work = nullptr;  // while inside: what it holds may end with it
   }
 
   void work() {

@@ -50,38 +50,6 @@ class ProcessTest(unittest.TestCase):
             print("fine")
         """)
 
-    def test_a_fork_beside_who_compiles(self):
-        """LLVM and the engine have locks of their own; a child waited for a holder that only its parent has."""
-        self.passes("""
-            import faulthandler, itertools
-            x = torch.randn(8, 9)  # what draws holds the generator's lock, which is PyTorch's
-            fusebox.compile(lambda x: x.sin())(x)  # imports, whose locks are CPython's
-            stop = threading.Event()
-
-            def compiling():
-                for k in itertools.count():
-                    if stop.is_set():
-                        return
-                    scale = 2.0 + k
-                    fusebox.compile(lambda x: ((x.sin() * scale).softmax(-1).cumsum(0) @ x.t()).relu().sum(-1))(x)
-
-            threads = [threading.Thread(target=compiling) for _ in range(2)]
-            [t.start() for t in threads]
-            for k in range(40):
-                child = os.fork()
-                if not child:
-                    faulthandler.dump_traceback_later(30, exit=True)
-                    scale = -3.0 - k
-                    same = torch.allclose(fusebox.compile(lambda x: (x.cos() * scale).exp())(x), (x.cos() * scale).exp())
-                    os._exit(0 if same else 1)
-                status = os.waitpid(child, 0)[1]
-                if status:
-                    break
-            stop.set()
-            [t.join() for t in threads]
-            print("fine" if status == 0 else f"child {k}: {status}")
-        """)
-
     def test_a_child_has_a_background_of_its_own(self):
         """What waits for optimised code (artifacts, sessions, files) waited for a thread that only the parent has."""
         self.passes("""
