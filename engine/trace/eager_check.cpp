@@ -66,10 +66,15 @@ std::vector<int64_t> smallSizes(at::IntArrayRef sizes) {
   return made;
 }
 
-/// Zeros of a tensor's type and, if that is small, geometry.
-at::Tensor standIn(const at::Tensor& t, bool exact) {
+enum class Data { Zeros, Ones };
+
+/// Zeros, or ones, of a tensor's type and, if that is small, geometry.
+at::Tensor standIn(const at::Tensor& t, bool exact, Data data = Data::Zeros) {
   if (isNumber(t)) return t;
-  if (exact) return zeros(t.sizes(), t.strides(), t.scalar_type());
+  if (exact) {
+    auto made = zeros(t.sizes(), t.strides(), t.scalar_type());
+    return data == Data::Ones ? made.fill_(1) : made;
+  }
   auto made = at::zeros(smallSizes(t.sizes()), at::TensorOptions(t.scalar_type()).device(at::kCPU));
   return t.dim() == 4 && t.suggest_memory_format() == at::MemoryFormat::ChannelsLast ? made.contiguous(at::MemoryFormat::ChannelsLast) : made;
 }
@@ -95,21 +100,34 @@ void appendKey(std::string& key, const IValue& value, const c10::TypePtr& type) 
   if (value.isComplexDouble()) number(std::bit_cast<int64_t>(value.toComplexDouble().real())), number(std::bit_cast<int64_t>(value.toComplexDouble().imag()));
 }
 
+/// Their tensors fit each other also where all extents are cut alike.
+constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::dot", "aten::vdot"};
+
 std::atomic<bool (*)(const std::string&)> theGenerated{nullptr};
 
-/// Operators that stay calls say themselves what they refuse, and some of them trust what they are given (packed weights, workspaces).
+bool isGenerated(const OperatorFacts& facts) {
+  return theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
+}
+
+/// Operators that stay calls say themselves what they refuse, unless nobody reads their results. Those that are not for programs trust what they are
+/// given (packed weights, workspaces), as those of linear algebra do (pivots).
+bool isForPrograms(const OperatorFacts& facts) {
+  const auto& name = facts.name;
+  return name.starts_with("aten::") && !name.starts_with("aten::_") && !name.starts_with("aten::linalg_") && !facts.checksData && name.find("_backward") == name.npos && name.find("fbgemm") == name.npos &&
+         name.find("mkldnn") == name.npos && name.find("cudnn") == name.npos && name.find("quantize") == name.npos;
+}
+
 bool canBeAsked(const OperatorFacts& facts) {
-  const bool isGenerated = theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
-  return isGenerated && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+  return (isGenerated(facts) || isForPrograms(facts)) && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
 /// What the kernel raises for these arguments, of which small ones made of zeros take the places of tensors; null: nothing.
-std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exact) {
+std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exact, Data data = Data::Zeros) {
   try {
     auto& schema = op.schema().arguments();
     for (size_t i = 0; i < stack.size(); ++i) {
-      mapTensors(stack[i], [&](const at::Tensor& t) { return standIn(t, exact); });
+      mapTensors(stack[i], [&](const at::Tensor& t) { return standIn(t, exact, data); });
       if (stack[i].isDevice()) stack[i] = c10::Device(at::kCPU);
       if (schema[i].name() == "size" && stack[i].isIntList()) stack[i] = smallSizes(stack[i].toIntVector());  // of what a factory makes
     }
@@ -122,7 +140,7 @@ std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exa
 
 /// Whether an operator that raised does so because of the types.
 bool isAboutTypes(const std::string& said) {
-  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
+  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype", "object of scalar type ", "floating point", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
   return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* words) { return said.find(words) != said.npos; });
 }
 
@@ -136,14 +154,33 @@ Stack withOtherNumbers(const c10::OperatorHandle& op, std::span<const IValue> ar
   return any ? made : Stack();
 }
 
+std::string textOf(const std::exception_ptr& raised) {
+  if (!raised) return {};
+  try {
+    std::rethrow_exception(raised);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 /// What the kernel raises for these types, or because of the numbers beside the tensors; null: nothing, or what other tensors may not hear. Nothing: it
-/// cannot be asked with arguments of these sizes.
+/// cannot be asked with arguments of these sizes. Raises what it says of these very sizes whatever the data are.
 std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   int64_t elements = 0, tensors = 0;
-  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(), tensors += !isNumber(t); });
-  // Smaller tensors fit each other where they are broadcast, or where there is one.
-  if (elements > kExactElements && tensors > 1 && !facts.elementwise) return std::nullopt;
+  bool anyIntegers = false;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      elements += t.numel(), tensors += !isNumber(t);
+      anyIntegers |= at::isIntegralType(t.scalar_type(), false);
+    });
+  // Smaller tensors fit each other where they are broadcast or multiplied, or where there is one.
+  const bool staysFitting = facts.elementwise || std::find(std::begin(kProducts), std::end(kProducts), facts.name) != std::end(kProducts);
+  if (elements > kExactElements && tensors > 1 && !staysFitting) return std::nullopt;
   const bool exact = elements <= kExactElements;
+  const bool mayTrustData = !exact || tensors == 0 || (anyIntegers && tensors > 1);  // places, lengths
+  if (!isGenerated(facts) && !staysFitting && mayTrustData) return std::nullopt;
   const std::exception_ptr raised = raisedBy(op, Stack(args.begin(), args.end()), exact);
   if (!raised) return nullptr;
   try {
@@ -154,7 +191,11 @@ std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const
     // a number that does not fit, say
   }
   Stack others = withOtherNumbers(op, args);
-  return !others.empty() && !raisedBy(op, std::move(others), exact) ? raised : nullptr;
+  if (!others.empty() && !raisedBy(op, std::move(others), exact)) return raised;
+  // What zeros and ones share, other data that a library looks at may not: a matrix without an inverse, bins in no order.
+  const bool mayLookAtData = facts.checksData || !isGenerated(facts);
+  if (exact && !mayLookAtData && textOf(raised) == textOf(raisedBy(op, Stack(args.begin(), args.end()), exact, Data::Ones))) std::rethrow_exception(raised);
+  return nullptr;
 }
 
 /// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach. That none are is a guard where sizes vary.
@@ -175,15 +216,20 @@ bool mayMeetItself(const graph::TensorMeta& meta, const std::string& who) {
   return false;
 }
 
-/// Carries out a write on zeros that lie and overlap as the arguments do, for what eager says to that.
-void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, const std::vector<at::Tensor>& all) {
-  for (auto& t : all) {
-    auto* traced = asTraceThroughWrapper(t);
-    if (!t.has_storage() || static_cast<int64_t>((traced ? traced->meta() : t).storage().nbytes()) > kProbedBytes) return;
-  }
+/// The arguments with zeros that lie and overlap as the tensors do; nothing where they are large.
+std::optional<Stack> onZeros(std::span<const IValue> args) {
+  bool fits = true;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      if (!t.defined()) return;
+      auto* traced = asTraceThroughWrapper(t);
+      const bool isPlain = !t.key_set().has(c10::DispatchKey::Python) && t.layout() == at::kStrided && t.has_storage();
+      fits = fits && isPlain && static_cast<int64_t>((traced ? traced->meta() : t).storage().nbytes()) <= kProbedBytes;
+    });
+  if (!fits) return std::nullopt;
   std::map<const c10::StorageImpl*, at::Tensor> memory;
   auto real = [&](const at::Tensor& t) -> at::Tensor {
-    if (isNumber(t)) return t;
+    if (!t.defined() || isNumber(t)) return t;
     auto* traced = asTraceThroughWrapper(t);
     auto& shape = traced ? traced->meta() : t;
     auto& bytes = memory[t.storage().unsafeGetStorageImpl()];
@@ -191,16 +237,21 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
     return at::empty({0}, at::TensorOptions(shape.scalar_type()).device(at::kCPU)).set_(bytes.storage(), shape.storage_offset(), shape.sizes(), shape.strides());
   };
   Stack stack(args.begin(), args.end());
-  {
-    DispatchState state;
-    state.exclude(traceKeys() | aboveTraceKeys());
-    for (auto& a : stack) {
-      a = withHints(a);
-      mapTensors(a, real);
-    }
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  for (auto& a : stack) {
+    a = withHints(a);
+    mapTensors(a, real);
   }
+  return stack;
+}
+
+/// Carries out a write on zeros, for what eager says to that.
+void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args) {
+  auto stack = onZeros(args);
+  if (!stack) return;
   try {
-    runForReal(op, stack);
+    runForReal(op, *stack);
   } catch (const c10::Error& error) {
     const std::string said = error.what_without_backtrace();
     TORCH_CHECK(said.find("single memory location") == said.npos, said);
@@ -287,6 +338,13 @@ void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& fa
   if (refusal) std::rethrow_exception(refusal);
 }
 
+void raiseAsEager(const c10::OperatorHandle& op, std::span<const IValue> args) {
+  bool onCpu = true;
+  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { onCpu = onCpu && (!t.defined() || t.device().is_cpu()); });
+  if (!onCpu) return;
+  if (auto stack = onZeros(args)) runForReal(op, *stack);
+}
+
 void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   const bool hidden = facts.name == "aten::batch_norm" || facts.name == "aten::native_batch_norm";  // their schemas do not say what they write
   if (!facts.writes && !hidden) return;
@@ -332,7 +390,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
     }
   }
   if (!overlaps) return;
-  tryForReal(op, args, all);
+  tryForReal(op, args);
   // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others
   // for writes of whole values, where eager goes over shared elements several times.
   if (expanded && !op.hasTag(at::Tag::inplace_view))

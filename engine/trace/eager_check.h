@@ -24,6 +24,10 @@ void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& fa
 /// `args` are functional tensors, as above functionalisation.
 void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
 
+/// Raises what eager raises for a call that the tracer refused, if it raises: functions that compute shapes, and compositions of operators over symbols, have
+/// texts of their own. The operator is carried out on zeros of the CPU's, unless its tensors are large. `args` are functional or real tensors.
+void raiseAsEager(const c10::OperatorHandle& op, std::span<const c10::IValue> args);
+
 /// A break where an operator writes to two tensors that may share memory: eager's kernel goes over both element by element, or one after
 /// the other, where a graph computes both from what was there before.
 void refuseWritesThatMeet(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);

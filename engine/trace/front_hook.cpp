@@ -1,5 +1,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/native/Normalization.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <numeric>
@@ -452,14 +454,9 @@ void refuseNumberOfStandIn(const c10::OperatorHandle& op, const Stack& stack) {
     raiseBreak(BreakKind::DataAccess, "a number is read from a tensor whose operators are traced", "Move the call out of the compiled region.");
 }
 
-}  // namespace
-
-void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+/// A call that comes from the program or from an operator above functionalisation.
+void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack); };
-  auto* context = TraceContext::current();
-  auto tls = c10::impl::tls_local_dispatch_key_set();
-  // Below functionalisation (its own kernels call operators again) there is nothing left to see.
-  if (!context || tls.excluded_.has(c10::DispatchKey::Functionalize) || tls.excluded_.has(kTraceKey)) return below();
   auto& facts = factsOf(op);
   const AskedBy asked(facts.name);
   size_t arity = op.schema().arguments().size();
@@ -530,6 +527,29 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
         raiseBreak(BreakKind::UnsupportedOp, facts.name + " gives a tensor with named dimensions", "drop the names with rename(None)");
       if (at::functionalization::impl::isFunctionalTensor(t)) forbidDataAccess(t);
     });
+}
+
+}  // namespace
+
+void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  auto* context = TraceContext::current();
+  auto tls = c10::impl::tls_local_dispatch_key_set();
+  // Below functionalisation (its own kernels call operators again) there is nothing left to see.
+  if (!context || tls.excluded_.has(c10::DispatchKey::Functionalize) || tls.excluded_.has(kTraceKey))
+    return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
+  static thread_local int depth = 0;
+  const auto leave = c10::make_scope_exit([before = depth++] { depth = before; });
+  const auto given = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  try {
+    traceCall(context, op, keys, stack);
+  } catch (const std::exception& error) {
+    const bool isOurs = dynamic_cast<const BreakError*>(&error) || parseBreak(error.what());
+    const auto& facts = factsOf(op);
+    const bool canBeRepeated = depth == 1 && !facts.foreign && !facts.random && !facts.effectful && !at::autocast::is_autocast_enabled(at::kCPU);
+    // What the operator consists of may be refused, and something else tried, before the program sees anything.
+    if (!isOurs && canBeRepeated) raiseAsEager(op, given);
+    throw;
+  }
 }
 
 void levelsHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {

@@ -112,19 +112,22 @@ void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit
     });
 }
 
-// An operator of PyTorch's without any function that computes on meta tensors is run on zeros.
+// An operator of PyTorch's without any function that computes on meta tensors is run on zeros; so is one whose function refuses the call, since
+// those in Python have texts and types of errors of their own, and programs catch what eager raises.
 void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
   auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   const size_t base = stack->size() - arguments.size();
+  const bool mayProbe = facts.name.starts_with("aten::") && !facts.dynamicShape && !facts.dataDependent && std::all_of(arguments.begin(), arguments.end(), isPlain);
   try {
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
   } catch (const c10::NotImplementedError&) {
+    if (!mayProbe) refuse(facts);
   } catch (pybind11::error_already_set& error) {
     pybind11::gil_scoped_acquire gil;
-    if (!error.matches(PyExc_NotImplementedError)) throw;
+    const bool missing = error.matches(PyExc_NotImplementedError);
+    if (!mayProbe && !missing) throw;
+    if (!mayProbe) refuse(facts);
   }
-  const bool plain = std::all_of(arguments.begin(), arguments.end(), isPlain);
-  if (!facts.name.starts_with("aten::") || facts.dynamicShape || facts.dataDependent || !plain) refuse(facts);
   stack->resize(base);
   for (auto& a : arguments) stack->push_back(std::move(a));
   probe(op, facts, stack, shape::forCuda());

@@ -266,13 +266,19 @@ def lstm_training():
 
 @program
 def lstm_in_autocast():
-    """oneDNN computes all of it in bfloat16, whatever is a symbol."""
+    """oneDNN computes all of it in bfloat16, whatever is a symbol; on a CPU for which it has no such kernel eager refuses, and sizes of float32 vary."""
     model = nn.LSTM(6, 8, num_layers=2)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            model(torch.ones(2, 2, 6))
+        narrow = True
+    except RuntimeError:
+        narrow = False
 
     def run(x, h):
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
             out, state = model(x, (h, h))
-        assert out.dtype == state[0].dtype == torch.bfloat16
+        assert (out.dtype == state[0].dtype == torch.bfloat16) == narrow
         return out, state
     return run, lambda n: (torch.randn(4, n, 6), torch.randn(2, n, 8))
 

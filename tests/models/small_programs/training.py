@@ -262,8 +262,12 @@ def lstm_in_bfloat16(compile):
         m = nn.LSTM(5, 6, bias=bias)
         f = compile(m)
         x = rows(4, 3, 5).requires_grad_()
-        with torch.autocast("cpu", torch.bfloat16):
-            y, (h, _) = f(x)
+        try:
+            with torch.autocast("cpu", torch.bfloat16):
+                y, (h, _) = f(x)
+        except RuntimeError as error:  # PyTorch's library has no such kernel for every CPU
+            out.append(str(error))
+            continue
         (y.float().sum() + h.float().square().sum()).backward()
         out += [y, h, x.grad, [p.grad for p in m.parameters()]]
     return out
