@@ -28,8 +28,11 @@ std::optional<std::vector<int64_t>> knownList(const IValue& list) {
 
 }  // namespace
 
-void checkWithinStorage(c10::ArrayRef<IValue> arguments) {
+void checkWithinStorage(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  const bool scatters = op == "aten::as_strided_scatter";
+  if (op != "aten::as_strided" && !scatters) return;
   auto& t = arguments[0].toTensor();
+  if (scatters) arguments = arguments.slice(1);
   auto sizes = knownList(arguments[1]), strides = knownList(arguments[2]);
   auto offset = arguments[3].isNone() ? std::optional<int64_t>(t.storage_offset()) : known(arguments[3]);
   if (!sizes || !strides || !offset || sizes->size() != strides->size()) return;

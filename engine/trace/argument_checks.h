@@ -7,9 +7,9 @@
 
 namespace fusebox::trace {
 
-/// Raises what eager raises for a view (aten::as_strided) that leaves its storage. `arguments` are those of the call with meta tensors
-/// whose storages are as large as the real ones. Symbolic numbers are left to the call itself.
-void checkWithinStorage(c10::ArrayRef<c10::IValue> arguments);
+/// Raises what eager raises where aten::as_strided or as_strided_scatter leave the storage; does nothing for another `op`. `arguments` are
+/// those of the call with meta tensors whose storages are as large as the real ones. Symbolic numbers are left to the call itself.
+void checkWithinStorage(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 /// Raises what eager raises where the source of slice_scatter or select_scatter has other sizes than the part that it replaces. `arguments`
 /// are those of the program's call; sizes that are symbols are compared as such.
 void checkScatterSource(const std::string& op, c10::ArrayRef<c10::IValue> arguments);

@@ -113,12 +113,14 @@ bool isGenerated(const OperatorFacts& facts) {
 /// given (packed weights, workspaces), as those of linear algebra do (pivots).
 bool isForPrograms(const OperatorFacts& facts) {
   const auto& name = facts.name;
-  return name.starts_with("aten::") && !name.starts_with("aten::_") && !name.starts_with("aten::linalg_") && !facts.checksData && name.find("_backward") == name.npos && name.find("fbgemm") == name.npos &&
-         name.find("mkldnn") == name.npos && name.find("cudnn") == name.npos && name.find("quantize") == name.npos;
+  constexpr std::string_view kInside[] = {"_backward", "fbgemm", "mkldnn", "cudnn", "quantize"};
+  return name.starts_with("aten::") && !name.starts_with("aten::_") && !name.starts_with("aten::linalg_") && !facts.checksData &&
+         std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
 bool canBeAsked(const OperatorFacts& facts) {
-  return (isGenerated(facts) || isForPrograms(facts)) && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+  return (isGenerated(facts) || isForPrograms(facts)) && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful &&
+         !facts.writes && !facts.view &&
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
@@ -140,9 +142,12 @@ std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exa
 
 /// Whether an operator that raised does so because of the types.
 bool isAboutTypes(const std::string& said) {
-  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype", "object of scalar type ", "floating point", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
+  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype", "object of scalar type ",
+                                      "Expected both inputs to be ", "floating point", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
   return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* words) { return said.find(words) != said.npos; });
 }
+
+bool looksAtTypesFirst(const std::string& op) { return op == "aten::complex" || op == "aten::polar" || op == "aten::masked_scatter"; }
 
 /// The arguments with another number in the place of each that is one; empty: there is none.
 Stack withOtherNumbers(const c10::OperatorHandle& op, std::span<const IValue> args) {
@@ -180,7 +185,7 @@ std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const
   if (elements > kExactElements && tensors > 1 && !staysFitting) return std::nullopt;
   const bool exact = elements <= kExactElements;
   const bool mayTrustData = !exact || tensors == 0 || (anyIntegers && tensors > 1);  // places, lengths
-  if (!isGenerated(facts) && !staysFitting && mayTrustData) return std::nullopt;
+  if (!isGenerated(facts) && !staysFitting && mayTrustData && !looksAtTypesFirst(facts.name)) return std::nullopt;
   const std::exception_ptr raised = raisedBy(op, Stack(args.begin(), args.end()), exact);
   if (!raised) return nullptr;
   try {

@@ -89,7 +89,11 @@ Values convolution(const IValue* a) {
   bool transposed = a[6].toBool();
   checkLengths(a);
   checkChannels(a);
-  for (int64_t i = 0; i < x.dim() - 2; ++i) TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");  // as eager says it
+  for (int64_t i = 0; i < x.dim() - 2; ++i) {  // as eager says it
+    TORCH_CHECK(at(a[4], i) >= 0, "negative padding is not supported");
+    TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");
+    TORCH_CHECK(at(a[5], i) > 0, "dilation should be greater than zero");
+  }
   if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};
   for (int64_t i = 0; i < x.dim() - 2; ++i) {

@@ -388,7 +388,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     std::vector<IValue> concrete;
     if (symbolic) concrete.assign(stack->begin() + base, stack->end());
     try {
-      if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
+      checkWithinStorage(facts.name, torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
       if (device.is_cpu()) checkTypesAndNumbers(op, facts, symbolic ? concrete : original);
       if (facts.warning && !context.recorder().isBackward()) warnAsKernel(facts.warning, original);

@@ -150,12 +150,28 @@ def with_out(op):
     return call
 
 
+ERRORS = ("error input", "caught error")
+
+
 def error_cases(op, device):
     if op.error_inputs_func is None:
         return
     for error in op.error_inputs(device):
         sample = error.sample_input
-        yield "error input", call_of(op), [sample.input, *sample.args], sample.kwargs
+        for what, f in zip(ERRORS, (call_of(op), caught(call_of(op)))):
+            yield what, f, [sample.input, *sample.args], sample.kwargs
+
+
+def caught(call):
+    """What the program sees that catches the call's error; nobody reads a result."""
+    def f(*args, **kwargs):
+        try:
+            call(*args, **kwargs)
+        except Exception as error:
+            return type(error).__name__, str(error)
+        return "accepted"
+    f.catches = True
+    return f
 
 
 def spread(items, count):
@@ -174,7 +190,7 @@ def compared(op, chosen_cases, options):
     for what, f, args, kwargs in chosen_cases:
         fusebox.reset()
         compiled = fusebox.compile(f, dynamic=options.dynamic or None)
-        grad = options.grad and what != "error input"
+        grad = options.grad and what not in ERRORS
         for sizes, size_args, size_kwargs in sizes_of(op, what, f, args, kwargs, options):
             options.count += 1
             graphs = fusebox.counters()["graphs"]
@@ -196,7 +212,7 @@ def compared(op, chosen_cases, options):
 def sizes_of(op, what, f, args, kwargs, options):
     """(words, args, kwargs): the sample, then where sizes are to change the same at the first other sizes that eager takes."""
     yield "", args, kwargs
-    if options.dynamic and what != "error input" and not getattr(f, "needs_out", False) and op.name not in FIXED:
+    if options.dynamic and what not in ERRORS and not getattr(f, "needs_out", False) and op.name not in FIXED:
         yield from ((", other sizes", *other) for other in at_other_sizes(f, args, kwargs))
 
 
