@@ -1,6 +1,7 @@
 #include "engine/trace/argument_checks.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -32,9 +33,10 @@ void checkWithinStorage(const std::string& op, c10::ArrayRef<IValue> arguments) 
   const bool scatters = op == "aten::as_strided_scatter";
   if (op != "aten::as_strided" && !scatters) return;
   auto& t = arguments[0].toTensor();
-  if (scatters) arguments = arguments.slice(1);
-  auto sizes = knownList(arguments[1]), strides = knownList(arguments[2]);
-  auto offset = arguments[3].isNone() ? std::optional<int64_t>(t.storage_offset()) : known(arguments[3]);
+  if (scatters && at::has_internal_overlap(t) != at::MemOverlap::No) return;  // of a copy that has memory of its own
+  const auto view = arguments.slice(scatters ? 2 : 1);
+  auto sizes = knownList(view[0]), strides = knownList(view[1]);
+  auto offset = view[2].isNone() ? std::optional<int64_t>(t.storage_offset()) : known(view[2]);
   if (!sizes || !strides || !offset || sizes->size() != strides->size()) return;
   TORCH_CHECK(*offset >= 0, "Tensor: invalid storage offset ", *offset);
   int64_t last = 0;

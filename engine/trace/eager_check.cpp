@@ -31,6 +31,7 @@ using c10::IValue;
 using torch::jit::Stack;
 
 constexpr int64_t kExactElements = 4096;   ///< arguments of up to so many elements are made as they are
+constexpr int64_t kResultElements = 1 << 20;  ///< that an operator without generated code may make when it is asked
 constexpr int64_t kSmallExtent = 3;        ///< of what stands for larger ones
 constexpr int64_t kProbedBytes = 1 << 26;  ///< of memory that a write is tried on
 
@@ -73,7 +74,8 @@ at::Tensor standIn(const at::Tensor& t, bool exact, Data data = Data::Zeros) {
   if (isNumber(t)) return t;
   if (exact) {
     auto made = zeros(t.sizes(), t.strides(), t.scalar_type());
-    return data == Data::Ones ? made.fill_(1) : made;
+    if (data == Data::Ones) at::empty({0}, made.options()).set_(made.storage()).fill_(1);  // one element may be several of `made`
+    return made;
   }
   auto made = at::zeros(smallSizes(t.sizes()), at::TensorOptions(t.scalar_type()).device(at::kCPU));
   return t.dim() == 4 && t.suggest_memory_format() == at::MemoryFormat::ChannelsLast ? made.contiguous(at::MemoryFormat::ChannelsLast) : made;
@@ -109,8 +111,7 @@ bool isGenerated(const OperatorFacts& facts) {
   return theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
 }
 
-/// Operators that stay calls say themselves what they refuse, unless nobody reads their results. Those that are not for programs trust what they are
-/// given (packed weights, workspaces), as those of linear algebra do (pivots).
+/// Operators that are not for programs trust what they are given (packed weights, workspaces), as those of linear algebra do (pivots).
 bool isForPrograms(const OperatorFacts& facts) {
   const auto& name = facts.name;
   constexpr std::string_view kInside[] = {"_backward", "fbgemm", "mkldnn", "cudnn", "quantize"};
@@ -118,10 +119,10 @@ bool isForPrograms(const OperatorFacts& facts) {
          std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
+/// Operators that stay calls say themselves what they refuse, unless nobody reads their results.
 bool canBeAsked(const OperatorFacts& facts) {
   return (isGenerated(facts) || isForPrograms(facts)) && facts.returnsTensor && !facts.random && !facts.foreign && !facts.effectful &&
-         !facts.writes && !facts.view &&
-         !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
+         !facts.writes && !facts.view && !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
 /// What the kernel raises for these arguments, of which small ones made of zeros take the places of tensors; null: nothing.
@@ -143,10 +144,12 @@ std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exa
 /// Whether an operator that raised does so because of the types.
 bool isAboutTypes(const std::string& said) {
   constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype", "object of scalar type ",
-                                      "Expected both inputs to be ", "floating point", "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
+                                      "Expected both inputs to be ", "should be the same", "floating point", "supports boolean masks",
+                                      "can't be cast to the desired output type", "complex", "bool tensor"};
   return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* words) { return said.find(words) != said.npos; });
 }
 
+/// Whether an operator refuses types before it reads any data.
 bool looksAtTypesFirst(const std::string& op) { return op == "aten::complex" || op == "aten::polar" || op == "aten::masked_scatter"; }
 
 /// The arguments with another number in the place of each that is one; empty: there is none.
@@ -229,7 +232,9 @@ std::optional<Stack> onZeros(std::span<const IValue> args) {
       if (!t.defined()) return;
       auto* traced = asTraceThroughWrapper(t);
       const bool isPlain = !t.key_set().has(c10::DispatchKey::Python) && t.layout() == at::kStrided && t.has_storage();
-      fits = fits && isPlain && static_cast<int64_t>((traced ? traced->meta() : t).storage().nbytes()) <= kProbedBytes;
+      const at::Tensor& shape = traced ? traced->meta() : t;
+      const auto bytes = std::max<int64_t>(shape.numel() * static_cast<int64_t>(shape.element_size()), isPlain ? shape.storage().nbytes() : 0);
+      fits = fits && isPlain && bytes <= kProbedBytes;
     });
   if (!fits) return std::nullopt;
   std::map<const c10::StorageImpl*, at::Tensor> memory;
@@ -318,8 +323,11 @@ bool hasGeneratedCode(const std::string& op) {
   return isGenerated && isGenerated(op);
 }
 
-void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args, c10::ArrayRef<IValue> results) {
   if (!canBeAsked(facts)) return;
+  int64_t made = 0;
+  for (auto& r : results) forEachTensor(r, [&](const at::Tensor& t) { made += t.defined() ? t.numel() : 0; });
+  if (!isGenerated(facts) && made > kResultElements) return;
   constexpr size_t kRemembered = 10000;  // numbers may be others in every capture
   static std::mutex mutex;
   static std::unordered_map<std::string, std::exception_ptr> refusals;
@@ -345,7 +353,10 @@ void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& fa
 
 void raiseAsEager(const c10::OperatorHandle& op, std::span<const IValue> args) {
   bool onCpu = true;
-  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { onCpu = onCpu && (!t.defined() || t.device().is_cpu()); });
+  for (auto& a : args) {
+    onCpu = onCpu && !(a.isDevice() && !a.toDevice().is_cpu());
+    forEachTensor(a, [&](const at::Tensor& t) { onCpu = onCpu && (!t.defined() || t.device().is_cpu()); });
+  }
   if (!onCpu) return;
   if (auto stack = onZeros(args)) runForReal(op, *stack);
 }

@@ -16,8 +16,9 @@ bool hasGeneratedCode(const std::string& op);
 /// Raises what eager's kernel raises for types that it does not have ("gcd_cpu" not implemented for 'Float'), and for numbers that it does not
 /// take (1e200 beside float32): the kernel itself is asked, once for every combination of types and numbers, on zeros. Shape functions know
 /// nothing of it, and generated code would compute something.
-/// `args` are traced or real tensors and numbers, as the program gave them.
-void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
+/// `args` are traced or real tensors and numbers, as the program gave them; `results` have the sizes of what the call gives.
+void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args,
+                          c10::ArrayRef<c10::IValue> results);
 
 /// Raises what eager's kernel raises where an operator writes to memory whose elements overlap, or that it reads through another argument.
 /// What eager carries out on an expanded tensor is a break.

@@ -2,6 +2,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/native/Normalization.h>
 #include <c10/util/ScopeExit.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <numeric>
@@ -25,6 +26,7 @@
 #include "engine/trace/shape_runner.h"
 #include "engine/trace/spectral.h"
 #include "engine/trace/sym_int.h"
+#include "engine/trace/symbolic_call.h"
 #include "engine/trace/symbolic_front.h"
 #include "engine/trace/symbolic_levels.h"
 #include "engine/trace/trace_context.h"
@@ -529,6 +531,37 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
     });
 }
 
+/// Whether what tracing raised speaks of the call: neither a break nor what interrupts the program.
+bool isRefusal(const std::exception& error) {
+  if (dynamic_cast<const BreakError*>(&error) || parseBreak(error.what())) return false;
+  const pybind11::gil_scoped_acquire gil;
+  const auto isException = [](PyObject* type) { return PyErr_GivenExceptionMatches(type, PyExc_Exception) && !PyErr_GivenExceptionMatches(type, PyExc_MemoryError); };
+  if (auto* known = dynamic_cast<const python_error*>(&error)) return isException(known->type);
+  if (auto* known = dynamic_cast<const pybind11::error_already_set*>(&error)) return isException(known->type().ptr());
+  return true;
+}
+
+/// Whether a call that was refused says on zeros what eager says of it. What autograd refuses, above the operator, it says no more; and matrices of
+/// zeros are refused by linear algebra for themselves.
+bool canBeRepeated(const OperatorFacts& facts, std::span<const IValue> args) {
+  if (facts.foreign || facts.random || facts.effectful || at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  for (std::string_view begin : {"aten::linalg_", "aten::cholesky", "aten::lu_", "aten::inverse", "aten::logdet", "aten::slogdet"})
+    if (facts.name.starts_with(begin)) return false;
+  bool anyGradient = false;
+  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { anyGradient |= t.defined() && t.requires_grad(); });
+  return !(anyGradient && (facts.writes || facts.hasOut) && at::GradMode::is_enabled());
+}
+
+/// The error will name sizes: those of this call.
+void specialiseGiven(TraceContext& context, std::vector<IValue> given, std::string_view who) {
+  if (context.shapes().empty()) return;
+  for (auto& value : given)
+    mapTensors(value, [](const at::Tensor& t) {
+      return t.defined() && at::functionalization::impl::isFunctionalTensor(t) ? at::functionalization::impl::unsafeGetFunctionalWrapper(t)->value() : t;
+    });
+  specialiseAll(given, context.shapes(), who);
+}
+
 }  // namespace
 
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
@@ -539,15 +572,16 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
   static thread_local int depth = 0;
   const auto leave = c10::make_scope_exit([before = depth++] { depth = before; });
+  // What an operator consists of may be refused, and something else tried, before the program sees anything.
+  if (depth > 1) return traceCall(context, op, keys, stack);
   const auto given = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   try {
     traceCall(context, op, keys, stack);
   } catch (const std::exception& error) {
-    const bool isOurs = dynamic_cast<const BreakError*>(&error) || parseBreak(error.what());
-    const auto& facts = factsOf(op);
-    const bool canBeRepeated = depth == 1 && !facts.foreign && !facts.random && !facts.effectful && !at::autocast::is_autocast_enabled(at::kCPU);
-    // What the operator consists of may be refused, and something else tried, before the program sees anything.
-    if (!isOurs && canBeRepeated) raiseAsEager(op, given);
+    if (isRefusal(error) && canBeRepeated(factsOf(op), given)) {
+      specialiseGiven(*context, given, factsOf(op).name);
+      raiseAsEager(op, given);
+    }
     throw;
   }
 }

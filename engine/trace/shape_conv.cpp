@@ -93,6 +93,7 @@ Values convolution(const IValue* a) {
     TORCH_CHECK(at(a[4], i) >= 0, "negative padding is not supported");
     TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");
     TORCH_CHECK(at(a[5], i) > 0, "dilation should be greater than zero");
+    TORCH_CHECK(!transposed || at(a[7], i) >= 0, "negative output_padding is not supported");
   }
   if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};

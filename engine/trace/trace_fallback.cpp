@@ -390,7 +390,10 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     try {
       checkWithinStorage(facts.name, torch::jit::last(*stack, arity));
       runOnMeta(op, facts, stack);
-      if (device.is_cpu()) checkTypesAndNumbers(op, facts, symbolic ? concrete : original);
+      if (device.is_cpu()) {
+        const auto results = torch::jit::last(*stack, op.schema().returns().size());
+        checkTypesAndNumbers(op, facts, symbolic ? concrete : original, results);
+      }
       if (facts.warning && !context.recorder().isBackward()) warnAsKernel(facts.warning, original);
     } catch (...) {
       if (symbolic) findFitting(op, facts, original, context);

@@ -52,4 +52,21 @@ def errors_that_a_program_catches_are_eagers(compile, engine):
 
 @edge
 def errors_that_a_program_catches_are_eagers_with_symbolic_sizes(compile, engine):
-    return refused(compile, dynamic=True)
+    return refused(compile, dynamic=True) if engine else refused(compile)
+
+
+@edge
+def errors_name_the_sizes_of_their_call(compile, engine):
+    def f(x, w):
+        try:
+            F.conv2d(x, w)
+        except RuntimeError as error:
+            return str(error)
+
+    c = compile(f, dynamic=True) if engine else f
+    return [c(torch.ones(n, 3), torch.ones(2, 2, 1, 1)) for n in (5, 6, 7)]
+
+
+@edge
+def a_scatter_into_what_is_expanded_is_no_error(compile, engine):
+    return compile(lambda x, s: torch.as_strided_scatter(x.expand(4), s, (4,), (1,)))(torch.ones(1), torch.arange(4.0))
