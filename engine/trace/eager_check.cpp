@@ -30,10 +30,10 @@ namespace {
 using c10::IValue;
 using torch::jit::Stack;
 
-constexpr int64_t kExactElements = 4096;   ///< arguments of up to so many elements are made as they are
+constexpr int64_t kExactElements = 4096;      ///< arguments of up to so many elements are made as they are
 constexpr int64_t kResultElements = 1 << 20;  ///< that an operator without generated code may make when it is asked
-constexpr int64_t kSmallExtent = 3;        ///< of what stands for larger ones
-constexpr int64_t kProbedBytes = 1 << 26;  ///< of memory that a write is tried on
+constexpr int64_t kSmallExtent = 3;           ///< of what stands for larger ones
+constexpr int64_t kProbedBytes = 1 << 26;     ///< of memory that a call is tried on
 
 struct Silent : c10::WarningHandler {
   void process(const c10::Warning&) override {}
@@ -143,9 +143,9 @@ std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exa
 
 /// Whether an operator that raised does so because of the types.
 bool isAboutTypes(const std::string& said) {
-  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype", "object of scalar type ",
-                                      "Expected both inputs to be ", "should be the same", "floating point", "supports boolean masks",
-                                      "can't be cast to the desired output type", "complex", "bool tensor"};
+  constexpr const char* kWords[] = {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype ", "same dtype",
+                                    "object of scalar type ", "Expected both inputs to be ", "should be the same", "floating point",
+                                    "supports boolean masks", "can't be cast to the desired output type", "complex", "bool tensor"};
   return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* words) { return said.find(words) != said.npos; });
 }
 

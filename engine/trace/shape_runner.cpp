@@ -112,30 +112,19 @@ void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit
     });
 }
 
-bool isSmall(const std::vector<c10::IValue>& arguments) {
-  int64_t elements = 0;
-  for (auto& a : arguments) forEachTensor(a, [&](const at::Tensor& t) { elements += t.defined() ? t.numel() : 0; });
-  return elements <= int64_t{1} << 24;
-}
-
-// An operator of PyTorch's without any function that computes on meta tensors is run on zeros; so is one of little data on the CPU whose function
-// refuses the call, since those in Python have texts and types of errors of their own, and programs catch what eager raises.
+// An operator of PyTorch's without any function that computes on meta tensors is run on zeros.
 void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
   auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   const size_t base = stack->size() - arguments.size();
-  const bool plain = std::all_of(arguments.begin(), arguments.end(), isPlain);
-  const bool mayProbe = facts.name.starts_with("aten::") && !facts.dynamicShape && !facts.dataDependent && plain;
   try {
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
   } catch (const c10::NotImplementedError&) {
-    if (!mayProbe) refuse(facts);
   } catch (pybind11::error_already_set& error) {
     pybind11::gil_scoped_acquire gil;
-    const bool isMissing = error.matches(PyExc_NotImplementedError);
-    const bool isRefused = error.matches(PyExc_Exception) && !error.matches(PyExc_MemoryError);  // not an interrupt
-    if (!isMissing && !(isRefused && mayProbe && !facts.random && !shape::forCuda() && isSmall(arguments))) throw;
-    if (!mayProbe) refuse(facts);
+    if (!error.matches(PyExc_NotImplementedError)) throw;
   }
+  const bool plain = std::all_of(arguments.begin(), arguments.end(), isPlain);
+  if (!facts.name.starts_with("aten::") || facts.dynamicShape || facts.dataDependent || !plain) refuse(facts);
   stack->resize(base);
   for (auto& a : arguments) stack->push_back(std::move(a));
   probe(op, facts, stack, shape::forCuda());
