@@ -94,7 +94,7 @@ at::Tensor movedTo(int64_t offset, const at::Tensor& result) {
 /// A result that writes are refused to, as to a view that a function of the program made, alone or with others.
 at::Tensor refusingWrites(const at::Tensor& result, CreationMeta creation) {
   const at::AutoGradMode mode(true);
-  at::Tensor view = result.view_as(result);
+  at::Tensor view = at::alias(result);
   if (auto* known = torch::autograd::impl::get_view_autograd_meta(view)) known->set_creation_meta(creation);
   return view;
 }
@@ -104,7 +104,8 @@ bool isZero(const graph::SymExpr& e) { return e.isConstant() && e.constant() == 
 /// What backward keeps stays where it is: writes to a result that shares its memory must be noticed there.
 void moveResults(const AotModule& module, const graph::SymbolValues& symbols, std::vector<at::Tensor>& results) {
   for (const OutputPlan& plan : module.outputs) {
-    if (plan.kind != OutputPlan::Kind::Graph || plan.index < 0 || isZero(plan.meta.storageOffset)) continue;
+    const bool isPlaced = plan.inputMemory >= 0 || plan.resultMemory >= 0;
+    if (plan.kind != OutputPlan::Kind::Graph || plan.index < 0 || isPlaced || isZero(plan.meta.storageOffset)) continue;
     at::Tensor& result = results[plan.index];
     const int64_t offset = symbols(plan.meta.storageOffset);
     if (!result.defined() || !result.has_storage() || result.storage_offset() == offset) continue;
@@ -114,6 +115,27 @@ void moveResults(const AotModule& module, const graph::SymbolValues& symbols, st
     if (isKept) continue;
     const ExecutorScope scope;
     result = movedTo(offset, result);
+  }
+}
+
+/// The part of `base`'s memory that `plan` sees, without a history; writes to one are counted as writes to the other.
+at::Tensor partOf(const at::Tensor& base, const graph::SymExpr& tracedOffset, const OutputPlan& plan, const graph::SymbolValues& symbols) {
+  at::Tensor part = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
+  const int64_t offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
+  part.unsafeGetTensorImpl()->set_sizes_and_strides(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  part.unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
+  return part;
+}
+
+/// Puts views that functions of the program's gave into the memory that they are of in eager, which holds the same numbers.
+void placeByFunction(const AotModule& module, const std::vector<at::Tensor>& inputs, const graph::SymbolValues& symbols, std::vector<at::Tensor>& results) {
+  for (const OutputPlan& plan : module.outputs) {
+    if (plan.inputMemory >= 0 && !inputs[plan.inputMemory].is_inference())
+      results[plan.index] = partOf(inputs[plan.inputMemory], module.inputs[plan.inputMemory].storageOffset, plan, symbols);
+    if (plan.resultMemory >= 0) {
+      const auto* base = module.forward.output()->args[static_cast<size_t>(plan.resultMemory)].as<graph::ValueRef>();
+      results[plan.index] = partOf(results[plan.resultMemory], module.forward.meta(*base).tensor.storageOffset, plan, symbols);
+    }
   }
 }
 
@@ -455,6 +477,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
   const graph::SymbolValues symbols(module.symbols, symbolValues);
   moveResults(module, symbols, results);
+  placeByFunction(module, inputs, symbols, results);
 
   countWrites(module, results);
   Effects effects(module, inputs, results, symbols);

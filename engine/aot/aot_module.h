@@ -28,6 +28,8 @@ struct OutputPlan {
   int32_t index = -1;
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
   int32_t parent = -1;    ///< a view that was made of output `parent`, a view too: it is made of that one, `views` starting there
+  int32_t inputMemory = -1;   ///< Graph: what a function of the program's gave as a view lies in the memory of this real input, with a history of its own
+  int32_t resultMemory = -1;  ///< Graph: likewise, in the memory of this forward result
   int32_t sibling = -1;   ///< output that one operator gave together with this one: they have its node in common
   uint32_t versions = 0;  ///< Graph and ResultView: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient

@@ -156,8 +156,8 @@ bool isOfUsersFunction(const torch::autograd::Node& node) {
 }
 
 /// Whether the history of a tensor that shares memory leads through a function of the user's own before it comes to its base. A view made
-/// anew from the base would leave that function's gradient out: such a tensor is a result by itself, in memory of its own. (In place it
-/// cannot be written in eager either.) What a function returns in memory of its own is a base itself.
+/// anew from the base would leave that function's gradient out: such a tensor is a result by itself, put into the base's memory when the
+/// graph has run. (In place it cannot be written in eager either.) What a function returns in memory of its own is a base itself.
 bool isViewByFunction(const at::Tensor& t) {
   using torch::autograd::Node;
   if (isWholeBase(t)) return false;
@@ -187,8 +187,8 @@ Result<void> TraceFinisher::planOutputs() {
   for (auto& t : outputs_) {
     if (!t.defined() || context_.inputOf(t)) continue;
     if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
-    if (!isFunctionalTensor(t) || inputOfStorage_.count(ownStorageOf(t)) || isViewByFunction(t)) continue;
-    auto& group = groups_[ownStorageOf(t)];
+    if (!isFunctionalTensor(t) || inputOfStorage_.count(ownStorageOf(t))) continue;
+    auto& group = (isViewByFunction(t) ? byFunction_ : groups_)[ownStorageOf(t)];
     if (std::none_of(group.begin(), group.end(), [&](auto& other) { return other.is_same(t); })) group.push_back(t);
   }
   for (auto& t : outputs_) {
@@ -221,17 +221,21 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
       return planInputView(output, input->second);
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
     // expanded of a constant, or of something of another type, since a copy would be dense.
-    if (groups_[ownStorageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, ownStorageOf(output));
+    const StorageKey storage = ownStorageOf(output);
+    if (groups_[storage].size() + byFunction_[storage].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output);
     // So are views whose base the program might ask for, and what is a part of one.
     if (refusesWrites(output) || ownBase(output).defined())
-      if (auto member = planGroupMember(output, ownStorageOf(output))) return member;
+      if (auto member = planGroupMember(output)) return member;
   }
   if (output.requires_grad() && isUnrecorded) return refuse("is a view without a history of memory that requires a gradient");
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
-  if (output.requires_grad() && isFunctionalTensor(output) && isViewByFunction(output)) plan.creation = creationOf(output);
-  plan.versions = writesTo(output);
+  if (output.requires_grad() && isFunctionalTensor(output) && isViewByFunction(output)) {
+    plan.creation = creationOf(output);
+    if (auto placed = placeByFunction(output, plan); !placed) return tl::unexpected(placed.error());
+  }
+  if (plan.inputMemory < 0 && plan.resultMemory < 0) plan.versions = writesTo(output);
   return plan;
 }
 
@@ -307,7 +311,34 @@ Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_
   return made;
 }
 
-Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
+/// Says in whose memory a view that a function gave lies: an input's, or one that other outputs see as well.
+Result<void> TraceFinisher::placeByFunction(const at::Tensor& output, OutputPlan& plan) {
+  const StorageKey storage = ownStorageOf(output);
+  const auto input = inputOfStorage_.find(storage);
+  at::Tensor baseMeta;
+  if (input != inputOfStorage_.end()) {
+    const bool isRestrided = std::any_of(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input->second && m.metadata; });
+    if (isRestrided) return refuse("is a view, by an autograd.Function, of an input that changes its shape in place");
+    const auto& from = context_.inputs()[input->second];
+    plan.inputMemory = input->second;
+    plan.meta.storageOffset = offsetInMemory(output, from);
+    baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
+  } else if (groups_[storage].size() + byFunction_[storage].size() > 1) {
+    auto slot = baseOfGroup(output);
+    if (!slot) return tl::unexpected(slot.error());
+    plan.resultMemory = *slot;
+    baseMeta = trace::asTrace(results_[static_cast<size_t>(*slot)].value)->meta();
+  } else {
+    return {};
+  }
+  const auto wanted = trace::asTraceThroughWrapper(output)->meta();
+  const bool sees = wanted.scalar_type() == baseMeta.scalar_type() && wanted.is_conj() == baseMeta.is_conj() && wanted.is_neg() == baseMeta.is_neg();
+  if (!sees) return refuse("is a view, by an autograd.Function, that reads the memory of an input or another output as other numbers");
+  return {};
+}
+
+Result<int32_t> TraceFinisher::baseOfGroup(const at::Tensor& member) {
+  const StorageKey storage = ownStorageOf(member);
   if (auto known = baseOfStorage_.find(storage); known != baseOfStorage_.end()) return known->second;
   auto& group = groups_[storage];
   bool anyGrad = std::any_of(group.begin(), group.end(), [](auto& t) { return t.requires_grad(); });
@@ -319,7 +350,7 @@ Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
     at::Tensor candidate(t._base());
     if (isWholeBase(candidate) && ownStorageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
   }
-  const at::Tensor shared = ownBase(group.front());
+  const at::Tensor shared = group.empty() ? at::Tensor() : ownBase(group.front());
   if (!base.defined() && shared.defined() && shared.requires_grad() == anyGrad &&
       std::all_of(group.begin(), group.end(), [&](auto& t) { return ownBase(t).is_same(shared); }))
     base = shared;
@@ -329,7 +360,7 @@ Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
     slot = addResult(base, valueOf(base));
     resultOf_[base.unsafeGetTensorImpl()] = slot;
   } else if (!anyGrad) {
-    auto* functional = static_cast<functionalization::FunctionalStorageImpl*>(group.front().storage().unsafeGetStorageImpl());
+    auto* functional = static_cast<functionalization::FunctionalStorageImpl*>(member.storage().unsafeGetStorageImpl());
     functional->apply_updates();
     slot = addResult(at::Tensor(), functional->base());
   } else {
@@ -339,8 +370,8 @@ Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
   return slot;
 }
 
-Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, StorageKey storage) {
-  auto slot = baseOfGroup(storage);
+Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output) {
+  auto slot = baseOfGroup(output);
   if (!slot) return tl::unexpected(slot.error());
   OutputPlan plan;
   plan.index = *slot;

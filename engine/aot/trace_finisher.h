@@ -39,8 +39,9 @@ class TraceFinisher {
   Result<void> refuseOverlap() const;
   Result<OutputPlan> planOutput(const at::Tensor& output);
   Result<OutputPlan> planInputView(const at::Tensor& output, int32_t input);
-  Result<OutputPlan> planGroupMember(const at::Tensor& output, StorageKey storage);
-  Result<int32_t> baseOfGroup(StorageKey storage);
+  Result<OutputPlan> planGroupMember(const at::Tensor& output);
+  Result<int32_t> baseOfGroup(const at::Tensor& member);
+  Result<void> placeByFunction(const at::Tensor& output, OutputPlan& plan);
   void linkViews();
   graph::SymExpr offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const;
   /// `base`: of which the steps to `output` are taken; undefined: of all memory.
@@ -56,6 +57,7 @@ class TraceFinisher {
   std::vector<ResultSlot> results_;
   std::unordered_map<StorageKey, int32_t> inputOfStorage_;
   std::unordered_map<StorageKey, std::vector<at::Tensor>> groups_;      ///< distinct outputs sharing memory
+  std::unordered_map<StorageKey, std::vector<at::Tensor>> byFunction_;  ///< those among outputs sharing memory that are views by a function of the program's
   std::unordered_map<StorageKey, int32_t> baseOfStorage_;               ///< forward result that views are made of
   std::unordered_map<const c10::TensorImpl*, int32_t> resultOf_;
   std::unordered_set<const c10::TensorImpl*> stale_;                    ///< outputs whose history nobody has asked for (OutputPlan::isStale)

@@ -11,8 +11,8 @@ namespace fusebox::aot {
 using graph::In;
 
 template <class A> void fields(A& a, In<A, OutputPlan>& v) {
-  auto& [kind, index, views, parent, sibling, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta] = v;  // views are strides over their base here, and no siblings
-  a(kind, index, parent, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta);
+  auto& [kind, index, views, parent, inputMemory, resultMemory, sibling, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta] = v;  // views are strides over their base here, and no siblings
+  a(kind, index, parent, inputMemory, resultMemory, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta);
 }
 template <class A> void fields(A& a, In<A, MutationPlan>& v) {
   auto& [input, result, differentiable, metadata, versions, meta] = v;

@@ -141,3 +141,68 @@ def writes_with_a_history_to_views_that_left(compile, engine):
                     out += [(t.stride(), t.storage_offset(), t._version, t.is_neg()), raised(written, t), t._version, t.detach().clone()]
                     out.append(whole is not None and (whole is x, whole._version, whole.requires_grad, whole.shape, whole.grad_fn is None, whole.detach().clone()))
     return out
+
+
+class Turned(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -2 * g
+
+
+class Halves(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[:2], x[2:]
+
+    @staticmethod
+    def backward(ctx, a, b):
+        return torch.cat([a, b]) * 3
+
+
+@edge
+def views_that_functions_give_share_memory(compile, engine):
+    """A view by an autograd.Function has the function's gradient and the memory of what it is a view of."""
+    def whole_and_halves(x):
+        y = x * 1
+        return (*Halves.apply(y), y)
+
+    def written(x):
+        with torch.no_grad():
+            x.mul_(3)
+        return Halves.apply(x)
+
+    def unnamed(said):
+        return said[1].split(" is ")[1:] if isinstance(said, tuple) else said  # "Output 0 of TurnedBackward", whose node is another here
+
+    ways = [Turned.apply, Halves.apply, lambda x: Turned.apply(x)[1:], lambda x: (Turned.apply(x), x[1:]), lambda x: Turned.apply(x * 2), lambda x: Turned.apply(x).t(),
+            lambda x: Halves.apply(x * 1), whole_and_halves, lambda x: Halves.apply(x.t()), lambda x: Turned.apply(x[1:].double()).float(), written,
+            lambda x: [Turned.apply(part) for part in (x * 1).chunk(2)], lambda x: (Turned.apply(x.detach()), Turned.apply(x) * 2)]
+    said = []
+    for way in ways:
+        for dynamic in (False, True):
+            step = compile(way, dynamic=dynamic)
+            for rows in (4, 6):
+                source = torch.arange(rows * 3.0).reshape(rows, 3).requires_grad_()
+                x = source.view(rows, 3) * 1
+                try:
+                    results = step(x)
+                    results = [results] if torch.is_tensor(results) else list(results)
+                except RuntimeError as error:  # halves of six rows do not fit
+                    said.append(str(error))
+                    continue
+                said.append([r.detach().clone() for r in results])
+                said.append([(r.storage_offset(), r.stride(), r.untyped_storage().data_ptr() == x.untyped_storage().data_ptr(), r._is_view()) for r in results])
+                said.append([a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() for a in results for b in results])
+                said.append(raised(torch.autograd.grad, sum((r * (i + 2)).sum() for i, r in enumerate(results)), source))
+                before = [r._version for r in results]
+                with torch.no_grad():
+                    x.add_(1)
+                said.append([r._version - v for r, v in zip(results, before)])
+                said.append([unnamed(raised(lambda r: r.grad_fn is None, r)) for r in results])
+                said.append([r.detach().clone() for r in results])
+                said.append([unnamed(raised(lambda r: r.mul_(2).sum(), r)) for r in results])
+    return said
