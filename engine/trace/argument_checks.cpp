@@ -96,8 +96,6 @@ void checkAddend(const std::string& op, c10::ArrayRef<IValue> arguments) {
 void checkFloorDivided(const std::string& op, c10::ArrayRef<IValue> arguments) {
   if (!op.starts_with("aten::floor_divide_")) return;
   const auto& self = arguments[0].toTensor();
-  const auto type = arguments[1].isTensor() ? at::result_type(self, arguments[1].toTensor()) : at::result_type(self, arguments[1].toScalar());
-  TORCH_CHECK(at::canCast(type, self.scalar_type()), "result type ", toString(type), " can't be cast to the desired output type ", toString(self.scalar_type()));
   if (!arguments[1].isTensor()) return;
   const auto whole = at::infer_size_symint(self.sym_sizes(), arguments[1].toTensor().sym_sizes());
   TORCH_CHECK(c10::SymIntArrayRef(whole) == self.sym_sizes(), "output with shape ", self.sym_sizes(), " doesn't match the broadcast shape ", c10::SymIntArrayRef(whole));

@@ -270,6 +270,28 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args) {
   }
 }
 
+/// Raises what eager says where a result does not fit the type of what is written, which small zeros show whatever the sizes are.
+void refuseUnfitting(const c10::OperatorHandle& op, std::span<const IValue> args) {
+  Stack stack(args.begin(), args.end());
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  for (auto& a : stack) {
+    a = withHints(a);
+    mapTensors(a, [](const at::Tensor& t) {
+      if (!t.defined() || isNumber(t)) return t;
+      auto* traced = asTraceThroughWrapper(t);
+      return at::zeros(smallSizes((traced ? traced->meta() : t).sizes()), at::TensorOptions(t.scalar_type()).device(at::kCPU));
+    });
+  }
+  try {
+    runForReal(op, stack);
+  } catch (const c10::Error& error) {
+    if (std::string_view(error.what_without_backtrace()).find("can't be cast to the desired output type") != std::string_view::npos) throw;
+  } catch (const std::exception&) {
+    // small tensors need not fit each other
+  }
+}
+
 /// Whether elements of what is written, or of what it is a part of, are one place in memory.
 bool isPartOfOverlapping(const at::Tensor& t, const std::string& who) {
   auto* traced = asTraceThroughWrapper(t);
@@ -405,6 +427,11 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
       meets = meets || (shares && meetElsewhere(w, t));
     }
   }
+  // Compositions of operators give their result in whatever type, and functionalisation writes it.
+  const auto isComplex = [](const at::Tensor& t) { return t.defined() && at::isComplexType(t.scalar_type()); };
+  const bool anyComplex = std::any_of(all.begin(), all.end(), isComplex);
+  const auto mayNotFit = [&](const at::Tensor& t) { return t.defined() && (at::isIntegralType(t.scalar_type(), true) || (anyComplex && !isComplex(t))); };
+  if (std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, args);
   if (!overlaps) return;
   tryForReal(op, args);
   // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others

@@ -20,7 +20,8 @@ bool hasGeneratedCode(const std::string& op);
 void checkTypesAndNumbers(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args,
                           c10::ArrayRef<c10::IValue> results);
 
-/// Raises what eager's kernel raises where an operator writes to memory whose elements overlap, or that it reads through another argument.
+/// Raises what eager's kernel raises where an operator writes to memory whose elements overlap, or that it reads through another argument, or
+/// where its result does not fit the type of what it writes to.
 /// What eager carries out on an expanded tensor is a break.
 /// `args` are functional tensors, as above functionalisation.
 void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);

@@ -265,6 +265,18 @@ bool rewriteIndexAddOfNothing(Stack* stack) {
   return true;
 }
 
+/// polygamma_(self, n), of which functionalisation knows nothing.
+bool rewritePolygamma(Stack* stack) {
+  const auto a = torch::jit::last(*stack, 2);
+  const at::Tensor self = a[0].toTensor();
+  const at::Tensor made = at::polygamma(a[1].toInt(), self);
+  TORCH_CHECK(at::canCast(made.scalar_type(), self.scalar_type()), "result type ", toString(made.scalar_type()), " can't be cast to the desired output type ", toString(self.scalar_type()));
+  self.copy_(made);
+  torch::jit::drop(*stack, 2);
+  stack->push_back(self);
+  return true;
+}
+
 /// Operators that are written as others, which say what they do: each takes its arguments from the stack and leaves its results there, or
 /// gives false and changes nothing.
 using Rewrite = bool (*)(Stack*);
@@ -276,6 +288,7 @@ Rewrite rewriteOf(const std::string& name) {
       {"aten::stft.center", rewriteStft},         {"aten::istft", rewriteIstft},
       {"aten::index_add_", rewriteIndexAddOfNothing}, {"aten::rot90", rewriteRot90},          {"aten::trace", rewriteTrace},
       {"aten::block_diag", rewriteBlockDiag},     {"aten::_has_same_storage_numel", rewriteSameStorage},
+      {"aten::polygamma_", rewritePolygamma},
   };
   const auto it = kRewrites.find(name);
   return it == kRewrites.end() ? nullptr : it->second;

@@ -26,7 +26,7 @@ F.adaptive_avg_pool2d(X, 2) | F.pad(X, (1, 1, 1)) | F.pad(X, (4, 4), mode='refle
 F.grid_sample(X[None, None], X[None, None]) | F.scaled_dot_product_attention(X[None], X[None, :, :2], X[None]) | torch.fft.rfft(C) | torch.stft(X, 8)
 C.floor() | C.fmod(2) | C.clamp(0, 1) | torch.atan2(C, C) | torch.copysign(C, 1.0) | torch.maximum(C, C) | torch.lerp(L, L, 0.5)
 torch.lerp(X, X.double(), 0.5) | torch.div(X, 2, rounding_mode='x') | torch.polar(L, L) | torch.complex(X, X.double()) | C.erf() | C.lgamma() | L.frexp()
-L.sigmoid_() | L.exp_() | L.add_(0.5) | L.mul_(X) | L.div_(2) | X.add_(torch.ones(4, 2, 3)) | L.renorm(1, 0, 1.0) | torch.cdist(X, X[:, :2])
+L.sigmoid_() | L.exp_() | L.logit_() | B.logit_(0.5) | L.ldexp_(L) | B.ldexp_(X[0]) | X.ldexp_(C) | L.floor_divide_(X) | L.xlogy_(X) | L.polygamma_(1) | X.polygamma_(1) | L.add_(0.5) | L.mul_(X) | L.div_(2) | X.add_(torch.ones(4, 2, 3)) | L.renorm(1, 0, 1.0) | torch.cdist(X, X[:, :2])
 torch.cdist(L, L) | torch.cross(X[:, :2], X[:, :2], dim=1) | torch.trapezoid(X, X[0, :2]) | X.det() | X.inverse() | torch.linalg.cholesky(X)
 torch.linalg.solve(X, X) | torch.linalg.qr(L) | torch.bernoulli(L) | torch.multinomial(X.abs(), 9) | torch.kron(X, 'a')
 """
