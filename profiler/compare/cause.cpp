@@ -315,7 +315,7 @@ class Detective {
     for (int level = kCapture; level <= kTimes; ++level) {
       std::vector<int32_t> steps;
       for (const int32_t e : effects_) {
-        if (e != root && root_[static_cast<size_t>(e)] == scope_ && levelOf(at(e)) == level) steps.push_back(e);
+        if (e != root && root_[static_cast<size_t>(e)] == scope_ && levelOf(at(e)) == level && !isStepTime(at(e))) steps.push_back(e);
       }
       if (level == kGraphs) sumsNamed("graphs", cause);
       if (level == kKernels) sumsNamed("kernels and calls", cause);
@@ -335,10 +335,12 @@ class Detective {
     stepTime(cause);
   }
 
+  static bool isStepTime(const Entry& e) { return e.subject == Subject::Time && e.name == "step"; }
+
   /// What it all costs in the end: a step of the program.
   void stepTime(Cause& cause) const {
     for (const int32_t e : effects_) {
-      if (at(e).subject != Subject::Time || at(e).name != "step") continue;
+      if (!isStepTime(at(e))) continue;
       if (cause.chain.empty() || cause.chain.front().entry != e) cause.chain.push_back({say(FUSEBOX_TEXT("Compare", "a step of the program: {}"), arrow(at(e))), e});
       return;
     }
