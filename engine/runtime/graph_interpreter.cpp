@@ -78,7 +78,10 @@ class Interpreter {
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
     const int64_t startNs = observer_ ? nowNs() : 0;
     const RunningCall running(*handle);
-    if (isDifferentiable_) cutStatistics(handle->schema(), stack);
+    if (isDifferentiable_) {
+      cutStatistics(handle->schema(), stack);
+      lieAsTraced(node, stack);
+    }
     if (isDifferentiable_ && callDifferentiableForm(node.op, stack)) return storeOutputs(node, stack);
     if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
     if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
@@ -86,11 +89,32 @@ class Interpreter {
     return storeOutputs(node, stack);
   }
 
-  /// Eager's batch norm gives statistics without a history, and the derivative of its backward is one by its input alone. Here operators may have
-  /// computed them.
+  /// Eager's norms give statistics without a history, and the derivative of their backward is one by its input alone. Here operators may have
+  /// computed them. (That of group norms has a form of its own.)
   static void cutStatistics(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
-    for (size_t i = 0; i < stack.size(); ++i)
-      if (schema.arguments()[i].name().starts_with("save_") && stack[i].isTensor() && stack[i].toTensor().defined()) stack[i] = stack[i].toTensor().detach();
+    const bool isOfRows = schema.name() == "aten::native_layer_norm_backward" || schema.name() == "aten::_fused_rms_norm_backward";
+    for (size_t i = 0; i < stack.size(); ++i) {
+      const std::string& name = schema.arguments()[i].name();
+      const bool isStatistic = name.starts_with("save_") || (isOfRows && (name == "mean" || name == "rstd"));
+      if (isStatistic && stack[i].isTensor() && stack[i].toTensor().defined()) stack[i] = stack[i].toTensor().detach();
+    }
+  }
+
+  /// A view is one of memory as it was traced. What is written as other operators lies as these please.
+  void lieAsTraced(const Node& node, torch::jit::Stack& stack) const {
+    const auto* ref = node.args.empty() ? nullptr : node.args[0].as<graph::ValueRef>();
+    if (!ref || stack.empty() || !stack[0].isTensor() || !graph::factsOf(node).view) return;
+    const at::Tensor given = stack[0].toTensor();
+    std::vector<int64_t> strides;
+    for (const graph::SymExpr& stride : graph_.meta(*ref).tensor.strides) {
+      const auto known = symbols_.evaluate(stride);
+      if (!known) return;
+      strides.push_back(*known);
+    }
+    if (strides.size() != static_cast<size_t>(given.dim()) || given.strides() == strides) return;
+    bool lies = true;  // the stride of a single element says nothing
+    for (int64_t d = 0; d < given.dim(); ++d) lies = lies && (given.size(d) < 2 || given.stride(d) == strides[static_cast<size_t>(d)]);
+    if (!lies && given.is_non_overlapping_and_dense()) stack[0] = at::empty_strided(given.sizes(), strides, given.options()).copy_(given);
   }
 
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {

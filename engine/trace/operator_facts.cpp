@@ -99,12 +99,16 @@ constexpr std::string_view kTotal[] = {
     "aten::gelu",         "aten::silu",         "aten::native_dropout", "aten::rand",        "aten::reflection_pad", "aten::replication_pad",
     "aten::_foreach_",    "aten::lift_fresh",   "aten::im2col",        "aten::col2im",       "aten::glu",          "aten::scalar_tensor",
 };
-/// Kernels over elements of broadcast operands, without the tag.
+/// Pointwise operators that lack the tag.
+const std::unordered_set<std::string_view> kPointwise{
+    "aten::leaky_relu",    "aten::hardswish",           "aten::rsub.Tensor",        "aten::leaky_relu_backward", "aten::hardtanh_backward",
+    "aten::elu_backward",  "aten::softplus_backward",   "aten::mish_backward",      "aten::hardswish_backward",  "aten::hardsigmoid_backward",
+    "aten::hardshrink_backward", "aten::softshrink_backward",
+};
+/// Kernels over elements of broadcast operands that reduce afterwards, or raise for some.
 const std::unordered_set<std::string_view> kElementwise{
     "aten::mse_loss", "aten::mse_loss_backward", "aten::smooth_l1_loss", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward",
-    "aten::floor_divide", "aten::rsub.Tensor", "aten::hardtanh_backward", "aten::elu_backward", "aten::softplus_backward",
-    "aten::leaky_relu_backward", "aten::mish_backward", "aten::hardswish_backward", "aten::hardsigmoid_backward", "aten::hardshrink_backward",
-    "aten::softshrink_backward",
+    "aten::floor_divide",
 };
 /// Named without an overload: `round` is, and rounds, with and without decimals.
 const std::unordered_set<std::string_view> kJumping{
@@ -296,7 +300,7 @@ graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
     if (arguments[i].name() == "dropout_p" || arguments[i].name() == "dropout") facts.dropoutAt = static_cast<int>(i);
   }
   facts.uninitialised = name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::_empty");
-  facts.pointwise = op.hasTag(at::Tag::pointwise);
+  facts.pointwise = op.hasTag(at::Tag::pointwise) || kPointwise.count(name);
   facts.elementwise = facts.pointwise || kElementwise.count(name);
   const bool hasMode = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& a) { return a.name() == "rounding_mode"; });
   facts.jumps = hasMode || kJumping.count(schema.name());

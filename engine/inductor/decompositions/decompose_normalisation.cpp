@@ -130,11 +130,11 @@ void groupNormBackward(Rewriter& r) {
 }  // namespace
 
 void addNormalisationDecompositions(DecompositionTable& table) {
-  table.push_back({"aten::native_layer_norm", layerNorm});
+  table.push_back({"aten::native_layer_norm", layerNorm, BeforeCut::WhereRead});
   table.push_back({"aten::native_layer_norm_backward", layerNormBackward});
-  table.push_back({"aten::_fused_rms_norm", rmsNorm});
+  table.push_back({"aten::_fused_rms_norm", rmsNorm, BeforeCut::WhereRead});
   table.push_back({"aten::_fused_rms_norm_backward", rmsNormBackward});
-  table.push_back({"aten::native_group_norm", groupNorm});
+  table.push_back({"aten::native_group_norm", groupNorm, BeforeCut::WhereRead});
   table.push_back({"aten::native_group_norm_backward", groupNormBackward});
 }
 

@@ -414,12 +414,41 @@ bool Lowering::isAccumulating(const Node& node, const Storage& s) const {
          }) >= static_cast<ptrdiff_t>(realise_policy::kTermsAtOnce);
 }
 
+int64_t Lowering::elementsRead(const Node& node) const {
+  if (node.outputs.size() != 1 || node.outputs[0].kind != OutputMeta::Kind::Tensor) return std::numeric_limits<int64_t>::max();
+  const int64_t own = graph::hint(node.outputs[0].tensor.numel());
+  int64_t read = 0;
+  for (graph::NodeId id : users_[static_cast<size_t>(node.id)]) {
+    const Node& user = graph_.node(id);
+    const auto* first = user.args.empty() ? nullptr : user.args[0].as<ValueRef>();
+    if (user.kind != NodeKind::Call || !first || first->node != node.id) read += own;
+    else if (graph::factsOf(user).view && user.outputs.size() == 1) read += elementsRead(user);
+    else if (readsAtPlaces(user)) read += graph::hint(user.outputs[0].tensor.numel());
+    else read += own;
+  }
+  return read;
+}
+
+bool Lowering::isSmallerInMemory(const Node& node, const Storage& s) const {
+  if (s.inAttention || users_[static_cast<size_t>(node.id)].size() < 2 || !isInMemory_[static_cast<size_t>(node.id)]) return false;
+  const int64_t elements = graph::hint(s.meta.numel());
+  int64_t read = 0;
+  for (BufferId id : s.reads) {
+    const graph::TensorMeta& meta = out_.buffers[static_cast<size_t>(id)].meta;
+    read += std::min(bytesOf(meta), elements * graph::elementSize(meta.dtype));
+  }
+  return read > bytesOf(s.meta);
+}
+
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
-  size_t users = users_[static_cast<size_t>(node.id)].size();
+  const size_t readers = users_[static_cast<size_t>(node.id)].size();
   for (LazyTensor& v : values) {
     if (!v.storage) continue;
+    // What is read here and there is computed no more often than it would be for memory.
+    const bool isReadOnce = readers < 2 || elementsRead(node) <= graph::hint(v.storage->meta.numel());
+    const size_t users = isReadOnce ? std::min<size_t>(readers, 1) : readers;
     if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || readsFarAround(v))) keepInMemory(v);
+    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || isSmallerInMemory(node, *v.storage) || readsFarAround(v))) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);
@@ -563,6 +592,7 @@ Result<LoweredGraph> Lowering::run() {
   users_ = graph_.users();
   isReadWhole_ = readWhole(graph_);
   isReadByJumps_ = readByJumps(graph_, users_);
+  isInMemory_ = neededInMemory(graph_);
   values_.resize(graph_.nodes().size());
   try {
     for (const Node& node : graph_.nodes()) {

@@ -147,6 +147,10 @@ class Lowering {
   /// Makes the values real, and computed although nobody may read them.
   void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
+  /// How many elements of its result all its readers read together.
+  int64_t elementsRead(const graph::Node& node) const;
+  /// Whether the formula reads more bytes than its result has, which lies in memory anyway (neededInMemory()).
+  bool isSmallerInMemory(const graph::Node& node, const Storage& s) const;
   /// Whether this is a sum on its way (gradients of what is used often) that should not wait for its last term, with all others in memory.
   bool isAccumulating(const graph::Node& node, const Storage& s) const;
   /// Whether a formula with symbolic sizes goes through so many views that computing where it reads takes more than reading a buffer: divisions
@@ -200,6 +204,7 @@ class Lowering {
   std::unordered_map<BufferId, std::vector<BufferId>> views_;  ///< by base
   std::vector<char> isReadWhole_;  ///< by node
   std::vector<char> isReadByJumps_;  ///< by node
+  std::vector<char> isInMemory_;     ///< by node: neededInMemory()
   int64_t randomStreams_ = 0;
   graph::NodeId lastRaising_ = -2;  ///< the last node that data may make raise; -2: not looked for yet
   size_t checksRealised_ = 0;  ///< of the values of this many nodes

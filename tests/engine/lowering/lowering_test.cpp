@@ -289,6 +289,34 @@ class LoweringTest : public QObject {
     }
     QCOMPARE(exponentials, 1);
   }
+  /// What a product reads in memory is read there by others too, where computing it again reads more.
+  void whatProductsReadIsReadByOthers() {
+    for (const bool isDear : {true, false}) {
+      GraphMaker m;
+      const ValueRef x = m.input(tensor({64, 64})), y = m.input(tensor({64, 64})), w = m.input(tensor({64, 64}));
+      const ValueRef h = m.call("aten::mul.Tensor", {x, isDear ? y : x}, tensor({64, 64}));
+      const ValueRef turned = m.call("aten::t", {h}, strided({64, 64}, {1, 64}));
+      const ValueRef sum = m.call("aten::sum.dim_IntList", {turned, ArgumentList{int64_t{0}}, false}, tensor({64}));
+      const ValueRef product = m.call("aten::mm", {h, w}, tensor({64, 64}));
+      const LoweredGraph g = lowered(m.returning({sum, product}));
+      const auto summing = std::find_if(g.operations.begin(), g.operations.end(), [](const Operation& op) { return op.kind == Operation::Kind::Loops && loopsIn(op.kernel) > 0; });
+      QVERIFY(summing != g.operations.end());
+      QCOMPARE(std::find(summing->reads.begin(), summing->reads.end(), 0) == summing->reads.end(), isDear);
+    }
+  }
+  /// Of an expensive value that is read here and there nothing is written to memory.
+  void whatIsReadAtPlacesIsComputedThere() {
+    for (const bool isWhole : {false, true}) {
+      GraphMaker m;
+      const ValueRef x = m.input(tensor({64, 256})), rows = m.input(tensor({4}, DType::Int64));
+      const ValueRef e = m.call("aten::exp", {x}, tensor({64, 256}));
+      const ValueRef first = m.call("aten::select.int", {e, int64_t{1}, int64_t{0}}, strided({64}, {256}));
+      const ValueRef chosen = m.call("aten::index_select", {e, int64_t{0}, rows}, tensor({4, 256}));
+      const ValueRef doubled = m.call("aten::mul.Scalar", {isWhole ? e : first, 2.0}, tensor(isWhole ? std::vector<SymExpr>{64, 256} : std::vector<SymExpr>{64}));
+      const LoweredGraph g = lowered(m.returning({m.call("aten::mul.Scalar", {first, 3.0}, tensor({64})), chosen, doubled}));
+      QCOMPARE(typesOfIntermediates(g, 64 * 256).size(), isWhole ? size_t{2} : size_t{0});
+    }
+  }
   void whatIsOnlyWidenedLiesNarrow() {
     GraphMaker m;
     ValueRef x = m.input(tensor({32, 64}));

@@ -67,7 +67,7 @@ def joined(versions, sizes, key=None, is_size=False):
         return [joined(list(items), sizes, key, is_size) for items in zip(*versions)]
     if isinstance(first, int) and not isinstance(first, bool):
         made = expression(versions, sizes)
-        return made if is_size else {"e": made}
+        return made if is_size or key == "e" else {"e": made}
     raise Unlike(f"{key}: {versions}")
 
 
