@@ -120,9 +120,14 @@ void moveResults(const AotModule& module, const graph::SymbolValues& symbols, st
 
 /// The part of `base`'s memory that `plan` sees, without a history; writes to one are counted as writes to the other.
 at::Tensor partOf(const at::Tensor& base, const graph::SymExpr& tracedOffset, const OutputPlan& plan, const graph::SymbolValues& symbols) {
-  at::Tensor part = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
+  const auto sizes = symbols(plan.meta.sizes), strides = symbols(plan.meta.strides);
   const int64_t offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
-  part.unsafeGetTensorImpl()->set_sizes_and_strides(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
+  if (at::isTensorSubclassLike(base) || trace::isTraceTensor(base)) {
+    const at::AutoGradMode noGrad(false);
+    return base.detach().as_strided(sizes, strides, offset);
+  }
+  at::Tensor part = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
+  part.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
   part.unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
   return part;
 }

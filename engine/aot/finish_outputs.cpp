@@ -235,7 +235,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     plan.creation = creationOf(output);
     if (auto placed = placeByFunction(output, plan); !placed) return tl::unexpected(placed.error());
   }
-  if (plan.inputMemory < 0 && plan.resultMemory < 0) plan.versions = writesTo(output);
+  if (plan.inputMemory < 0) plan.versions = writesTo(output);
   return plan;
 }
 
@@ -350,7 +350,8 @@ Result<int32_t> TraceFinisher::baseOfGroup(const at::Tensor& member) {
     at::Tensor candidate(t._base());
     if (isWholeBase(candidate) && ownStorageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
   }
-  const at::Tensor shared = group.empty() ? at::Tensor() : ownBase(group.front());
+  const bool isOfGroup = !group.empty() && byFunction_[storage].empty();  // a part of the memory, perhaps
+  const at::Tensor shared = isOfGroup ? ownBase(group.front()) : at::Tensor();
   if (!base.defined() && shared.defined() && shared.requires_grad() == anyGrad &&
       std::all_of(group.begin(), group.end(), [&](auto& t) { return ownBase(t).is_same(shared); }))
     base = shared;

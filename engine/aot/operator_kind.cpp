@@ -16,7 +16,7 @@ const std::unordered_set<std::string_view> kHeavyPointwise{
     "aten::tan",     "aten::sinh",    "aten::cosh",       "aten::tanh",    "aten::asin",  "aten::acos",  "aten::atan",  "aten::atan2",
     "aten::erf",     "aten::erfc",    "aten::erfinv",     "aten::sigmoid", "aten::gelu",  "aten::silu",  "aten::mish",  "aten::elu",
     "aten::softplus", "aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::lgamma", "aten::digamma", "aten::hardswish", "aten::celu",
-    "aten::log_sigmoid_forward"};
+    "aten::log_sigmoid_forward", "aten::gelu_backward", "aten::silu_backward", "aten::mish_backward", "aten::elu_backward", "aten::softplus_backward"};
 /// Enlarged or reduced images, of their pixels or of a few of them each.
 bool isResampled(std::string_view op) { return op.starts_with("aten::upsample_") && op.find("backward") == std::string_view::npos; }
 

@@ -66,6 +66,22 @@ bool groupNormBackward(Stack& stack) {
   return true;
 }
 
+/// _fused_rms_norm_backward(grad, input, normalized_shape, rstd, weight, output_mask)
+bool rmsNormBackward(Stack& stack) {
+  const at::Tensor grad = stack[0].toTensor(), input = stack[1].toTensor(), rstd = stack[3].toTensor();
+  const at::Tensor weight = stack[4].isNone() ? at::Tensor() : stack[4].toTensor();
+  const auto rank = static_cast<int64_t>(stack[2].toIntVector().size());
+  const auto wanted = stack[5].toBoolList();
+  std::vector<int64_t> rows, others;
+  for (int64_t d = 0; d < input.dim(); ++d) (d < input.dim() - rank ? others : rows).push_back(d);
+  const at::Tensor normalised = input * rstd, scaled = weight.defined() ? grad * weight : grad;
+  const at::Tensor ofInput = wanted[0] ? ((scaled - normalised * (scaled * normalised).mean(rows, /*keepdim=*/true)) * rstd).to(input.scalar_type()) : at::Tensor();
+  const at::Tensor perElement = wanted[1] && weight.defined() ? grad * normalised : at::Tensor();
+  const at::Tensor ofWeight = perElement.defined() ? (others.empty() ? perElement : perElement.sum(others)).to(weight.scalar_type()) : at::Tensor();
+  stack.assign({ofInput, ofWeight});
+  return true;
+}
+
 /// mkldnn_rnn_layer_backward(input, four weights, hx, cx, output, hy, cy, grad_output, grad_hy, grad_cy, reverse, mode, hidden_size, num_layers,
 /// has_biases, train, bidirectional, batch_sizes, batch_first, workspace): eager's formula is no operator, so the network is asked for its gradient.
 bool recurrentBackward(Stack& stack) {
@@ -107,6 +123,7 @@ bool callDifferentiableForm(const std::string& op, Stack& stack) {
       {"aten::copy", copy},
       {"aten::silu_backward", siluBackward},
       {"aten::native_group_norm_backward", groupNormBackward},
+      {"aten::_fused_rms_norm_backward", rmsNormBackward},
       {"aten::logit_backward", logitBackward},
       {"aten::mkldnn_rnn_layer_backward", recurrentBackward},
       {"aten::_linalg_det", [](Stack& stack) { return withFactors<1>("aten::_linalg_det", stack); }},

@@ -90,9 +90,9 @@ class Interpreter {
   }
 
   /// Eager's norms give statistics without a history, and the derivative of their backward is one by its input alone. Here operators may have
-  /// computed them. (That of group norms has a form of its own.)
+  /// computed them. (Those of group and RMS norms have forms of their own.)
   static void cutStatistics(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
-    const bool isOfRows = schema.name() == "aten::native_layer_norm_backward" || schema.name() == "aten::_fused_rms_norm_backward";
+    const bool isOfRows = schema.name() == "aten::native_layer_norm_backward";
     for (size_t i = 0; i < stack.size(); ++i) {
       const std::string& name = schema.arguments()[i].name();
       const bool isStatistic = name.starts_with("save_") || (isOfRows && (name == "mean" || name == "rstd"));
@@ -103,7 +103,8 @@ class Interpreter {
   /// A view is one of memory as it was traced. What is written as other operators lies as these please.
   void lieAsTraced(const Node& node, torch::jit::Stack& stack) const {
     const auto* ref = node.args.empty() ? nullptr : node.args[0].as<graph::ValueRef>();
-    if (!ref || stack.empty() || !stack[0].isTensor() || !graph::factsOf(node).view) return;
+    const bool looksAtMemory = node.op == "aten::view" || node.op == "aten::_unsafe_view" || node.op == "aten::view.dtype" || node.op == "aten::as_strided";
+    if (!ref || !looksAtMemory || stack.empty() || !stack[0].isTensor()) return;
     const at::Tensor given = stack[0].toTensor();
     std::vector<int64_t> strides;
     for (const graph::SymExpr& stride : graph_.meta(*ref).tensor.strides) {
@@ -114,7 +115,7 @@ class Interpreter {
     if (strides.size() != static_cast<size_t>(given.dim()) || given.strides() == strides) return;
     bool lies = true;  // the stride of a single element says nothing
     for (int64_t d = 0; d < given.dim(); ++d) lies = lies && (given.size(d) < 2 || given.stride(d) == strides[static_cast<size_t>(d)]);
-    if (!lies && given.is_non_overlapping_and_dense()) stack[0] = at::empty_strided(given.sizes(), strides, given.options()).copy_(given);
+    if (!lies && given.is_non_overlapping_and_dense()) stack[0] = given.new_empty_strided(given.sizes(), strides).copy_(given);
   }
 
   Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {

@@ -431,7 +431,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   const auto isComplex = [](const at::Tensor& t) { return t.defined() && at::isComplexType(t.scalar_type()); };
   const bool anyComplex = std::any_of(all.begin(), all.end(), isComplex);
   const auto mayNotFit = [&](const at::Tensor& t) { return t.defined() && (at::isIntegralType(t.scalar_type(), true) || (anyComplex && !isComplex(t))); };
-  if (std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, args);
+  if (!facts.hasOut && std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, args);
   if (!overlaps) return;
   tryForReal(op, args);
   // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others

@@ -105,7 +105,7 @@ const std::unordered_set<std::string_view> kPointwise{
     "aten::elu_backward",  "aten::softplus_backward",   "aten::mish_backward",      "aten::hardswish_backward",  "aten::hardsigmoid_backward",
     "aten::hardshrink_backward", "aten::softshrink_backward",
 };
-/// Kernels over elements of broadcast operands that reduce afterwards, or raise for some.
+/// Kernels over elements of broadcast operands that reduce afterwards, the gradients of these, and one that raises for some numbers.
 const std::unordered_set<std::string_view> kElementwise{
     "aten::mse_loss", "aten::mse_loss_backward", "aten::smooth_l1_loss", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward",
     "aten::floor_divide",

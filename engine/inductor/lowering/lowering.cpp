@@ -421,10 +421,11 @@ int64_t Lowering::elementsRead(const Node& node) const {
   for (graph::NodeId id : users_[static_cast<size_t>(node.id)]) {
     const Node& user = graph_.node(id);
     const auto* first = user.args.empty() ? nullptr : user.args[0].as<ValueRef>();
-    if (user.kind != NodeKind::Call || !first || first->node != node.id) read += own;
-    else if (graph::factsOf(user).view && user.outputs.size() == 1) read += elementsRead(user);
-    else if (readsAtPlaces(user)) read += graph::hint(user.outputs[0].tensor.numel());
-    else read += own;
+    const bool isFirst = user.kind == NodeKind::Call && first && first->node == node.id && user.outputs.size() == 1;
+    const int64_t made = user.outputs.size() == 1 && user.outputs[0].kind == OutputMeta::Kind::Tensor ? graph::hint(user.outputs[0].tensor.numel()) : 0;
+    if (isFirst && graph::factsOf(user).view) read += elementsRead(user);
+    else if (isFirst && readsAtPlaces(user)) read += made;
+    else read += std::max(own, made);  // broadcast, perhaps
   }
   return read;
 }
@@ -437,7 +438,7 @@ bool Lowering::isSmallerInMemory(const Node& node, const Storage& s) const {
     const graph::TensorMeta& meta = out_.buffers[static_cast<size_t>(id)].meta;
     read += std::min(bytesOf(meta), elements * graph::elementSize(meta.dtype));
   }
-  return read > bytesOf(s.meta);
+  return 2 * read > 3 * bytesOf(s.meta);
 }
 
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
@@ -448,7 +449,7 @@ void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
     const bool isReadOnce = readers < 2 || elementsRead(node) <= graph::hint(v.storage->meta.numel());
     const size_t users = isReadOnce ? std::min<size_t>(readers, 1) : readers;
     if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || isSmallerInMemory(node, *v.storage) || readsFarAround(v))) keepInMemory(v);
+    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || (!v.reindex && isSmallerInMemory(node, *v.storage)) || readsFarAround(v))) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);

@@ -149,7 +149,7 @@ class Lowering {
   bool worthRealising(const Storage& storage, size_t users) const;
   /// How many elements of its result all its readers read together.
   int64_t elementsRead(const graph::Node& node) const;
-  /// Whether the formula reads more bytes than its result has, which lies in memory anyway (neededInMemory()).
+  /// Whether the formula reads half as many bytes again as its result has, which lies in memory anyway (neededInMemory()).
   bool isSmallerInMemory(const graph::Node& node, const Storage& s) const;
   /// Whether this is a sum on its way (gradients of what is used often) that should not wait for its last term, with all others in memory.
   bool isAccumulating(const graph::Node& node, const Storage& s) const;

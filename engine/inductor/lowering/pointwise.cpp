@@ -95,8 +95,15 @@ std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& no
     stand.reindex = [](const IndexList&) { return IndexList{}; };
     blank.push_back(std::move(stand));
   }
-  op.fn(PointwiseArgs(trial, args, {type, held}, blank, operands->slot, zero, meta.dtype));
-  return {lowering.formula(meta, std::move(compute), operands->tensors, op.cost, op.heavy)};
+  const Val made = op.fn(PointwiseArgs(trial, args, {type, held}, blank, operands->slot, zero, meta.dtype));
+  // A GPU takes an exponential, or a logarithm, in less time than it reads a number.
+  bool heavy = op.heavy;
+  if (heavy && meta.device.kind == graph::DeviceKind::Cuda) {
+    trial.store(0, 0, made.id);
+    const Section section = trial.finish({}, false);
+    heavy = std::any_of(section.values.begin(), section.values.end(), [](const Value& v) { return isDear(v.op) || v.op == Op::Erf || v.op == Op::Expm1 || v.op == Op::Log1p; });
+  }
+  return {lowering.formula(meta, std::move(compute), operands->tensors, op.cost, heavy)};
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ std::vector<char> neededInMemory(const graph::Graph& graph) {
   std::vector<char> needed(nodes.size(), 0);
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = nodes[i];
-    const bool isProduct = node.op == "aten::mm" || node.op == "aten::bmm";
-    const bool isCall = node.kind == NodeKind::Call && !graph::factsOf(node).view && (isProduct || !hasCode(node.op));
+    const bool isConvolution = beginsWithOneOf(node.op, {"aten::convolution"});  // which has operands laid as it likes
+    const bool isCall = node.kind == NodeKind::Call && !graph::factsOf(node).view && !hasCode(node.op) && !isConvolution;
     const bool isNeededView = node.kind == NodeKind::Call && needed[i] && isWholeView(node.op);
     if (node.kind == NodeKind::Output || isCall || isNeededView)
       graph::Graph::forEachValue(node.args, [&](ValueRef v) { needed[static_cast<size_t>(v.node)] = 1; });

@@ -175,11 +175,21 @@ def views_that_functions_give_share_memory(compile, engine):
             x.mul_(3)
         return Halves.apply(x)
 
+    def written_before(x):
+        y = x * 1
+        y.add_(1)
+        return Halves.apply(y)
+
+    def beside_a_part(x):
+        y = x * 1
+        part = y[:2].detach()
+        return part[:1], Turned.apply(y[2:])
+
     def unnamed(said):
         return said[1].split(" is ")[1:] if isinstance(said, tuple) else said  # "Output 0 of TurnedBackward", whose node is another here
 
     ways = [Turned.apply, Halves.apply, lambda x: Turned.apply(x)[1:], lambda x: (Turned.apply(x), x[1:]), lambda x: Turned.apply(x * 2), lambda x: Turned.apply(x).t(),
-            lambda x: Halves.apply(x * 1), whole_and_halves, lambda x: Halves.apply(x.t()), lambda x: Turned.apply(x[1:].double()).float(), written,
+            lambda x: Halves.apply(x * 1), whole_and_halves, lambda x: Halves.apply(x.t()), lambda x: Turned.apply(x[1:].double()).float(), written, written_before, beside_a_part,
             lambda x: [Turned.apply(part) for part in (x * 1).chunk(2)], lambda x: (Turned.apply(x.detach()), Turned.apply(x) * 2)]
     said = []
     for way in ways:
@@ -201,7 +211,7 @@ def views_that_functions_give_share_memory(compile, engine):
                 before = [r._version for r in results]
                 with torch.no_grad():
                     x.add_(1)
-                said.append([r._version - v for r, v in zip(results, before)])
+                said.append((before if way is not written else [], [r._version - v for r, v in zip(results, before)]))
                 said.append([unnamed(raised(lambda r: r.grad_fn is None, r)) for r in results])
                 said.append([r.detach().clone() for r in results])
                 said.append([unnamed(raised(lambda r: r.mul_(2).sum(), r)) for r in results])
