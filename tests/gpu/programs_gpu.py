@@ -37,6 +37,13 @@ def integers(high, *shape, dtype=torch.int64):
     return lambda device: torch.randint(0, high, shape, device=device).to(dtype)
 
 
+@program(normal(600))
+def whole_numbers_below_fractional_steps(x):
+    """Which of them it is depends on the digits that eager computes them with."""
+    steps = [torch.arange(0, 600 * step - step / 2, step, device=x.device) for step in (1.3, 0.1, 0.7)]
+    return *(s.long() for s in steps), *(torch.floor(s / 0.1) for s in steps), torch.arange(0.5, 60, 0.1, device=x.device, dtype=torch.float16), x * (steps[0] % 1)
+
+
 @program(normal(1024, 1024), normal(1024, 1024), grad=True)
 def activation(x, y):
     return F.gelu(torch.sin(x) + torch.cos(y)) * x + 1

@@ -59,7 +59,8 @@ SymExpr truncated(const NodeArgs& args, size_t at) {
   return given ? SymExpr(static_cast<int64_t>(*given)) : args.expr(at);
 }
 
-/// start + step * i, in int64 for integers and float64 for floats, as eager computes it.
+/// start + step * i as eager computes it: in int64 for integers, for floats in float64, or on a GPU in float32 if that is wide enough for the result.
+/// (Which whole number lies below an element may depend on that.)
 LowerFn arange(int startAt, int stepAt) {
   return [=](Lowering& lowering, const Node& node) -> Values {
     NodeArgs args(node);
@@ -74,7 +75,12 @@ LowerFn arange(int startAt, int stepAt) {
     }
     const NumberOf start = startAt < 0 ? constantNumber(0) : numberOf(args, static_cast<size_t>(startAt));
     const NumberOf step = stepAt < 0 || args.isNone(static_cast<size_t>(stepAt)) ? constantNumber(1) : numberOf(args, static_cast<size_t>(stepAt));
+    const bool isNarrow = meta.device.kind == graph::DeviceKind::Cuda && meta.dtype != DType::Float64;
     return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& i) {
+      if (isNarrow) {
+        const auto narrow = [&](ValueId v) { return b.cast(v, DType::Float32); };
+        return b.cast(b.emit(Op::Fma, DType::Float32, {narrow(b.index(i[0])), narrow(step(b)), narrow(start(b))}), type);
+      }
       ValueId at = b.cast(b.index(i[0]), DType::Float64);
       ValueId scaled = b.emit(Op::Mul, DType::Float64, {at, step(b)});
       return b.cast(b.emit(Op::Add, DType::Float64, {scaled, start(b)}), type);
