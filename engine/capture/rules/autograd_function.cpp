@@ -67,12 +67,17 @@ constexpr const char* kCapsule = "fusebox.autograd_function";
 
 std::string nameOf(PyObject* cls) { return reinterpret_cast<PyTypeObject*>(cls)->tp_name; }
 
-/// Whether the dict belongs to a module of Python or torch, which no program changes between forward and backward.
+/// Whether the dict belongs to a module of Python or torch, which no program changes between forward and backward. (`math` is a file in some builds of
+/// Python, and a part of the interpreter in others.)
 bool isLibraryDict(PyObject* dict) {
-  PyObject* file = PyDict_Check(dict) ? PyDict_GetItemString(dict, "__file__") : nullptr;
+  if (!PyDict_Check(dict)) return false;
+  PyObject* file = PyDict_GetItemString(dict, "__file__");
   const char* path = file && PyUnicode_Check(file) ? utf8Of(file) : nullptr;
+  PyObject* spec = file ? nullptr : PyDict_GetItemString(dict, "__spec__");
+  const PyRef origin = spec && spec != Py_None ? PyRef::steal(PyObject_GetAttrString(spec, "origin")) : PyRef();
+  const bool isBuiltIn = origin && PyUnicode_Check(origin.get()) && PyUnicode_CompareWithASCIIString(origin.get(), "built-in") == 0;
   clearError();
-  return path && isLibraryPath(path);
+  return isBuiltIn || (path && isLibraryPath(path));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import operator
+import sys
 
 import torch
 
@@ -301,3 +302,23 @@ def keys_that_note_that_they_are_hashed(compile, engine):
         out += [f(x), g(x), h(x, {Key(2)}), list(log)]
         log.clear()
     return out
+
+
+class Bell(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g / (1 + (math.pi * x).square()) * min(2, sys.maxsize)
+
+
+@edge
+def gradients_may_read_constants_of_built_in_modules(compile, engine):
+    """Such modules have no file; `math` is one of them in some builds of Python, `sys` in all."""
+    f = compile(lambda x: Bell.apply(x * 2).sum(), fullgraph=True) if engine else lambda x: Bell.apply(x * 2).sum()
+    x = torch.linspace(-1, 1, 7, requires_grad=True)
+    return f(x), torch.autograd.grad(f(x), x)
