@@ -20,7 +20,7 @@ LEFT_OUT = {"requires_grad_", "share_memory_", "random_", "normal_", "uniform_",
 VALUES = {"i": torch.tensor([1, 2, 3]), "f": torch.tensor([0.5, 1.5, 2.5]), "b": torch.tensor([True, False, True]), "h": torch.tensor([0.5, 1.5, 2.5]).half(),
           "c": torch.tensor([1 + 1j, 2, 3]), "u": torch.tensor([1, 2, 3], dtype=torch.uint8), "d": torch.tensor([0.5, 1.5, 2.5]).double(),
           "s": torch.tensor(2.5), "S": torch.tensor(2.5, dtype=torch.float64)}
-BREAKING = {"nan_to_num_"}  # of a tensor that it takes for a number
+BREAKING = {"nan_to_num_", "logit_"}  # of a tensor that they take for a number
 OTHERS = [(), (2,), (2.5,), (True,), ("i",), ("f",), ("h",), ("c",), ("d",), ("b",), ("s",), ("S",), ("i", "f"), ("f", "d")]
 
 
