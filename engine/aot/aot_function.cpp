@@ -118,6 +118,12 @@ void moveResults(const AotModule& module, const graph::SymbolValues& symbols, st
   }
 }
 
+/// What the forward graph says of its result `index`, which `plan` sees a part of.
+const graph::TensorMeta& resultMeta(const AotModule& module, const OutputPlan& plan, int32_t index) {
+  auto* result = module.forward.output()->args[static_cast<size_t>(index)].as<graph::ValueRef>();
+  return result ? module.forward.meta(*result).tensor : plan.meta;
+}
+
 /// The part of `base`'s memory that `plan` sees, without a history; writes to one are counted as writes to the other.
 at::Tensor partOf(const at::Tensor& base, const graph::SymExpr& tracedOffset, const OutputPlan& plan, const graph::SymbolValues& symbols) {
   const auto sizes = symbols(plan.meta.sizes), strides = symbols(plan.meta.strides);
@@ -137,10 +143,8 @@ void placeByFunction(const AotModule& module, const std::vector<at::Tensor>& inp
   for (const OutputPlan& plan : module.outputs) {
     if (plan.inputMemory >= 0 && !inputs[plan.inputMemory].is_inference())
       results[plan.index] = partOf(inputs[plan.inputMemory], module.inputs[plan.inputMemory].storageOffset, plan, symbols);
-    if (plan.resultMemory >= 0) {
-      const auto* base = module.forward.output()->args[static_cast<size_t>(plan.resultMemory)].as<graph::ValueRef>();
-      results[plan.index] = partOf(results[plan.resultMemory], module.forward.meta(*base).tensor.storageOffset, plan, symbols);
-    }
+    if (plan.resultMemory >= 0)
+      results[plan.index] = partOf(results[plan.resultMemory], resultMeta(module, plan, plan.resultMemory).storageOffset, plan, symbols);
   }
 }
 
@@ -261,12 +265,6 @@ torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vec
   return edges;
 }
 
-/// What the forward graph says of the result that `plan` is a view of.
-const graph::TensorMeta& resultMeta(const AotModule& module, const OutputPlan& plan) {
-  auto* result = module.forward.output()->args[static_cast<size_t>(plan.index)].as<graph::ValueRef>();
-  return result ? module.forward.meta(*result).tensor : plan.meta;
-}
-
 /// What one call leaves behind: new data in the inputs, and the tensors that the program sees. Each is made once, when it is first wanted.
 class Effects {
  public:
@@ -350,7 +348,7 @@ class Effects {
       return makeView(plan, view(static_cast<size_t>(plan.parent)), traced, traced.storageOffset, symbols_);
     }
     if (plan.kind == OutputPlan::Kind::ResultView) {
-      const graph::TensorMeta& traced = resultMeta(module_, plan);
+      const graph::TensorMeta& traced = resultMeta(module_, plan, plan.index);
       return makeView(plan, results_[plan.index], traced, traced.storageOffset, symbols_);
     }
     auto& traced = module_.inputs[plan.index];

@@ -5,6 +5,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/hash.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/trace/break_error.h"
@@ -270,8 +273,22 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args) {
   }
 }
 
-/// Raises what eager says where a result does not fit the type of what is written, which small zeros show whatever the sizes are.
-void refuseUnfitting(const c10::OperatorHandle& op, std::span<const IValue> args) {
+/// Raises what eager says where a result does not fit the type of what is written, which small zeros show whatever the sizes are. It is asked once for
+/// every combination of types.
+void refuseUnfitting(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+  static std::mutex mutex;
+  static std::unordered_set<std::string> fitting;
+  std::string key = facts.name;
+  for (auto& a : args) {
+    key += '|' + a.tagKind();
+    forEachTensor(a, [&](const at::Tensor& t) {
+      if (t.defined()) key += fmt::format("{},{},{} ", static_cast<int>(t.scalar_type()), t.dim() == 0, isNumber(t));
+    });
+  }
+  {
+    std::lock_guard lock(mutex);
+    if (fitting.contains(key)) return;
+  }
   Stack stack(args.begin(), args.end());
   DispatchState state;
   state.exclude(traceKeys() | aboveTraceKeys());
@@ -285,6 +302,8 @@ void refuseUnfitting(const c10::OperatorHandle& op, std::span<const IValue> args
   }
   try {
     runForReal(op, stack);
+    std::lock_guard lock(mutex);
+    fitting.insert(std::move(key));
   } catch (const c10::Error& error) {
     if (std::string_view(error.what_without_backtrace()).find("can't be cast to the desired output type") != std::string_view::npos) throw;
   } catch (const std::exception&) {
@@ -431,7 +450,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   const auto isComplex = [](const at::Tensor& t) { return t.defined() && at::isComplexType(t.scalar_type()); };
   const bool anyComplex = std::any_of(all.begin(), all.end(), isComplex);
   const auto mayNotFit = [&](const at::Tensor& t) { return t.defined() && (at::isIntegralType(t.scalar_type(), true) || (anyComplex && !isComplex(t))); };
-  if (!facts.hasOut && std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, args);
+  if (!facts.hasOut && std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, facts, args);
   if (!overlaps) return;
   tryForReal(op, args);
   // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others

@@ -445,11 +445,13 @@ void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
   const size_t readers = users_[static_cast<size_t>(node.id)].size();
   for (LazyTensor& v : values) {
     if (!v.storage) continue;
+    if (v.reindex) v.viewOrigins.push_back(node.id);
+    if (v.storage->isReal() || isOnlyNarrowed(node)) continue;
     // What is read here and there is computed no more often than it would be for memory.
     const bool isReadOnce = readers < 2 || elementsRead(node) <= graph::hint(v.storage->meta.numel());
     const size_t users = isReadOnce ? std::min<size_t>(readers, 1) : readers;
-    if (v.reindex) v.viewOrigins.push_back(node.id);
-    if (!v.storage->isReal() && !isOnlyNarrowed(node) && (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || (!v.reindex && isSmallerInMemory(node, *v.storage)) || readsFarAround(v))) keepInMemory(v);
+    const bool isSmaller = !v.reindex && isSmallerInMemory(node, *v.storage);
+    if (worthRealising(*v.storage, users) || isAccumulating(node, *v.storage) || isSmaller || readsFarAround(v)) keepInMemory(v);
   }
   if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);

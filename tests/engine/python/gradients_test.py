@@ -351,5 +351,28 @@ def test_cumulative_products():
     expect(kernels < 30, f"{kernels} kernels")
 
 
+def test_gradients_of_gradients_of_norms():
+    """Norms are cut as simple operators, whose results lie otherwise than eager's until a view asks."""
+    x, w = torch.randn(6, 8, requires_grad=True), torch.randn(8, requires_grad=True)
+
+    def rms(x, w):
+        return torch.ops.aten._fused_rms_norm(x, [8], w, 1e-5)[0].sin()
+
+    def turned_layer(x, w):
+        return F.layer_norm(x.t().contiguous().t().unsqueeze(0).transpose(0, 1), (8,), w, None).reshape(-1, 4).sin()
+
+    def image_groups(x, w):
+        image = x.view(1, 6, 8, 1).to(memory_format=torch.channels_last)
+        return F.group_norm(image, 3).permute(0, 2, 3, 1).reshape(8, 6).sin() * w[:, None]
+
+    def twice(f):
+        first = torch.autograd.grad((f(x, w) ** 2).sum(), (x, w), create_graph=True)
+        return (*first, *torch.autograd.grad(sum((g * g).sum() for g in first), (x, w)))
+
+    for f in (rms, turned_layer, image_groups):
+        got, want = twice(torch.compile(f, fullgraph=True)), twice(f)
+        expect(same(got, want, lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=1e-4)), f"{f.__name__}: {got}, eager {want}")
+
+
 if __name__ == "__main__":
     run(globals())
