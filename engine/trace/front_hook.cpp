@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "engine/trace/argument_checks.h"
+#include "engine/trace/below_autograd.h"
 #include "engine/trace/branch_scope.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
@@ -469,6 +470,18 @@ void refuseNumberOfStandIn(const c10::OperatorHandle& op, const Stack& stack) {
     raiseBreak(BreakKind::DataAccess, "a number is read from a tensor whose operators are traced", "Move the call out of the compiled region.");
 }
 
+/// See BelowAutograd.
+void refuseBelowAutograd(const OperatorFacts& facts, std::span<const IValue> args) {
+  for (const auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      if (!t.defined()) return;
+      if (t.requires_grad())
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor that requires a gradient in __torch_dispatch__, where eager records no history", "detach what a wrapper holds");
+      if (t.is_conj() || t.is_neg())
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor with a pending conjugation or negation in __torch_dispatch__, where operators do not see that", "call resolve_conj() and resolve_neg() on what a wrapper holds");
+    });
+}
+
 /// A call that comes from the program or from an operator above functionalisation.
 void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack); };
@@ -476,6 +489,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
   const AskedBy asked(facts.name);
   size_t arity = op.schema().arguments().size();
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
+  if (BelowAutograd::isActive()) refuseBelowAutograd(facts, args);
   // A wrapper's class is asked below, for what the operator consists of.
   for (const auto& a : args) {
     bool any = false, isNested = false;

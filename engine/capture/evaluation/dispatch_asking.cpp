@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/below_autograd.h"
 
 namespace fusebox::capture {
 
@@ -64,20 +65,6 @@ bool hasWrapper(PyObject* given) {
   return false;
 }
 
-/// Below autograd eager records no history, which capture, that interprets as above it, would.
-void refuseHistory(Evaluation& e, PyObject* given) {
-  if (isTensorObject(given) && tensorOf(given).requires_grad())
-    e.breakHere("tensor subclass", "an operator on a wrapper is given a tensor that requires a gradient");
-  if (isWrapperClass(Py_TYPE(given)))
-    if (PyRef dict = PyRef::steal(PyObject_GenericGetDict(given, nullptr))) return refuseHistory(e, dict.get());
-  if (PyDict_CheckExact(given)) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);) refuseHistory(e, value);
-  }
-  for (Py_ssize_t i = 0; (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
-    refuseHistory(e, PySequence_Fast_GET_ITEM(given, i));
-}
-
 /// The first of the classes that does not decline.
 PyRef askClasses(Evaluation& e, PyObject* function, PyObject* types, PyObject* args, PyObject* keywords) {
   const DeeperInDispatch inside;
@@ -114,8 +101,7 @@ PyObject* answer(PyObject* self, PyObject* arguments) {
   // Operators that it consists of may be others' alone.
   if (!hasWrapper(args) && !(keywords && hasWrapper(keywords))) return PyObject_Call(function, args, keywords && PyDict_Check(keywords) ? keywords : nullptr);
   try {
-    refuseHistory(asking.e, args);
-    if (keywords) refuseHistory(asking.e, keywords);
+    const trace::BelowAutograd below;
     const c10::impl::ForceDispatchKeyGuard above(asking.keys);
     PyRef result = askClasses(asking.e, function, types, args, keywords ? keywords : Py_None);
     return result ? asking.e.expose(result.get()).release() : nullptr;

@@ -340,10 +340,11 @@ PyRef methodOfSubclass(Evaluation& e, const char* method, std::initializer_list<
 }
 
 PyRef operatorOfSubclass(Evaluation& e, const char* forward, const char* reflected, const char* inPlace, PyObject* a, PyObject* b) {
-  const bool writes = inPlace && isTensorObject(a) && _PyType_Lookup(tensorType(), internedName(inPlace));
-  PyRef result = !isTensorObject(a) ? methodOfSubclass(e, reflected, {b, a}) : methodOfSubclass(e, writes ? inPlace : forward, {a, b});
+  const bool isOfTensor = isTensorObject(a) && !e.isNumber(a);
+  const bool writes = inPlace && isOfTensor && _PyType_Lookup(tensorType(), internedName(inPlace));
+  PyRef result = !isOfTensor ? methodOfSubclass(e, reflected, {b, a}) : methodOfSubclass(e, writes ? inPlace : forward, {a, b});
   // What the other operand makes of it, or the error that nobody knows the two, is CPython's.
-  if (result.get() == Py_NotImplemented) refuse(e, "an operator is declined by a tensor of class " + className(isTensorObject(a) ? a : b));
+  if (result.get() == Py_NotImplemented) refuse(e, "an operator is declined by a tensor of class " + className(isOfTensor ? a : b));
   return result;
 }
 

@@ -276,7 +276,8 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   if (!isPlainTensorClass(Py_TYPE(object)) && !isOfProgram)
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
               "Convert it to a plain torch.Tensor before the compiled region.");
-  if (isInsideDispatch() && (real.is_conj() || real.is_neg()))
+  const bool isBelowSigns = isInsideDispatch() || c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::Negative);
+  if (isBelowSigns && (real.is_conj() || real.is_neg()))
     breakHere("tensor subclass", "a tensor with a pending conjugation or negation is read in __torch_dispatch__, where operators do not see that",
               "Call resolve_conj() and resolve_neg() on what a wrapper holds.");
   if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");

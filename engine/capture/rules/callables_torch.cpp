@@ -616,6 +616,8 @@ class OneThread {
   const bool before_ = state().get_multithreading_enabled();
 };
 
+bool hasNoGradientHooks(PyObject* tensor, PyObject*) { return isTensorObject(tensor) && !aot::hasGradientHooks(tensorOf(tensor)); }
+
 /// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
 /// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -630,6 +632,11 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
       e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
     else if (aot::hasGradientHooks(input.real))
       e.breakHere("backward", "torch.autograd.grad() calls a hook on the gradient of an input");
+  for (const trace::TracedInput& input : e.trace().inputs()) {
+    const PyRef standIn = PyRef::steal(newTensorObject(input.standIn));
+    if (const Source* source = input.real.requires_grad() ? e.sourceOf(standIn.get()) : nullptr)
+      e.guardCustom(source, hasNoGradientHooks, nullptr, "no hook on the gradient of an input");
+  }
   return e.callReal(callable, a);
 }
 

@@ -216,6 +216,10 @@ Values unfoldBackward(Lowering& lowering, const Node& node) {
   const int64_t frames = (size + step - 1) / step;  // that a position lies in, at most
   if (frames < 1 || frames > realise_policy::kUnrolledReduction) throw NotLowered("positions of many frames");
   const auto dim = static_cast<size_t>(wrapDim(args.integer(2), meta.sizes.size()));
+  IndexList given = meta.sizes;
+  given[dim] = floorDiv(meta.sizes[dim] - size, step) + 1;
+  given.emplace_back(size);
+  if (lowering.tensor(args, 0).sizes != given) throw NotLowered("frames of other sizes than those of the result");
   const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0));
   const DType type = computeType(meta.dtype);
   TensorMeta rows = meta;
