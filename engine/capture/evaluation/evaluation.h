@@ -126,6 +126,7 @@ class Evaluation final : public Operations {
   PyRef loadGlobal(Frame& frame, PyObject* name) override;
   bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) override;
   PyRef loadCell(PyObject* cell) override;
+  bool hasCellContents(PyObject* cell) override;
   void storeCell(PyObject* cell, PyObject* value) override;
   void readLocal(Frame& frame, int index) override;
   bool pushUnread(Frame& frame, int index) override;

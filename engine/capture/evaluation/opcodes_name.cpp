@@ -68,7 +68,7 @@ Flow storeDeref(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow deleteDeref(Operations& ops, Frame& f, const Instruction& i) {
   PyRef cell = cellAt(ops, f, i.arg);
-  if (!PyCell_GET(cell.get())) return emptyCell(f, i.arg);
+  if (!ops.hasCellContents(cell.get())) return emptyCell(f, i.arg);
   ops.storeCell(cell.get(), nullptr);
   return Flow::Next;
 }

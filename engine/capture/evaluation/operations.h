@@ -71,6 +71,7 @@ class Operations {
   virtual bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) = 0;  ///< `value` null deletes
   /// Null without error: the cell is empty.
   virtual PyRef loadCell(PyObject* cell) = 0;
+  virtual bool hasCellContents(PyObject* cell) = 0;
   virtual void storeCell(PyObject* cell, PyObject* value) = 0;
   /// First read of an `unread` local of the root frame.
   virtual void readLocal(Frame& frame, int index) = 0;

@@ -105,6 +105,7 @@ class RealOperations final : public Operations {
     return false;
   }
   PyRef loadCell(PyObject* cell) override { return PyRef::borrow(PyCell_GET(cell)); }
+  bool hasCellContents(PyObject* cell) override { return PyCell_GET(cell) != nullptr; }
   void storeCell(PyObject* cell, PyObject* value) override { PyCell_Set(cell, value); }
   void readLocal(Frame&, int) override {}
 

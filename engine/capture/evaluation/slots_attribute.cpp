@@ -1,5 +1,6 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include <cstring>
+#include <optional>
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
@@ -25,6 +26,16 @@ namespace fusebox::capture {
 namespace {
 
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
+
+/// Whether reading a native attribute raises: a slot that is empty, a state in which there is none.
+bool cannotBeRead(PyObject* object, PyObject* name) {
+  std::optional<ClassesNotAsked> off;
+  if (isTensorObject(object)) off.emplace();
+  if (PyRef value = PyRef::steal(PyObject_GenericGetAttr(object, name))) return false;
+  clearError();
+  return true;
+}
+
 /// A look-up asks it before what the object itself has.
 bool goesBeforeInstance(PyObject* d) { return isDataDescriptor(d) && Py_TYPE(d)->tp_descr_get; }
 bool hasInstanceDict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
@@ -257,13 +268,23 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
       if (dict) return dict;
     }
     const Source* source = sourceOf(object);
+    if (PyCell_Check(object) && nameIs(name, "cell_contents") && (PyCell_GET(object) || source)) {
+      if (PyRef contents = loadCell(object)) return contents;
+      return PyRef::steal(kind->tp_descr_get(d, object, typeObject));  // says that there are none
+    }
     if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__"))
       if (const int64_t raised = raisedAt(object); raised >= 0)
         throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, raised};
     PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
     if (functionModes_->wasAsked()) return functionModes_->answer(std::move(raw));
     throwIfBreak();
-    if (!raw) return {};
+    if (!raw) {
+      PyObject *raised, *value, *traceback;
+      PyErr_Fetch(&raised, &value, &traceback);
+      if (source) guardCustom(source, cannotBeRead, name, "an attribute that cannot be read");
+      PyErr_Restore(raised, value, traceback);
+      return {};
+    }
     if (nameIs(name, "__class__")) return pin(raw.get(), Why::Class);
     if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
       breakHere("unsupported call", std::string(utf8Of(name)) + " of a view of a dict");

@@ -268,10 +268,19 @@ bool Evaluation::storeGlobal(Frame& f, PyObject* name, PyObject* value) {
 
 PyRef Evaluation::loadCell(PyObject* cell) {
   PyObject* raw = PyCell_GET(cell);
-  if (!raw) return {};
   Origin* o = origins_.find(cell);
+  if (!raw) return hasCellContents(cell), PyRef();
   if (!o || o->fresh() || o->written) return translate(raw, nullptr);
   return read(raw, sources().cellContents(o->source));
+}
+
+bool Evaluation::hasCellContents(PyObject* cell) {
+  static constexpr auto kEmpty = [](PyObject* now, PyObject*) { return PyCell_Check(now) && !PyCell_GET(now); };
+  static constexpr auto kFull = [](PyObject* now, PyObject*) { return PyCell_Check(now) && PyCell_GET(now); };
+  const bool has = PyCell_GET(cell) != nullptr;
+  if (const Origin* o = origins_.find(cell); o && o->source && !o->fresh() && !o->written)
+    guardCustom(o->source, has ? +kFull : +kEmpty, nullptr, has ? "a cell that is not empty" : "an empty cell");
+  return has;
 }
 
 void Evaluation::storeCell(PyObject* cell, PyObject* value) {

@@ -56,6 +56,7 @@ PyRef Evaluation::versionOf(PyObject* tensor) {
   const Origin* origin = origins_.find(tensor);
   const PyRef written = PyRef::steal(PyLong_FromLongLong(static_cast<long long>(t._version())));
   if (origin && origin->source && origin->twin && isTensorObject(origin->twin.get())) {
+    const ClassesNotAsked off;
     PyRef before = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "_version"));
     if (!before || exchangedData_->has(tensor)) return {};
     before = wrap(before.get(), sources().slotAttr(origin->source, internedName("_version")));
@@ -84,7 +85,10 @@ PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
   }
   // retain_grad() of a tensor of the region is a break.
   if (nameIs(name, "retains_grad") && !input) return PyRef::borrow(Py_False);
-  if (nameIs(name, "retains_grad")) return wrap(PyRef::steal(PyObject_GetAttr(origin->twin.get(), name)).get(), sources().slotAttr(origin->source, name));
+  if (nameIs(name, "retains_grad")) {
+    const ClassesNotAsked off;
+    return wrap(PyRef::steal(PyObject_GetAttr(origin->twin.get(), name)).get(), sources().slotAttr(origin->source, name));
+  }
   if (nameIs(name, "_version") && !t.is_inference())
     if (PyRef version = versionOf(object)) return version;
   if (nameIs(name, "grad_fn") && !input && !trace::insideTransform()) {

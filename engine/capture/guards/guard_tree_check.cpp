@@ -2,12 +2,16 @@
 #include "engine/capture/guards/guard_tree_op.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+
+#include <optional>
+
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/taken_iterators.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -141,9 +145,15 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::DictItem: o = PyDict_Check(base) ? _PyDict_GetItem_KnownHash(base, op.key, op.number) : nullptr; break;
     case Code::DictKey: o = PyDict_Check(base) ? keyAt(base, op.number) : nullptr; break;
     case Code::SequenceItem: o = itemOf(base, op.number); break;
-    case Code::SlotAttr:
+    case Code::SlotAttr: {
+      std::optional<ClassesNotAsked> off;
+      if (isTensorObject(base) && Py_TYPE(base) != tensorType()) off.emplace();
+      o = PyObject_GenericGetAttr(base, op.key);
+      if (o) owned_.push_back(o);
+      break;
+    }
     case Code::Attr:
-      o = op.code == Code::SlotAttr ? PyObject_GenericGetAttr(base, op.key) : PyObject_GetAttr(base, op.key);
+      o = PyObject_GetAttr(base, op.key);
       if (o) owned_.push_back(o);
       break;
     case Code::ClassAttr:

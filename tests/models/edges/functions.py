@@ -269,3 +269,65 @@ def cached_functions_count_their_calls(compile, engine):
             f(3)
             out += [f(1), f.cache_info(), len(runs)]
     return out, runs
+
+
+@edge
+def cells_are_emptied_and_filled(compile, engine):
+    def make():
+        def inner(x):
+            return x * 2
+
+        def caught(x):
+            try:
+                return inner(x)
+            except (NameError, TypeError) as error:
+                return type(error).__name__
+
+        def deleted(x):
+            nonlocal inner
+            try:
+                del inner
+            except NameError:
+                return x + 1
+            return x
+
+        return caught, deleted, caught.__closure__[0]
+
+    caught, deleted, cell = make()
+
+    def asked(x):
+        try:
+            return x * 2 if cell.cell_contents else x
+        except ValueError as error:
+            return x * 10, str(error)
+
+    f, g, h, x, out = compile(caught), compile(deleted), compile(asked), torch.ones(2), []
+    for contents in (lambda x: x * 3, "empty", None, lambda x: x * 4, "empty", "empty", lambda x: x * 5):
+        if contents == "empty":
+            g(x)
+        else:
+            cell.cell_contents = contents
+        for call in (h, f, g, h, f, g):
+            out.append(call(x))
+    return out
+
+
+@edge
+def slots_are_emptied_and_filled(compile, engine):
+    class Slotted:
+        __slots__ = ("value",)
+
+    def asked(holder, x):
+        try:
+            return x * holder.value
+        except AttributeError as error:
+            return x * 10, str(error)
+
+    f, holder, x, out = compile(asked), Slotted(), torch.ones(2), []
+    for value in (None, 2, None, 3, 3, None):
+        if value:
+            holder.value = value
+        elif hasattr(holder, "value"):
+            del holder.value
+        out.append(f(holder, x))
+    return out

@@ -560,3 +560,10 @@ def numbers_beyond_the_type_of_integers(compile, engine):
             lambda a: a.masked_fill(a > 7, torch.tensor(float("inf"))), lambda a: a.to(torch.int8).masked_fill_(a > 7, torch.tensor(300)),
             lambda a: a.masked_fill(a > 7, torch.tensor(2.5))]
     return [raised(compile(f), x) for f in uses]
+
+
+@edge
+def frames_of_other_sizes_are_no_abort(compile, engine):
+    """Of these PyTorch's kernel adds up what it finds: the shape is all that can be compared."""
+    f = compile(lambda frames, sizes: torch.ops.aten.unfold_backward(frames * 2, sizes, 0, 3, 1))
+    return [f(torch.randn(5, 3), [7]), f(torch.randn(5, 3), [7, 7]).shape]

@@ -649,3 +649,64 @@ def scripted_functions_ask_torch_alone(compile, engine):
         finally:
             torch.Tensor.__add__ = own
     return out
+
+
+@edge
+def counts_of_writes_are_read_without_asking_a_class(compile, engine):
+    """A check of an entry made for plain tensors asks the class of another nothing."""
+    heard = []
+    Noting, f = noting(heard), compile(lambda x: x._version + x.add_(1)._version)
+    return [f(x) for x in (torch.ones(2), torch.ones(2).as_subclass(Noting), torch.ones(2).as_subclass(Noting), torch.ones(2))], heard
+
+
+@edge
+def a_number_of_the_trace_comes_second_to_a_tensor_whose_class_answers(compile, engine):
+    heard = []
+    Noting = noting(heard, lambda func, args: (func.__name__, *(type(a).__name__ for a in args)))
+    f = compile(lambda x, n: (n + 1 + x, n * x, x - n))
+    return [f(torch.ones(2).as_subclass(Noting), n) for n in (3, 4.0, 4.5, 5.5, 6)], heard
+
+
+@edge
+def wrappers_hear_of_operators_below_autograd(compile, engine):
+    """There is no history there, and memory is read as it lies: what a wrapper keeps in a slot included."""
+    class Slotted(torch.Tensor):
+        __slots__ = ["inner"]
+
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            return cls(function(*(a.inner if isinstance(a, cls) else a for a in args), **kwargs or {}))
+
+    def wrapped(x):
+        return (Slotted(x) + 1).inner
+
+    def written(wrapper):
+        wrapper.add_(1)
+        return (wrapper * 2).inner
+
+    out = []
+    for make in (lambda: torch.arange(3.0), lambda: torch._neg_view(torch.arange(3.0)), lambda: torch.arange(3.0).requires_grad_(), lambda: torch.arange(3.0).requires_grad_() * 1):
+        f, x = compile(wrapped), make()
+        out += [(made, made.requires_grad) for made in (f(x), f(make()))]
+        if not x.requires_grad:
+            wrapper = Slotted(x)
+            out += [compile(written)(wrapper), wrapper.inner]
+    return out
+
+
+@edge
+def hooks_put_on_inputs_between_calls(compile, engine):
+    def inside(x, w):
+        return torch.autograd.grad((x * x * w).sum(), (x, w))
+
+    f, out = compile(inside), []
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    for change in (lambda: None, lambda: x.register_hook(lambda g: g * 2), lambda: w.register_hook(lambda g: g + 1), lambda: x.detach().requires_grad_()):
+        given = change()
+        out.append(f(given if isinstance(given, torch.Tensor) else x, w))
+    return out
