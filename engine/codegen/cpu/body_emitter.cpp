@@ -3,7 +3,9 @@
 #include <llvm/ADT/ScopeExit.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/codegen/cpu/loop_lines.h"
 #include "engine/codegen/cpu/operations.h"
@@ -319,6 +321,21 @@ Value* BodyEmitter::picked(Value* first, int64_t stride, Type* element) {
   return lanes;
 }
 
+bool BodyEmitter::loads(inductor::BufferId buffer, const SymExpr& index) const {
+  return std::ranges::any_of(section_.values, [&](const inductor::Value& v) { return v.op == Op::Load && v.buffer == buffer && v.mask < 0 && v.index == index; });
+}
+
+Value* BodyEmitter::ofPairs(Value* first, bool isOdd, Type* element) {
+  auto& ir = l_.ir;
+  Type* vector = Lanes::widened(element, set_.lanes);
+  const llvm::Align align(element->getScalarSizeInBits() / 8);
+  Value* low = ir.CreateAlignedLoad(vector, first, align);
+  Value* high = ir.CreateAlignedLoad(vector, ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(set_.lanes)), align);
+  llvm::SmallVector<int, 64> choice;
+  for (int lane = 0; lane < set_.lanes; ++lane) choice.push_back(2 * lane + isOdd);
+  return ir.CreateShuffleVector(low, high, choice);
+}
+
 Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
   auto& ir = l_.ir;
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
@@ -343,8 +360,11 @@ Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
       stored = mask ? static_cast<Value*>(ir.CreateMaskedLoad(vector, a.pointer, align, mask, llvm::Constant::getNullValue(vector)))
                     : ir.CreateAlignedLoad(vector, a.pointer, align);
     else if (const auto stride = a.shape.isAffine() && !a.laneStride && !mask ? a.shape.stride.maybeConstant() : std::nullopt;
-             stride && isPicked(*stride))
-      stored = picked(a.pointer, *stride, element);
+             stride && isPicked(*stride)) {
+      // Of a pair both are read from the same vectors.
+      const bool isEven = *stride == 2 && loads(v.buffer, v.index + SymExpr(1)), isOdd = *stride == 2 && !isEven && loads(v.buffer, v.index - SymExpr(1));
+      stored = isEven || isOdd ? ofPairs(isOdd ? address(v.buffer, v.index - SymExpr(1)).pointer : a.pointer, isOdd, element) : picked(a.pointer, *stride, element);
+    }
     else
       stored = gather(lanePointers(a, element), vector, mask);
   }
@@ -374,6 +394,13 @@ Value* BodyEmitter::gather(Value* pointers, Type* vector, Value* mask) {
   return ir.CreateTrunc(ir.CreateLShr(word, ir.CreateShl(within, l_.integer(within, 3))), vector);
 }
 
+bool BodyEmitter::isFirstOfPair(const Statement& s, const Address& at, Value* mask) const {
+  const Statement* next = &s + 1;
+  const bool isInside = !section_.body.empty() && &s >= &section_.body.front() && next <= &section_.body.back();
+  return isInside && !mask && !at.laneStride && at.kind == Address::Kind::Scattered && at.shape.isAffine() && at.shape.stride == SymExpr(2) &&
+         storesPair(s, *next) && !scope_.turned.contains(next);
+}
+
 void BodyEmitter::store(const Statement& s) {
   auto& ir = l_.ir;
   const BufferSlot& slot = scope_.buffers.at(s.buffer);
@@ -392,7 +419,15 @@ void BodyEmitter::store(const Statement& s) {
   const Address a = address(s.buffer, s.index);
   Value* mask = combinedMask(s.mask, true);
   Value* stored = l_.toStorage(emitCast(l_, value(s.value), from, type), type);
-  if (set_.lanes == 1) {
+  if (pendingStore_) {
+    const auto first = std::exchange(pendingStore_, nullptr);
+    llvm::SmallVector<int, 64> turns;
+    for (int lane = 0; lane < set_.lanes; ++lane) turns.append({lane, set_.lanes + lane});
+    ir.CreateAlignedStore(ir.CreateShuffleVector(pending_, stored, turns), address(first->buffer, first->index).pointer, align);
+  } else if (isFirstOfPair(s, a, mask)) {
+    pendingStore_ = &s;
+    pending_ = stored;
+  } else if (set_.lanes == 1) {
     ir.CreateAlignedStore(stored, guarded(a.pointer, mask, element), align);
   } else if (a.kind == Address::Kind::Consecutive) {
     if (mask) ir.CreateMaskedStore(stored, a.pointer, align, mask);

@@ -96,8 +96,13 @@ class BodyEmitter {
   llvm::Value* laneOffsets(const IndexShape& shape);
   /// Lanes that are 2 to 4 elements apart, or run backwards: vectors that lie one behind the other, of which the elements are picked.
   llvm::Value* picked(llvm::Value* first, int64_t stride, llvm::Type* element);
+  /// Lanes that are every other element from `first` on, or those between; all of them are read.
+  llvm::Value* ofPairs(llvm::Value* first, bool isOdd, llvm::Type* element);
+  bool loads(inductor::BufferId buffer, const inductor::SymExpr& index) const;
   llvm::Value* turnedVector(const TurnedSlot& turned, llvm::Type* vector);
   llvm::Value* combinedMask(inductor::ValueId mask, bool varies);
+  /// Whether `s` waits for the next statement, which stores the other of a pair.
+  bool isFirstOfPair(const inductor::Statement& s, const Address& at, llvm::Value* mask) const;
   llvm::Value* guarded(llvm::Value* pointer, llvm::Value* mask, llvm::Type* element);
   llvm::Value* lanePointers(const Address& a, llvm::Type* element);
   llvm::Value* gather(llvm::Value* pointers, llvm::Type* vector, llvm::Value* mask);
@@ -112,6 +117,8 @@ class BodyEmitter {
   LaneSet set_;
   std::vector<ValueFacts> facts_;
   std::unordered_set<inductor::BufferId> storedHere_;
+  const inductor::Statement* pendingStore_ = nullptr;  ///< the first of a pair, until the other is computed
+  llvm::Value* pending_ = nullptr;                     ///< what it stores
   bool isOutOfLoop_ = false;  ///< what is emitted now goes before the innermost loop
 };
 

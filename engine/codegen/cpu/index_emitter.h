@@ -20,6 +20,13 @@ struct IndexShape {
 /// Whether lanes so many elements apart are picked from vectors that hold all between them, rather than gathered.
 inline bool isPicked(int64_t stride) { return stride == -1 || (stride > 1 && stride <= 4); }
 
+/// Whether two statements of a section store neighbours in memory: those of all lanes go there as vectors of both in turn.
+inline bool storesPair(const inductor::Statement& first, const inductor::Statement& second) {
+  using Kind = inductor::Statement::Kind;
+  return first.kind == Kind::Store && second.kind == Kind::Store && first.buffer == second.buffer && first.mask < 0 && second.mask < 0 &&
+         second.index - first.index == inductor::SymExpr(1);
+}
+
 /// Sums up terms again. The terms must come from a canonical expression.
 inductor::SymExpr termExpr(const inductor::SymExpr::Term& term);
 /// Whether any symbol for which `varies` holds occurs in `expr`.

@@ -68,6 +68,13 @@ void forEachAccess(const Kernel& k, const Section& s, Fn&& fn) {
       fn(st.index, true, *bufferOf(k, st.buffer));
 }
 
+/// Whether a store there is one of two to neighbours.
+bool isOfPair(const Section& s, const SymExpr& index) {
+  for (size_t i = 1; i < s.body.size(); ++i)
+    if ((s.body[i - 1].index == index || s.body[i].index == index) && storesPair(s.body[i - 1], s.body[i])) return true;
+  return false;
+}
+
 /// How well a section's accesses suit lanes along `axis`: 1 for consecutive elements, less for one common element, little for
 /// gathers, unless whole tiles of them are turned. Summed over accesses.
 double laneScore(const Kernel& k, const Section& s, const Axis& axis, int nativeLanes) {
@@ -84,7 +91,7 @@ double laneScore(const Kernel& k, const Section& s, const Axis& axis, int native
     const IndexShape shape = shapeOf(index, &axis.symbol, varies);
     if (shape.isUniform()) score += isStore ? 0 : 0.8;
     else if (shape.isAffine() && shape.stride == SymExpr(1)) score += isStore ? 1.05 : 1;
-    else if (const auto stride = shape.stride.maybeConstant(); !isStore && shape.isAffine() && stride && isPicked(*stride)) score += 0.6;
+    else if (const auto stride = shape.stride.maybeConstant(); shape.isAffine() && stride && (isStore ? *stride == 2 && isOfPair(s, index) : isPicked(*stride))) score += 0.6;
     else if (shape.isAffine() && turns(index)) score += 0.5;
     else if (shape.isAffine() && wastesLines(index)) score -= 1;
     else score += 0.12;

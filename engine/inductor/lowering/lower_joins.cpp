@@ -75,7 +75,9 @@ Values joined(Lowering& lowering, const Node& node, const std::vector<LazyTensor
     };
     return from(0);
   };
-  return {lowering.formula(meta, compute, pieces, static_cast<int>(pieces.size()))};
+  LazyTensor made = lowering.formula(meta, compute, pieces, static_cast<int>(pieces.size()));
+  made.storage->inPairs |= pieces.size() == 2 && dim + 1 == meta.sizes.size() && pieces[0].sizes[dim] == SymExpr(1) && pieces[1].sizes[dim] == SymExpr(1);
+  return {made};
 }
 
 Values cat(Lowering& lowering, const Node& node) {

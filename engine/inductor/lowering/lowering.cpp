@@ -206,6 +206,7 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->opCount += s.opCount;
     storage->heavy |= s.heavy;
     storage->gathers |= s.gathers;
+    storage->inPairs |= s.inPairs;
   }
   const bool rounds = opCount > 0 && computeType(meta.dtype) != meta.dtype && (options_.emulatePrecisionCasts || (!storage->inAttention && isOneNumber()));
   storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
@@ -327,19 +328,29 @@ void Lowering::realise(const LazyTensor& t) {
   Storage& s = *t.storage;
   if (s.isReal()) return;
   if (s.inAttention) throw NotLowered("scores of attention are needed outside of its kernel");
-  const auto [axes, index] = axesOver(s.meta.sizes, inOrderOfMemory(s.meta));
-  BodyBuilder b;
+  const std::vector<size_t> order = inOrderOfMemory(s.meta);
   // Where there is no element there is nothing to read either.
   bool empty = graph::product(s.meta.sizes) == SymExpr(0);
-  const ValueId v = [&] {
-    const BodyBuilder::Formula within(b, s.node());
-    return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
-  }();
-  b.addOrigins(s.origins);
+  // A CPU computes both of a pair at each point, each by the formula that is its own: vectors are put together of the two as they are stored.
+  const bool isPaired = s.inPairs && !empty && s.meta.device.kind == graph::DeviceKind::Cpu && mod(s.meta.sizes[order.back()], 2) == SymExpr(0) &&
+                        s.meta.strides[order.back()] == SymExpr(1);
+  IndexList points = s.meta.sizes;
+  if (isPaired) points[order.back()] = floorDiv(points[order.back()], 2);
+  const auto [axes, index] = axesOver(points, order);
+  BodyBuilder b;
   BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
-  SymExpr at = 0;
-  for (size_t i = 0; i < index.size(); i++) at += index[i] * s.meta.strides[i];
-  b.store(id, at, v);
+  for (int64_t i = 0; i < (isPaired ? 2 : 1); i++) {
+    IndexList place = index;
+    if (isPaired) place[order.back()] = place[order.back()] * 2 + i;
+    const ValueId v = [&] {
+      const BodyBuilder::Formula within(b, s.node());
+      return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, place), s.meta.dtype);
+    }();
+    b.addOrigins(s.origins);
+    SymExpr at = 0;
+    for (size_t d = 0; d < place.size(); d++) at += place[d] * s.meta.strides[d];
+    b.store(id, at, v);
+  }
   Operation& op = newOperation(Operation::Kind::Loops);
   op.origins = b.origins;
   op.kernel.device = s.meta.device;
@@ -474,6 +485,9 @@ Result<void> Lowering::lowerNode(const Node& node) {
   std::string reason = "PyTorch's own kernel is called: none is generated for " + node.op;
   if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
     reason = failed->second;
+  } else if (auto numbers = numbersOf(node)) {
+    settle(node, {std::move(*numbers)});
+    return {};
   } else if (auto unsupported = unsupportedReason(node)) {
     reason = *unsupported;
     if (auto view = viewWithoutCode(node)) {
@@ -503,6 +517,48 @@ std::optional<LazyTensor> Lowering::partsOf(const LazyTensor& numbers, graph::Te
   meta.strides.push_back(SymExpr(1));
   meta.storageOffset = 0;
   return bufferTensor(viewBuffer(numbers.storage->buffer, meta, layout->offset * SymExpr(2)), meta, current_->id);
+}
+
+/// Complex numbers of their parts, which are given apart or as pairs in memory (view_as_complex).
+std::optional<LazyTensor> Lowering::numbersOf(const Node& node) {
+  if (node.op != "aten::complex" && node.op != "aten::view_as_complex") return {};
+  const NodeArgs args(node);
+  graph::TensorMeta numbers = node.outputs[0].tensor;
+  if (!options_.refusal(numbers.device).empty() || numbers.dtype == DType::ComplexHalf) return {};
+  numbers.storageOffset = 0;
+  LazyTensor pairs;
+  if (node.op == "aten::complex") {
+    if (!isDense(numbers)) numbers.strides = graph::contiguousStrides(numbers.sizes);
+    graph::TensorMeta meta = numbers;
+    meta.dtype = numbers.dtype == DType::Complex128 ? DType::Float64 : DType::Float32;
+    for (SymExpr& stride : meta.strides) stride = stride * SymExpr(2);
+    meta.sizes.emplace_back(2);
+    meta.strides.emplace_back(1);
+    const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
+    const auto [axes, index] = axesOver(numbers.sizes, inOrderOfMemory(numbers));
+    BodyBuilder b;
+    SymExpr at = 0;
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * meta.strides[d];
+    const bool isEmpty = numbers.numel() == SymExpr(0);
+    for (size_t i : {0, 1}) {
+      const ValueId part = isEmpty ? b.constantInt(0, meta.dtype) : b.cast(broadcastTo(tensor(args, i), numbers.sizes).load(b, index), meta.dtype);
+      b.store(id, at + SymExpr(static_cast<int64_t>(i)), part);
+    }
+    std::vector<graph::NodeId> origins = b.origins;
+    addLoops(numbers.device, std::move(origins), axes, {b.finish({}, false)}, {id});
+    pairs = bufferTensor(id, meta, current_->id);
+  } else {
+    pairs = tensor(args, 0);
+    if (pairs.storage->inAttention) return {};
+    realise(pairs);
+  }
+  const auto layout = stridedLayout(pairs);
+  if (!layout || !(layout->strides.back() == SymExpr(1)) || !(mod(layout->offset, 2) == SymExpr(0))) return {};
+  for (size_t i = 0; i < numbers.sizes.size(); i++) {
+    if (!(mod(layout->strides[i], 2) == SymExpr(0)) && !(numbers.sizes[i] == SymExpr(1))) return {};
+    numbers.strides[i] = floorDiv(layout->strides[i], 2);
+  }
+  return bufferTensor(viewBuffer(pairs.storage->buffer, numbers, floorDiv(layout->offset, 2)), numbers, current_->id);
 }
 
 /// A view needs no code where it is another look at the same memory: strides and an offset. Of types that are only handed on.

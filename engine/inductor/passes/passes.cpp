@@ -18,6 +18,7 @@ constexpr Pass kPasses[] = {
     {"sums_of_products", sumsOfProducts},
     {"narrow_products", narrowProducts},
     {"attention", fuseAttention},
+    {"complex_parts", writeComplexByParts},
     {"decompose", decompose},
     {"wide_products", widenHalfProducts},
     {"host_numbers", sendHostNumbers},

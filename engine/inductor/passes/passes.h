@@ -21,6 +21,7 @@ PassResult sumsOfProducts(const graph::Graph& graph, std::vector<std::vector<gra
 PassResult narrowProducts(const graph::Graph& graph, std::vector<std::vector<graph::ValueRef>>& moved);
 PassResult redrawMasks(const graph::Graph& joint, std::vector<std::vector<graph::ValueRef>>& moved);
 PassResult fuseAttention(const graph::Graph& graph);
+PassResult writeComplexByParts(const graph::Graph& graph);
 PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);

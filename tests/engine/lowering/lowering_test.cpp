@@ -201,7 +201,7 @@ class LoweringTest : public QObject {
   void framesThatOverlapAreAddedInLoops() {
     for (int64_t size : {40, 300}) {
       GraphMaker m;
-      const ValueRef frames = m.input(tensor({4, 20, size}));
+      const ValueRef frames = m.input(tensor({4, (620 - size) / 16 + 1, size}));
       const ValueRef sum = m.call("aten::unfold_backward", {frames, ArgumentList{int64_t{4}, int64_t{620}}, int64_t{1}, size, int64_t{16}}, tensor({4, 620}));
       const LoweredGraph g = lowered(m.returning({m.call("aten::mul.Scalar", {sum, 2.0}, tensor({4, 620}))}));
       QCOMPARE(std::ranges::count(g.operations, Operation::Kind::Extern, &Operation::kind), size > 40);
@@ -221,6 +221,22 @@ class LoweringTest : public QObject {
     QCOMPARE(view.base, 0);
     QCOMPARE(view.meta.dtype, DType::Float32);
     QVERIFY(view.meta.strides == (std::vector<SymExpr>{2, 8, 1}));
+  }
+  void complexNumbersAreStoredInPairs() {
+    GraphMaker m;
+    const ValueRef re = m.input(tensor({4, 6})), im = m.input(tensor({6}));
+    const ValueRef z = m.call("aten::complex", {re, im}, tensor({4, 6}, DType::Complex64));
+    const LoweredGraph g = lowered(m.returning({m.call("aten::_fft_c2c", {z, ArgumentList{int64_t{1}}, int64_t{0}, true}, tensor({4, 6}, DType::Complex64))}));
+    QCOMPARE(g.operations.size(), size_t{2});
+    QCOMPARE(g.operations[0].kind, Operation::Kind::Loops);
+    const auto& stores = g.operations[0].kernel.sections[0].body;
+    QCOMPARE(stores.size(), size_t{2});
+    QVERIFY(stores[1].index - stores[0].index == SymExpr(1));
+    QCOMPARE(g.operations[1].kind, Operation::Kind::Extern);
+    const auto numbers = std::ranges::find(g.buffers, LoweredBuffer::Kind::View, &LoweredBuffer::kind);
+    QVERIFY(numbers != g.buffers.end() && std::ranges::count(g.operations[1].reads, numbers->id) == 1);
+    QCOMPARE(numbers->meta.dtype, DType::Complex64);
+    QVERIFY(numbers->meta.strides == (std::vector<SymExpr>{6, 1}));
   }
   void viewsOfOneBufferAreShared() {
     GraphMaker m;

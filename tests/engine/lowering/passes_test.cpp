@@ -245,6 +245,24 @@ class PassesTest : public QObject {
           for (size_t i = 0; i < 2; ++i) QCOMPARE(g.meta(*made.args[i].as<ValueRef>()).tensor.dtype, from);
         }
   }
+  void complexNumbersAreWrittenByParts() {
+    const auto complex = [](std::vector<SymExpr> sizes) { return tensor(std::move(sizes), DType::Complex64); };
+    GraphMaker m;
+    const ValueRef z = m.input(complex({4, 6})), w = m.input(complex({6}));
+    const ValueRef made = m.call("aten::mul.Tensor", {z, w}, complex({4, 6})), turned = m.call("aten::t", {made}, strided({6, 4}, {1, 6}, DType::Complex64));
+    const ValueRef size = m.call("aten::abs", {turned}, strided({6, 4}, {1, 6}));
+    const Graph apart = optimised(m.returning({size}));  // nobody reads the numbers themselves
+    QCOMPARE(count(apart, "aten::complex"), 0);
+    QCOMPARE(count(apart, "aten::hypot"), 1);
+    for (const Node& node : apart.nodes())
+      if (node.kind == NodeKind::Call && node.op != "aten::view_as_real") QVERIFY2(!isComplex(node.outputs[0].tensor.dtype), node.op.c_str());
+    GraphMaker n;
+    const ValueRef x = n.input(complex({4, 6})), y = n.input(complex({4, 6}));
+    const ValueRef product = n.call("aten::mul.Tensor", {x, y}, complex({4, 6})), spectrum = n.call("aten::_fft_c2c", {product, ArgumentList{int64_t{1}}, int64_t{0}, true}, complex({4, 6}));
+    const Graph called = optimised(n.returning({spectrum}));
+    QCOMPARE(count(called, "aten::complex"), 1);
+    QCOMPARE(count(called, "aten::_fft_c2c"), 1);
+  }
   void provenanceNamesTheOriginalNodes() {
     GraphMaker m;
     ValueRef x = m.input(tensor({4}));

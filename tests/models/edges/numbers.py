@@ -258,3 +258,39 @@ def numbers_have_no_methods_of_tensors(compile, engine):
 
     c = compile(f)
     return [raised(c, torch.ones(2), v) for numbers in ((1.5, 2.5, 1.0, -0.0), (2, 3, 1)) for v in numbers]
+
+
+@edge
+def parts_of_complex_numbers_that_are_not_finite(compile, engine):
+    """Infinities and NaN get where they do in eager, in sums too, whose second term eager multiplies; the rest to a few digits."""
+    ends = torch.tensor([0.0, -0.0, 1.0, -1.5, 1e-30, 1e19, 3e38, float("inf"), -float("inf"), float("nan"), 90.0], dtype=torch.float64)
+    re, im = (part.reshape(-1) for part in torch.meshgrid(ends, ends, indexing="ij"))
+    a, out = torch.complex(re, im), []
+    for z, w in ((a, a.flip(0).roll(7)), (a[:5].to(torch.complex64), a[3:8].to(torch.complex64))):
+        for use in (lambda z, w: z * w, lambda z, w: z + w, lambda z, w: z - w, lambda z, w: z / w, lambda z, w: 1 / z, lambda z, w: z * (1 - 2j), lambda z, w: 2 - z,
+                    lambda z, w: z + w.real, lambda z, w: z.abs(), lambda z, w: z.angle(), lambda z, w: z.sgn(), lambda z, w: z.exp(), lambda z, w: z.conj() * w,
+                    lambda z, w: torch.polar(z.real.abs(), w.imag), lambda z, w: z == w, lambda z, w: z.isinf(), lambda z, w: (z * 1).mean()):
+            made = compile(use)(z, w)
+            parts = torch.view_as_real(made.resolve_conj()) if made.is_complex() else made
+            out.append([parts.isnan(), parts.isposinf(), parts.isneginf()] if parts.is_floating_point() else parts)
+            if parts.is_floating_point():
+                finite = parts[parts.isfinite()]
+                out.append([f"{v:.4e}" for v in finite.tolist()] if z is not a else finite.shape)
+    return out
+
+
+@edge
+def complex_numbers_between_calls(compile, engine):
+    """Where operators stay calls they get the numbers, whatever made them: parts, views of them, conjugates; empty ones too."""
+    def f(z, w):
+        spectrum = torch.fft.fft(z * w)
+        moved = torch.cat([spectrum[:, 1:], w[:, :1]], 1)
+        return torch.fft.ifft(moved.conj()), (z @ (w * 2).mT.conj()).real, torch.view_as_real(moved.T * 1j), moved.abs().sum()
+
+    out = []
+    for rows, columns in ((4, 6), (1, 5), (3, 1), (7, 33)):
+        z, w = (torch.complex(torch.arange(rows * columns * 1.0).reshape(rows, columns) + k, torch.full((rows, columns), 2.0 - k)) for k in (0, 1))
+        made = compile(f)(z, w)
+        out.append([(m.dtype, m.shape, m.stride(), f"{m.abs().sum().item():.3e}") for m in made])
+    out.append(compile(lambda z: (z * 2, (z + 1).abs()))(torch.zeros(0, 3, dtype=torch.complex64)))
+    return out

@@ -1,0 +1,408 @@
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/graph/operator_facts.h"
+#include "engine/inductor/passes/rewriter.h"
+
+/// Complex numbers by parts: the loop IR knows real numbers only, so what computes with complex ones, or moves them, is written as operators on
+/// their real and imaginary parts. Where an operator stays a call (transforms of Fourier, products of matrices) it gets aten::complex of the two,
+/// which the lowering writes in one pass; its results are read through view_as_real. A value of which only the parts are read is never made.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Argument;
+using graph::ArgumentList;
+using graph::Node;
+using graph::NodeKind;
+using graph::TensorMeta;
+using Number = std::complex<double>;
+
+struct Parts {
+  T re, im;
+};
+
+DType partType(DType type) { return type == DType::Complex128 ? DType::Float64 : DType::Float32; }
+bool isByParts(DType type) { return type == DType::Complex64 || type == DType::Complex128; }
+
+TensorMeta partMeta(TensorMeta meta) {
+  meta.dtype = partType(meta.dtype);
+  meta.storageOffset = 0;
+  return meta;
+}
+
+/// Operators that do to each part what they do to the number: they move elements, or are linear with real factors.
+const std::unordered_set<std::string_view>& movingOperators() {
+  static const std::unordered_set<std::string_view> names{
+      "aten::view", "aten::_unsafe_view", "aten::reshape", "aten::permute", "aten::transpose.int", "aten::t", "aten::expand", "aten::unsqueeze",
+      "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::select.int", "aten::slice.Tensor", "aten::diagonal", "aten::unfold",
+      "aten::alias", "aten::detach", "aten::unbind.int", "aten::split.Tensor", "aten::split_with_sizes", "aten::clone", "aten::copy", "aten::cat",
+      "aten::stack", "aten::flip", "aten::roll", "aten::index.Tensor", "aten::index_select", "aten::gather", "aten::slice_scatter",
+      "aten::select_scatter", "aten::slice_backward", "aten::select_backward", "aten::constant_pad_nd", "aten::where.self",
+      "aten::masked_fill.Scalar", "aten::tril", "aten::triu", "aten::repeat", "aten::neg", "aten::sum", "aten::sum.dim_IntList", "aten::cumsum",
+      "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::full", "aten::full_like", "aten::empty",
+      "aten::empty_like", "aten::new_empty", "aten::new_empty_strided", "aten::empty_strided", "aten::scalar_tensor"};
+  return names;
+}
+
+/// Which of them are no better by parts than as the call where nothing else has parts.
+bool movesAtOnce(std::string_view op) { return op == "aten::clone" || op == "aten::copy" || op == "aten::roll" || op == "aten::flip"; }
+
+/// The position of a number that fills what is moved, -1 for none.
+int fillAt(std::string_view op) {
+  if (op == "aten::scalar_tensor") return 0;
+  if (op == "aten::full" || op == "aten::full_like") return 1;
+  return op == "aten::constant_pad_nd" || op == "aten::masked_fill.Scalar" ? 2 : -1;
+}
+
+/// Whether a tensor at this position says where, and not what.
+bool saysWhere(std::string_view op, size_t position) {
+  if (op == "aten::where.self") return position == 0;
+  if (op == "aten::masked_fill.Scalar" || op == "aten::index.Tensor") return position == 1;
+  return (op == "aten::index_select" || op == "aten::gather") && position == 2;
+}
+
+class ByParts;
+using Rule = Parts (*)(ByParts&);
+using RealRule = T (*)(ByParts&);
+
+/// One node being written by parts.
+class ByParts {
+ public:
+  ByParts(Rewriter& r, const graph::Graph& graph, std::map<ValueRef, std::pair<ValueRef, ValueRef>>& known) : r(r), graph_(graph), known_(known) {}
+
+  Rewriter& r;
+
+  DType type() const { return partType(r.outMeta(0).dtype); }
+  const Node& node() const { return r.node(); }
+
+  /// Parts of a value of the old graph; a real number's imaginary part is 0.
+  Parts of(ValueRef old) {
+    if (const auto it = known_.find(old); it != known_.end()) return {{&r, it->second.first}, {&r, it->second.second}};
+    const T whole{&r, r.mapped(old)};
+    if (!isByParts(whole.dtype())) return {whole, zeros(whole)};
+    TensorMeta pair = partMeta(whole.meta());
+    for (SymExpr& stride : pair.strides) stride = stride * SymExpr(2);
+    const TensorMeta part = pair;
+    pair.sizes.emplace_back(2);
+    pair.strides.emplace_back(1);
+    const T both = r.call("aten::view_as_real", {whole.v}, pair);
+    return remember(old, {partOf(both, 0, part), partOf(both, 1, part)});
+  }
+  /// The same in the type that the result's parts have.
+  Parts in(size_t i) {
+    const Parts p = of(r.args().ref(i));
+    return {r.to(p.re, type()), r.to(p.im, type())};
+  }
+  /// A number or a tensor.
+  Parts operand(size_t i, T like) {
+    if (r.args().isTensor(i)) return in(i);
+    const Number n = number(i);
+    return {constant(n.real(), like), constant(n.imag(), like)};
+  }
+  Number number(size_t i) const {
+    const Argument& a = r.args().at(i);
+    if (const auto* n = a.as<Number>()) return *n;
+    return {r.args().number(i), 0};
+  }
+  Parts remember(ValueRef old, Parts p) {
+    known_[old] = {p.re.v, p.im.v};
+    return p;
+  }
+  T constant(double value, T like) { return r.full({}, value, like.dtype()); }
+  T zeros(T like) { return r.full(like.meta().sizes, 0, graph::isFloatingPoint(like.dtype()) ? like.dtype() : DType::Float32); }
+  T partOf(T pair, int64_t which, const TensorMeta& meta) {
+    return r.call("aten::select.int", {pair.v, static_cast<int64_t>(meta.sizes.size()), which}, meta);
+  }
+  bool isComplexValue(ValueRef old) const { return graph_.meta(old).kind == OutputMeta::Kind::Tensor && isByParts(graph_.meta(old).tensor.dtype); }
+  bool hasParts(ValueRef old) const { return known_.contains(old); }
+
+  /// The node on one part (0: real) of what it moves. All outputs.
+  std::vector<T> moved(int which) {
+    ArgumentList args;
+    for (size_t i = 0; i < node().args.size(); i++) args.push_back(movedArgument(node().args[i], i, which));
+    std::vector<OutputMeta> outputs = node().outputs;
+    for (OutputMeta& o : outputs)
+      if (isByParts(o.tensor.dtype)) o.tensor = partMeta(o.tensor);
+    return r.callMany(node().op.c_str(), std::move(args), std::move(outputs));
+  }
+
+ private:
+  Argument movedArgument(const Argument& a, size_t position, int which) {
+    if (const auto* v = a.as<ValueRef>()) {
+      if (saysWhere(node().op, position)) return r.mapped(*v);
+      if (!isComplexValue(*v)) throw NotLowered("real numbers among complex ones");
+      const Parts p = of(*v);
+      return which == 0 ? p.re.v : p.im.v;
+    }
+    if (const auto* list = a.as<ArgumentList>()) {
+      ArgumentList out;
+      for (const Argument& item : *list) out.push_back(movedArgument(item, position, which));
+      return out;
+    }
+    if (const auto* t = a.as<DType>(); t && isByParts(*t)) return partType(*t);
+    if (static_cast<int>(position) == fillAt(node().op)) {
+      const Number n = number(position);
+      return which == 0 ? n.real() : n.imag();
+    }
+    return a;
+  }
+
+  const graph::Graph& graph_;
+  std::map<ValueRef, std::pair<ValueRef, ValueRef>>& known_;
+};
+
+Parts product(const Parts& a, const Parts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+
+/// Smith's way: scaled by the larger part of the divisor, so that its square does not overflow.
+Parts quotient(ByParts& p, const Parts& a, const Parts& b) {
+  Rewriter& r = p.r;
+  const T large = r.pointwise("aten::ge.Tensor", {r.unary("aten::abs", b.re).v, r.unary("aten::abs", b.im).v}, DType::Bool);
+  const T divisor = r.where(large, b.re, b.im), other = r.where(large, b.im, b.re);
+  const T isZero = r.pointwise("aten::logical_and", {r.pointwise("aten::eq.Scalar", {divisor.v, 0.0}, DType::Bool).v, r.pointwise("aten::eq.Scalar", {other.v, 0.0}, DType::Bool).v}, DType::Bool);
+  const T ratio = other / divisor, scale = divisor + other * ratio;
+  const T re = r.where(large, a.re + a.im * ratio, a.re * ratio + a.im) / scale, im = r.where(large, a.im - a.re * ratio, a.im * ratio - a.re) / scale;
+  const T zero = r.unary("aten::abs", divisor);
+  return {r.where(isZero, a.re / zero, re), r.where(isZero, a.im / zero, im)};
+}
+
+T magnitude(ByParts& p, const Parts& a) { return p.r.pointwise("aten::hypot", {a.re.v, a.im.v}); }
+
+Parts sign(ByParts& p) {
+  const Parts a = p.in(0);
+  const T size = magnitude(p, a), isZero = p.r.pointwise("aten::eq.Scalar", {size.v, 0.0}, DType::Bool), none = p.constant(0, a.re);
+  return {p.r.where(isZero, none, a.re / size), p.r.where(isZero, none, a.im / size)};
+}
+
+/// self + sign * alpha * other, with a product as eager takes it, for which the factor is a complex number too: an infinite part makes the other NaN.
+template <int kSign> Parts sum(ByParts& p) {
+  const Parts a = p.in(0), b = p.operand(1, a.re);
+  const Number alpha = p.number(2) * static_cast<double>(kSign);
+  const Parts scaled = product(b, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
+  return {a.re + scaled.re, a.im + scaled.im};
+}
+
+/// alpha * -self + other, as eager has it.
+Parts reversedDifference(ByParts& p) {
+  const Parts a = p.in(0), b = p.operand(1, a.re);
+  const Number alpha = -p.number(2);
+  const Parts scaled = product(a, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
+  return {b.re + scaled.re, b.im + scaled.im};
+}
+
+/// The quotient of complex numbers that eager takes of a sum.
+Parts mean(ByParts& p) {
+  Rewriter& r = p.r;
+  const Parts a = p.in(0);
+  const bool ofAll = p.node().op == "aten::mean";
+  Dims dims = ofAll ? Dims{} : r.args().integers(1);
+  if (dims.empty()) dims = allDims(a.re);
+  const bool keepDim = !ofAll && r.args().boolean(2);
+  const std::optional<double> n = countOf(a.re, dims).known();
+  const T count = n ? p.constant(*n, a.re) : countOf(a.re, dims).tensor(a.re);
+  return quotient(p, {r.sum(a.re, dims, keepDim), r.sum(a.im, dims, keepDim)}, {count, p.constant(0, a.re)});
+}
+
+Parts polar(ByParts& p) {
+  const T size = p.r.in(0), angle = p.r.in(1);
+  return {size * p.r.unary("aten::cos", angle), size * p.r.unary("aten::sin", angle)};
+}
+
+/// exp(re) may be too large where its product with a cosine is not: then it is taken by halves. Without an imaginary part there is none in the result, and
+/// what is infinitely small has no direction.
+Parts exponential(ByParts& p) {
+  Rewriter& r = p.r;
+  const Parts a = p.in(0);
+  const double limit = a.re.dtype() == DType::Float64 ? 709 : 88;
+  const T isLarge = r.pointwise("aten::gt.Scalar", {a.re.v, limit}, DType::Bool);
+  const T size = r.unary("aten::exp", r.where(isLarge, a.re * 0.5, a.re)), one = p.constant(1, a.re), again = r.where(isLarge, size, one);
+  const T isReal = r.pointwise("aten::eq.Scalar", {a.im.v, 0.0}, DType::Bool), isNothing = r.pointwise("aten::eq.Scalar", {a.re.v, -std::numeric_limits<double>::infinity()}, DType::Bool);
+  const T zero = p.constant(0, a.re), none = a.im - a.im;  // NaN where it is not finite
+  const T isEndless = r.pointwise("aten::logical_and", {r.pointwise("aten::eq.Scalar", {a.re.v, std::numeric_limits<double>::infinity()}, DType::Bool).v,
+                                                        r.pointwise("aten::ne.Tensor", {none.v, none.v}, DType::Bool).v}, DType::Bool);
+  const T re = size * r.unary("aten::cos", a.im) * again, im = size * r.unary("aten::sin", a.im) * again;
+  return {r.where(isReal, size * again, r.where(isNothing, zero, r.where(isEndless, a.re, re))), r.where(isReal, a.im, r.where(isNothing, zero, im))};
+}
+
+Parts converted(ByParts& p) {
+  const Node& n = p.node();
+  if (!isByParts(n.outputs[0].tensor.dtype)) throw NotLowered("real numbers of complex ones, of which eager warns");
+  return p.in(0);
+}
+
+const std::unordered_map<std::string_view, Rule>& complexRules() {
+  static const std::unordered_map<std::string_view, Rule> rules{
+      {"aten::mul.Tensor", [](ByParts& p) { const Parts a = p.in(0); return product(a, p.operand(1, a.re)); }},
+      {"aten::mul.Scalar", [](ByParts& p) { const Parts a = p.in(0); return product(a, p.operand(1, a.re)); }},
+      {"aten::div.Tensor", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, a, p.operand(1, a.re)); }},
+      {"aten::div.Scalar", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, a, p.operand(1, a.re)); }},
+      {"aten::reciprocal", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, {p.constant(1, a.re), p.constant(0, a.re)}, a); }},
+      {"aten::add.Tensor", sum<1>}, {"aten::add.Scalar", sum<1>}, {"aten::sub.Tensor", sum<-1>}, {"aten::sub.Scalar", sum<-1>},
+      {"aten::rsub.Scalar", reversedDifference}, {"aten::rsub.Tensor", reversedDifference},
+      {"aten::_conj", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
+      {"aten::_conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
+      {"aten::conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
+      {"aten::mean", mean}, {"aten::mean.dim", mean}, {"aten::sgn", sign}, {"aten::polar", polar}, {"aten::exp", exponential}, {"aten::_to_copy", converted},
+      {"aten::complex", [](ByParts& p) { return Parts{p.r.in(0), p.r.in(1)}; }},
+  };
+  return rules;
+}
+
+template <bool kEqual> T compared(ByParts& p) {
+  const Parts a = p.of(p.r.args().ref(0)), b = p.r.args().isTensor(1) ? p.of(p.r.args().ref(1)) : p.operand(1, a.re);
+  const char *op = kEqual ? "aten::eq.Tensor" : "aten::ne.Tensor", *both = kEqual ? "aten::logical_and" : "aten::logical_or";
+  return p.r.pointwise(both, {p.r.pointwise(op, {a.re.v, b.re.v}, DType::Bool).v, p.r.pointwise(op, {a.im.v, b.im.v}, DType::Bool).v}, DType::Bool);
+}
+
+template <bool kBoth> T tested(ByParts& p) {
+  const Parts a = p.of(p.r.args().ref(0));
+  const char* op = p.node().op.c_str();
+  return p.r.pointwise(kBoth ? "aten::logical_and" : "aten::logical_or", {p.r.pointwise(op, {a.re.v}, DType::Bool).v, p.r.pointwise(op, {a.im.v}, DType::Bool).v}, DType::Bool);
+}
+
+const std::unordered_map<std::string_view, RealRule>& realRules() {
+  static const std::unordered_map<std::string_view, RealRule> rules{
+      {"aten::abs", [](ByParts& p) { return magnitude(p, p.of(p.r.args().ref(0))); }},
+      {"aten::angle", [](ByParts& p) { const Parts a = p.of(p.r.args().ref(0)); return p.r.pointwise("aten::atan2", {a.im.v, a.re.v}); }},
+      {"aten::eq.Tensor", compared<true>}, {"aten::eq.Scalar", compared<true>}, {"aten::ne.Tensor", compared<false>}, {"aten::ne.Scalar", compared<false>},
+      {"aten::isnan", tested<false>}, {"aten::isinf", tested<false>}, {"aten::isfinite", tested<true>},
+  };
+  return rules;
+}
+
+class Pass {
+ public:
+  explicit Pass(const graph::Graph& graph) : graph_(graph), copy_(graph) {}
+
+  PassResult run() {
+    for (const Node& node : graph_.nodes())
+      if (node.kind != NodeKind::Call || !(hasComplex(node) || readsPair(node)) || !byParts(node)) copy_.keep(node);
+    if (rewritten_ == 0) return {};
+    return copy_.finish(std::to_string(rewritten_) + " nodes written on parts of complex numbers");
+  }
+
+ private:
+  /// Whether complex numbers go in or out; all tensors on one device that has generated code.
+  bool hasComplex(const Node& node) const {
+    bool any = false, fine = true;
+    std::optional<graph::Device> device;
+    const auto look = [&](const OutputMeta& o) {
+      if (o.kind != OutputMeta::Kind::Tensor) return;
+      any |= isByParts(o.tensor.dtype);
+      fine &= !graph::isComplex(o.tensor.dtype) || isByParts(o.tensor.dtype);
+      fine &= o.tensor.device.kind == graph::DeviceKind::Cpu || o.tensor.device.kind == graph::DeviceKind::Cuda;
+      fine &= !device || *device == o.tensor.device;
+      device = o.tensor.device;
+    };
+    for (const OutputMeta& o : node.outputs) look(o);
+    graph::Graph::forEachValue(node.args, [&](ValueRef v) { look(graph_.meta(v)); });
+    return any && fine && !node.outputs.empty();
+  }
+
+  /// A select of one of the parts that view_as_real shows.
+  bool readsPair(const Node& node) const {
+    if (node.op != "aten::select.int") return false;
+    const auto* v = node.args[0].as<ValueRef>();
+    return v && pairs_.contains(*v);
+  }
+
+  bool byParts(const Node& node) {
+    Rewriter r(copy_, node);
+    ByParts p(r, graph_, known_);
+    try {
+      if (!write(p, node)) return false;
+    } catch (const NotLowered&) {
+      return false;  // what was appended before the refusal is dead code
+    }
+    rewritten_++;
+    return true;
+  }
+
+  bool write(ByParts& p, const Node& node) {
+    Rewriter& r = p.r;
+    if (readsPair(node)) {
+      const size_t rank = graph_.meta(*node.args[0].as<ValueRef>()).tensor.sizes.size();
+      const int64_t which = wrapDim(r.args().integer(2), 2);
+      if (wrapDim(r.args().integer(1), rank) + 1 != static_cast<int64_t>(rank)) return false;
+      const Parts parts = p.of(pairs_.at(*node.args[0].as<ValueRef>()));
+      r.output(0, which == 0 ? parts.re : parts.im);
+      copy_.replace(node, r.takeOutputs());
+      return true;
+    }
+    if (node.op == "aten::view_as_complex") return copy_.keep(node), rememberPair(p, node), true;
+    if (node.op == "aten::view_as_real") {
+      const ValueRef of = r.args().ref(0);
+      if (!p.hasParts(of)) return false;
+      pairs_[{node.id, 0}] = of;
+      const Parts parts = p.of(of);
+      r.output(0, r.call("aten::stack", {ArgumentList{parts.re.v, parts.im.v}, int64_t{-1}}, node.outputs[0].tensor));
+      copy_.replace(node, r.takeOutputs());
+      return true;
+    }
+    if (const auto real = realRules().find(node.op); real != realRules().end()) {
+      r.output(0, real->second(p));
+      copy_.replace(node, r.takeOutputs());
+      return true;
+    }
+    if (const auto rule = complexRules().find(node.op); rule != complexRules().end()) {
+      settle(p, node, {rule->second(p)}, false);
+      return true;
+    }
+    return movingOperators().contains(node.op) && move(p, node);
+  }
+
+  bool move(ByParts& p, const Node& node) {
+    const bool isFactory = std::ranges::none_of(node.outputs, [](const OutputMeta& o) { return isByParts(o.tensor.dtype); });
+    if (isFactory) {  // of real numbers, after the sizes of complex ones
+      const std::vector<T> made = p.moved(0);
+      p.r.output(0, made[0]);
+      copy_.replace(node, p.r.takeOutputs());
+      return true;
+    }
+    bool has = false;
+    graph::Graph::forEachValue(node.args, [&](ValueRef v) { has |= p.hasParts(v); });
+    const bool isView = graph::factsOf(node).view;
+    if (!has && (isView || movesAtOnce(node.op))) return false;
+    const std::vector<T> re = p.moved(0), im = p.moved(1);
+    for (const T& first : {re[0], im[0]}) copy_.to().node(first.v.node).outputIsList = node.outputIsList;
+    std::vector<Parts> parts;
+    for (size_t i = 0; i < re.size(); i++) parts.push_back({re[i], im[i]});
+    settle(p, node, parts, isView);
+    return true;
+  }
+
+  /// What the node's outputs are by parts. As wholes they are what the node makes of the wholes of its operands if `kept`, else numbers made of the parts.
+  void settle(ByParts& p, const Node& node, const std::vector<Parts>& parts, bool kept) {
+    std::vector<ValueRef> wholes;
+    for (size_t i = 0; i < parts.size(); i++) {
+      p.remember({node.id, static_cast<int32_t>(i)}, parts[i]);
+      if (!kept) wholes.push_back(p.r.call("aten::complex", {parts[i].re.v, parts[i].im.v}, node.outputs[i].tensor).v);
+    }
+    if (kept) copy_.keep(node);
+    else copy_.replace(node, std::move(wholes));
+  }
+
+  void rememberPair(ByParts& p, const Node& node) {
+    const T pair = p.r.in(0);
+    TensorMeta part = pair.meta();
+    part.sizes.pop_back();
+    part.strides.pop_back();
+    part.storageOffset = 0;
+    p.remember({node.id, 0}, {p.partOf(pair, 0, part), p.partOf(pair, 1, part)});
+  }
+
+  const graph::Graph& graph_;
+  GraphCopy copy_;
+  std::map<ValueRef, std::pair<ValueRef, ValueRef>> known_;  ///< parts, in the new graph, of values of the old one
+  std::map<ValueRef, ValueRef> pairs_;                       ///< what view_as_real shows, of the old graph
+  int rewritten_ = 0;
+};
+
+}  // namespace
+
+PassResult writeComplexByParts(const graph::Graph& graph) { return Pass(graph).run(); }
+
+}  // namespace fusebox::inductor
