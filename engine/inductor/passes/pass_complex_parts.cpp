@@ -199,7 +199,7 @@ Parts mean(ByParts& p) {
   const Parts a = p.in(0);
   const bool ofAll = p.node().op == "aten::mean";
   Dims dims = ofAll ? Dims{} : r.args().integers(1);
-  if (dims.empty()) dims = allDims(a.re);
+  if (dims.empty() || a.re.rank() == 0) dims = allDims(a.re);
   const bool keepDim = !ofAll && r.args().boolean(2);
   const std::optional<double> n = countOf(a.re, dims).known();
   const T count = n ? p.constant(*n, a.re) : countOf(a.re, dims).tensor(a.re);
@@ -263,11 +263,23 @@ template <bool kBoth> T tested(ByParts& p) {
   return p.r.pointwise(kBoth ? "aten::logical_and" : "aten::logical_or", {p.r.pointwise(op, {a.re.v}, DType::Bool).v, p.r.pointwise(op, {a.im.v}, DType::Bool).v}, DType::Bool);
 }
 
+/// (self, ord, dim, keepdim, dtype). Its gradient looks for the elements that it is equal to: both take sizes in one way.
+T norm(ByParts& p) {
+  ArgumentList args = p.r.mappedArgs();
+  const T size = magnitude(p, p.of(p.r.args().ref(0)));
+  if (const auto* type = args.at(4).as<DType>()) {
+    if ((isByParts(*type) ? partType(*type) : *type) != size.dtype()) throw NotLowered("a norm in another type");
+    args[4] = Argument();
+  }
+  args[0] = size.v;
+  return p.r.call("aten::linalg_vector_norm", std::move(args), p.r.outMeta(0));
+}
+
 const std::unordered_map<std::string_view, RealRule>& realRules() {
   static const std::unordered_map<std::string_view, RealRule> rules{
       {"aten::abs", [](ByParts& p) { return magnitude(p, p.of(p.r.args().ref(0))); }},
       {"aten::angle", [](ByParts& p) { const Parts a = p.of(p.r.args().ref(0)); return p.r.pointwise("aten::atan2", {a.im.v, a.re.v}); }},
-      {"aten::eq.Tensor", compared<true>}, {"aten::eq.Scalar", compared<true>}, {"aten::ne.Tensor", compared<false>}, {"aten::ne.Scalar", compared<false>},
+      {"aten::linalg_vector_norm", norm}, {"aten::eq.Tensor", compared<true>}, {"aten::eq.Scalar", compared<true>}, {"aten::ne.Tensor", compared<false>}, {"aten::ne.Scalar", compared<false>},
       {"aten::isnan", tested<false>}, {"aten::isinf", tested<false>}, {"aten::isfinite", tested<true>},
   };
   return rules;
@@ -275,7 +287,7 @@ const std::unordered_map<std::string_view, RealRule>& realRules() {
 
 class Pass {
  public:
-  explicit Pass(const graph::Graph& graph) : graph_(graph), copy_(graph) {}
+  explicit Pass(const graph::Graph& graph) : graph_(graph), copy_(graph), reachesOutput_(reachesOutputByViews(graph)) {}
 
   PassResult run() {
     for (const Node& node : graph_.nodes())
@@ -348,7 +360,9 @@ class Pass {
       return true;
     }
     if (const auto rule = complexRules().find(node.op); rule != complexRules().end()) {
-      settle(p, node, {rule->second(p)}, false);
+      // A result that the program sees as a pending conjugate stays one.
+      const bool isPending = node.op == "aten::_conj" && reachesOutput_[static_cast<size_t>(node.id)];
+      settle(p, node, {rule->second(p)}, isPending);
       return true;
     }
     return movingOperators().contains(node.op) && move(p, node);
@@ -396,6 +410,7 @@ class Pass {
 
   const graph::Graph& graph_;
   GraphCopy copy_;
+  const std::vector<bool> reachesOutput_;
   std::map<ValueRef, std::pair<ValueRef, ValueRef>> known_;  ///< parts, in the new graph, of values of the old one
   std::map<ValueRef, ValueRef> pairs_;                       ///< what view_as_real shows, of the old graph
   int rewritten_ = 0;
