@@ -331,9 +331,11 @@ void Lowering::realise(const LazyTensor& t) {
   const std::vector<size_t> order = inOrderOfMemory(s.meta);
   // Where there is no element there is nothing to read either.
   bool empty = graph::product(s.meta.sizes) == SymExpr(0);
-  // A CPU computes both of a pair at each point, each by the formula that is its own: vectors are put together of the two as they are stored.
-  const bool isPaired = s.inPairs && !empty && s.meta.device.kind == graph::DeviceKind::Cpu && mod(s.meta.sizes[order.back()], 2) == SymExpr(0) &&
-                        s.meta.strides[order.back()] == SymExpr(1);
+  // Both of a pair are computed at each point, each by the formula that is its own: a CPU puts vectors together of the two as it stores them. Threads of a GPU
+  // read what they need of both anyway, unless a dimension of two is all that lies inside.
+  const SymExpr& inner = order.empty() ? SymExpr(1) : s.meta.sizes[order.back()];
+  const bool isPaired = s.inPairs && !empty && mod(inner, 2) == SymExpr(0) && s.meta.strides[order.back()] == SymExpr(1) &&
+                        (s.meta.device.kind == graph::DeviceKind::Cpu || inner == SymExpr(2));
   IndexList points = s.meta.sizes;
   if (isPaired) points[order.back()] = floorDiv(points[order.back()], 2);
   const auto [axes, index] = axesOver(points, order);

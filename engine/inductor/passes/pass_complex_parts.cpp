@@ -193,7 +193,7 @@ Parts reversedDifference(ByParts& p) {
   return {b.re + scaled.re, b.im + scaled.im};
 }
 
-/// The quotient of complex numbers that eager takes of a sum.
+/// A CPU's kernel takes the quotient of complex numbers of a sum, a GPU's divides the parts.
 Parts mean(ByParts& p) {
   Rewriter& r = p.r;
   const Parts a = p.in(0);
@@ -201,6 +201,7 @@ Parts mean(ByParts& p) {
   Dims dims = ofAll ? Dims{} : r.args().integers(1);
   if (dims.empty() || a.re.rank() == 0) dims = allDims(a.re);
   const bool keepDim = !ofAll && r.args().boolean(2);
+  if (p.r.outMeta(0).device.kind == graph::DeviceKind::Cuda) return {r.reduce("aten::mean.dim", a.re, dims, keepDim), r.reduce("aten::mean.dim", a.im, dims, keepDim)};
   const std::optional<double> n = countOf(a.re, dims).known();
   const T count = n ? p.constant(*n, a.re) : countOf(a.re, dims).tensor(a.re);
   return quotient(p, {r.sum(a.re, dims, keepDim), r.sum(a.im, dims, keepDim)}, {count, p.constant(0, a.re)});
