@@ -60,10 +60,14 @@ std::function<bool(Symbol)> variesWith(const Kernel& k, const Section& s, Symbol
   };
 }
 
+constexpr int64_t kNear = 4;  ///< elements; a warp's lie in as many sectors of memory, which other accesses read from a cache
+
 Access accessAlong(const Kernel& k, const Section& s, const SymExpr& index, Symbol axis) {
   const cpu::IndexShape shape = cpu::shapeOf(index, &axis, variesWith(k, s, axis));
   if (shape.isUniform()) return Access::Uniform;
-  return shape.isAffine() && shape.stride == SymExpr(1) ? Access::Consecutive : Access::Other;
+  if (shape.isAffine() && shape.stride == SymExpr(1)) return Access::Consecutive;
+  const auto stride = shape.isAffine() ? shape.stride.maybeConstant() : std::nullopt;
+  return stride && *stride > 1 && *stride <= kNear ? Access::Near : Access::Other;
 }
 
 namespace {
@@ -88,6 +92,9 @@ double score(const Kernel& k, const Section& s, const Axis& axis) {
         break;
       case Access::Consecutive:
         sum += (isStore ? 1.1 : 1) * size;
+        break;
+      case Access::Near:
+        sum += 0.6 * size;
         break;
       case Access::Other:
         break;
