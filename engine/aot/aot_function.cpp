@@ -314,7 +314,7 @@ class Effects {
     auto& m = module_.mutations[mutation];
     auto input = inputs_[m.input];
     if (m.result >= 0 && !isInPlace(input, results_[m.result])) {
-      c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
+      c10::AutoGradMode mode(m.differentiable);  // that of the moment of the write, in whatever mode the region began
       if (c10::GradMode::is_enabled() && input.is_view()) input.grad_fn();  // that a write to its base has given it
       input.copy_(results_[m.result]);
     }
@@ -419,7 +419,7 @@ void refuseWrites(const AotModule& module, const std::vector<at::Tensor>& inputs
 
 /// What is written as a view of a base that another write gives a history: eager refuses it unless somebody has asked for its own since.
 void refuseSiblings(const AotModule& module, const std::vector<at::Tensor>& inputs) {
-  if (module.mutations.size() < 2 || !c10::GradMode::is_enabled()) return;
+  if (module.mutations.size() < 2) return;
   const auto baseOf = [&](const MutationPlan& m) {
     auto* view = m.result >= 0 ? torch::autograd::impl::get_view_autograd_meta(inputs[m.input]) : nullptr;
     return view && view->has_bw_view() && !view->grad_fn_ ? view->get_backward_view().base_.unsafeGetTensorImpl() : nullptr;

@@ -252,6 +252,8 @@ class Evaluation final : public Operations {
   void guardKey(PyObject* key);
   /// `predicate(value at source, expected)` holds; `text` says what, for people.
   void guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text);
+  /// What torch.autograd.grad() in the segment takes for granted of an input: no other one is the same tensor, and no hook is on its gradient.
+  void guardDerivativesOf(const Source* source);
   /// `ordered`: `contents` is in the order of the set itself, which a program that goes through it sees.
   void guardSetContents(PyObject* contents, const Source* source, bool ordered = true);
   /// The segment depends on where inputs lie in their storages, or on how far these reach: guarded when it ends.

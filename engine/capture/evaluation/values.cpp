@@ -1,4 +1,5 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
+#include "engine/aot/aot_function.h"
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -205,6 +206,12 @@ void Evaluation::guardCustom(const Source* source, bool (*predicate)(PyObject*, 
   guard.text = text;
   guard.place = place();
   guards_->add(std::move(guard));
+}
+
+void Evaluation::guardDerivativesOf(const Source* source) {
+  guards_->addKind(GuardKind::NotSameObject, source, nullptr, place());
+  static constexpr auto kHasNoHooks = [](PyObject* tensor, PyObject*) { return isTensorObject(tensor) && !aot::hasGradientHooks(tensorOf(tensor)); };
+  guardCustom(source, kHasNoHooks, nullptr, "no hook on the gradient of an input");
 }
 
 void Evaluation::guardValue(PyObject* object, const Source* source) {

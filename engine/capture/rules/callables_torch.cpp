@@ -616,8 +616,6 @@ class OneThread {
   const bool before_ = state().get_multithreading_enabled();
 };
 
-bool hasNoGradientHooks(PyObject* tensor, PyObject*) { return isTensorObject(tensor) && !aot::hasGradientHooks(tensorOf(tensor)); }
-
 /// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
 /// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -635,7 +633,7 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   for (const trace::TracedInput& input : e.trace().inputs()) {
     const PyRef standIn = PyRef::steal(newTensorObject(input.standIn));
     if (const Source* source = input.real.requires_grad() ? e.sourceOf(standIn.get()) : nullptr)
-      e.guardCustom(source, hasNoGradientHooks, nullptr, "no hook on the gradient of an input");
+      e.guardDerivativesOf(source);
   }
   return e.callReal(callable, a);
 }

@@ -60,14 +60,11 @@ std::function<bool(Symbol)> variesWith(const Kernel& k, const Section& s, Symbol
   };
 }
 
-constexpr int64_t kNear = 4;  ///< elements; a warp's lie in as many sectors of memory, which other accesses read from a cache
-
 Access accessAlong(const Kernel& k, const Section& s, const SymExpr& index, Symbol axis) {
   const cpu::IndexShape shape = cpu::shapeOf(index, &axis, variesWith(k, s, axis));
   if (shape.isUniform()) return Access::Uniform;
   if (shape.isAffine() && shape.stride == SymExpr(1)) return Access::Consecutive;
-  const auto stride = shape.isAffine() ? shape.stride.maybeConstant() : std::nullopt;
-  return stride && *stride > 1 && *stride <= kNear ? Access::Near : Access::Other;
+  return shape.isAffine() && shape.stride == SymExpr(2) ? Access::Near : Access::Other;
 }
 
 namespace {

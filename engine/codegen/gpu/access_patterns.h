@@ -20,7 +20,7 @@ std::vector<char> valuesAlong(const inductor::Section& s, inductor::Symbol axis,
 /// `axis` and loaded indices that differ along it.
 std::function<bool(inductor::Symbol)> variesWith(const inductor::Kernel& k, const inductor::Section& s, inductor::Symbol axis);
 
-enum class Access { Uniform, Consecutive, Near /* a few elements apart */, Other };
+enum class Access { Uniform, Consecutive, Near /* one of each pair */, Other };
 Access accessAlong(const inductor::Kernel& k, const inductor::Section& s, const inductor::SymExpr& index, inductor::Symbol axis);
 
 /// Elements of one access of `maxBytes` along `axis`: by the widest type that is read or written so. 1 where there is nothing to gain.

@@ -27,7 +27,7 @@ struct Storage {
   bool gathers = false;    ///< the formula reads at indices that it reads
   bool copyOnly = false;   ///< the formula only moves data
   bool inAttention = false;///< a formula of scores, which are there inside of an attention kernel only: it cannot become real
-  bool inPairs = false;    ///< the formula chooses between two for neighbours in memory, as those of complex numbers' parts do
+  bool inPairs = false;    ///< a hint: the formula may choose between two for neighbours in memory, as those of complex numbers' parts do
   bool relaid = false;     ///< lies otherwise than the trace saw, because an extern call is faster so
   std::vector<BufferId> reads;          ///< buffers the formula reads, distinct
   std::vector<graph::NodeId> origins;   ///< nodes that this formula itself stands for

@@ -334,30 +334,43 @@ void Lowering::realise(const LazyTensor& t) {
   // Both of a pair are computed at each point, each by the formula that is its own: a CPU puts vectors together of the two as it stores them. Threads of a GPU
   // read what they need of both anyway, unless a dimension of two is all that lies inside.
   const SymExpr& inner = order.empty() ? SymExpr(1) : s.meta.sizes[order.back()];
-  const bool isPaired = s.inPairs && !empty && mod(inner, 2) == SymExpr(0) && s.meta.strides[order.back()] == SymExpr(1) &&
-                        (s.meta.device.kind == graph::DeviceKind::Cpu || inner == SymExpr(2));
-  IndexList points = s.meta.sizes;
-  if (isPaired) points[order.back()] = floorDiv(points[order.back()], 2);
-  const auto [axes, index] = axesOver(points, order);
-  BodyBuilder b;
-  BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
-  for (int64_t i = 0; i < (isPaired ? 2 : 1); i++) {
-    IndexList place = index;
-    if (isPaired) place[order.back()] = place[order.back()] * 2 + i;
-    const ValueId v = [&] {
-      const BodyBuilder::Formula within(b, s.node());
-      return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, place), s.meta.dtype);
-    }();
-    b.addOrigins(s.origins);
-    SymExpr at = 0;
-    for (size_t d = 0; d < place.size(); d++) at += place[d] * s.meta.strides[d];
-    b.store(id, at, v);
-  }
+  const bool mayBePaired = s.inPairs && !empty && mod(inner, 2) == SymExpr(0) && s.meta.strides[order.back()] == SymExpr(1) &&
+                           (s.meta.device.kind == graph::DeviceKind::Cpu || inner == SymExpr(2));
+  const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
+  struct Body {
+    std::vector<Axis> axes;
+    std::vector<graph::NodeId> origins;
+    Section section;
+  };
+  const auto bodyOf = [&](bool isPaired) {
+    IndexList points = s.meta.sizes;
+    if (isPaired) points[order.back()] = floorDiv(points[order.back()], 2);
+    const auto [axes, index] = axesOver(points, order);
+    BodyBuilder b;
+    for (int64_t i = 0; i < (isPaired ? 2 : 1); i++) {
+      IndexList place = index;
+      if (isPaired) place[order.back()] = place[order.back()] * 2 + i;
+      const ValueId v = [&] {
+        const BodyBuilder::Formula within(b, s.node());
+        return empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, place), s.meta.dtype);
+      }();
+      b.addOrigins(s.origins);
+      SymExpr at = 0;
+      for (size_t d = 0; d < place.size(); d++) at += place[d] * s.meta.strides[d];
+      b.store(id, at, v);
+    }
+    std::vector<graph::NodeId> origins = b.origins;
+    return Body{axes, std::move(origins), b.finish({}, false)};
+  };
+  Body body = bodyOf(false);
+  // Where the choice goes both ways at once, both together are no more than it was.
+  if (mayBePaired)
+    if (Body both = bodyOf(true); 4 * both.section.values.size() <= 5 * body.section.values.size()) body = std::move(both);
   Operation& op = newOperation(Operation::Kind::Loops);
-  op.origins = b.origins;
+  op.origins = std::move(body.origins);
   op.kernel.device = s.meta.device;
-  op.kernel.outer = axes;
-  op.kernel.sections.push_back(b.finish({}, false));
+  op.kernel.outer = std::move(body.axes);
+  op.kernel.sections.push_back(std::move(body.section));
   finishLoops(op, {id});
   s.buffer = id;
   s.offset = 0;
@@ -487,7 +500,13 @@ Result<void> Lowering::lowerNode(const Node& node) {
   std::string reason = "PyTorch's own kernel is called: none is generated for " + node.op;
   if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
     reason = failed->second;
-  } else if (auto numbers = numbersOf(node)) {
+  } else if (auto numbers = [&]() -> std::optional<LazyTensor> {
+               try {
+                 return numbersOf(node);
+               } catch (const NotLowered&) {
+                 return {};
+               }
+             }()) {
     settle(node, {std::move(*numbers)});
     return {};
   } else if (auto unsupported = unsupportedReason(node)) {
@@ -526,7 +545,10 @@ std::optional<LazyTensor> Lowering::numbersOf(const Node& node) {
   if (node.op != "aten::complex" && node.op != "aten::view_as_complex") return {};
   const NodeArgs args(node);
   graph::TensorMeta numbers = node.outputs[0].tensor;
-  if (!options_.refusal(numbers.device).empty() || numbers.dtype == DType::ComplexHalf) return {};
+  if (!options_.refusal(numbers.device).empty() || (numbers.dtype != DType::Complex64 && numbers.dtype != DType::Complex128)) return {};
+  bool isOfScores = false;
+  graph::Graph::forEachValue(node.args, [&](ValueRef v) { isOfScores |= tensor(v).storage->inAttention; });
+  if (isOfScores) return {};
   numbers.storageOffset = 0;
   LazyTensor pairs;
   if (node.op == "aten::complex") {
@@ -551,7 +573,6 @@ std::optional<LazyTensor> Lowering::numbersOf(const Node& node) {
     pairs = bufferTensor(id, meta, current_->id);
   } else {
     pairs = tensor(args, 0);
-    if (pairs.storage->inAttention) return {};
     realise(pairs);
   }
   const auto layout = stridedLayout(pairs);

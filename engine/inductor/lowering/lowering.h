@@ -182,8 +182,8 @@ class Lowering {
   BufferId resultBuffer(size_t position, graph::ValueRef ref, const graph::TensorMeta& layout);
   Result<void> emitResults(const graph::Node& output);
   BufferId baseOf(BufferId id) const {
-    const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
-    return b.kind == LoweredBuffer::Kind::View ? b.base : id;
+    while (out_.buffers[static_cast<size_t>(id)].kind == LoweredBuffer::Kind::View) id = out_.buffers[static_cast<size_t>(id)].base;
+    return id;
   }
   /// How a value made of `reading` is to lie in memory, and whether otherwise than it was traced: what is computed from an image that was laid
   /// otherwise for an extern call is best laid so too.

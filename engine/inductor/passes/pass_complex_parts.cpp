@@ -2,6 +2,7 @@
 #include <complex>
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -43,13 +44,25 @@ const std::unordered_set<std::string_view>& movingOperators() {
       "aten::stack", "aten::flip", "aten::roll", "aten::index.Tensor", "aten::index_select", "aten::gather", "aten::slice_scatter",
       "aten::select_scatter", "aten::slice_backward", "aten::select_backward", "aten::constant_pad_nd", "aten::where.self",
       "aten::masked_fill.Scalar", "aten::tril", "aten::triu", "aten::repeat", "aten::neg", "aten::sum", "aten::sum.dim_IntList", "aten::cumsum",
-      "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::full", "aten::full_like", "aten::empty",
-      "aten::empty_like", "aten::new_empty", "aten::new_empty_strided", "aten::empty_strided", "aten::scalar_tensor"};
+      "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::full", "aten::full_like", "aten::new_empty_strided",
+      "aten::scalar_tensor"};
   return names;
 }
 
 /// Which of them are no better by parts than as the call where nothing else has parts.
 bool movesAtOnce(std::string_view op) { return op == "aten::clone" || op == "aten::copy" || op == "aten::roll" || op == "aten::flip"; }
+
+/// Those that make a tensor after the sizes of another, which may be complex where theirs is not.
+bool makesLike(std::string_view op) {
+  static const std::unordered_set<std::string_view> names{"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones", "aten::new_full",
+                                                          "aten::new_empty", "aten::new_empty_strided"};
+  return names.contains(op);
+}
+
+/// Whether real numbers may stand among the complex ones that an operator moves.
+bool movesAlike(std::string_view op) {
+  return op == "aten::where.self" || op == "aten::cat" || op == "aten::stack" || op == "aten::copy" || op == "aten::slice_scatter" || op == "aten::select_scatter";
+}
 
 /// The position of a number that fills what is moved, -1 for none.
 int fillAt(std::string_view op) {
@@ -72,7 +85,9 @@ using RealRule = T (*)(ByParts&);
 /// One node being written by parts.
 class ByParts {
  public:
-  ByParts(Rewriter& r, const graph::Graph& graph, std::map<ValueRef, std::pair<ValueRef, ValueRef>>& known) : r(r), graph_(graph), known_(known) {}
+  using Known = std::map<ValueRef, std::pair<ValueRef, ValueRef>>;
+
+  ByParts(Rewriter& r, const graph::Graph& graph, Known& known, std::set<ValueRef>& computed) : r(r), graph_(graph), known_(known), computed_(computed) {}
 
   Rewriter& r;
 
@@ -118,7 +133,16 @@ class ByParts {
     return r.call("aten::select.int", {pair.v, static_cast<int64_t>(meta.sizes.size()), which}, meta);
   }
   bool isComplexValue(ValueRef old) const { return graph_.meta(old).kind == OutputMeta::Kind::Tensor && isByParts(graph_.meta(old).tensor.dtype); }
-  bool hasParts(ValueRef old) const { return known_.contains(old); }
+  /// Whether it is computed by parts, and not only read so from memory.
+  bool hasParts(ValueRef old) const { return computed_.contains(old); }
+  void markComputed(ValueRef old) { computed_.insert(old); }
+
+  /// A real tensor after the sizes of what may be complex.
+  T madeLike() {
+    ArgumentList args = r.mappedArgs();
+    args[0] = of(r.args().ref(0)).re.v;
+    return r.call(node().op.c_str(), std::move(args), r.outMeta(0));
+  }
 
   /// The node on one part (0: real) of what it moves. All outputs.
   std::vector<T> moved(int which) {
@@ -134,9 +158,9 @@ class ByParts {
   Argument movedArgument(const Argument& a, size_t position, int which) {
     if (const auto* v = a.as<ValueRef>()) {
       if (saysWhere(node().op, position)) return r.mapped(*v);
-      if (!isComplexValue(*v)) throw NotLowered("real numbers among complex ones");
+      if (!isComplexValue(*v) && !movesAlike(node().op)) throw NotLowered("real numbers among complex ones");
       const Parts p = of(*v);
-      return which == 0 ? p.re.v : p.im.v;
+      return r.to(which == 0 ? p.re : p.im, type()).v;
     }
     if (const auto* list = a.as<ArgumentList>()) {
       ArgumentList out;
@@ -152,7 +176,8 @@ class ByParts {
   }
 
   const graph::Graph& graph_;
-  std::map<ValueRef, std::pair<ValueRef, ValueRef>>& known_;
+  Known& known_;
+  std::set<ValueRef>& computed_;
 };
 
 Parts product(const Parts& a, const Parts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
@@ -177,10 +202,13 @@ Parts sign(ByParts& p) {
   return {p.r.where(isZero, none, a.re / size), p.r.where(isZero, none, a.im / size)};
 }
 
+/// As eager negates a factor, which is a number of Python: of a real one the imaginary part stays +0.
+Number negated(const Number& factor) { return {-factor.real(), factor.imag() == 0 ? 0 : -factor.imag()}; }
+
 /// self + sign * alpha * other, with a product as eager takes it, for which the factor is a complex number too: an infinite part makes the other NaN.
 template <int kSign> Parts sum(ByParts& p) {
   const Parts a = p.in(0), b = p.operand(1, a.re);
-  const Number alpha = p.number(2) * static_cast<double>(kSign);
+  const Number alpha = kSign > 0 ? p.number(2) : negated(p.number(2));
   const Parts scaled = product(b, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
   return {a.re + scaled.re, a.im + scaled.im};
 }
@@ -188,7 +216,7 @@ template <int kSign> Parts sum(ByParts& p) {
 /// alpha * -self + other, as eager has it.
 Parts reversedDifference(ByParts& p) {
   const Parts a = p.in(0), b = p.operand(1, a.re);
-  const Number alpha = -p.number(2);
+  const Number alpha = negated(p.number(2));
   const Parts scaled = product(a, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
   return {b.re + scaled.re, b.im + scaled.im};
 }
@@ -228,12 +256,6 @@ Parts exponential(ByParts& p) {
   return {r.where(isReal, size * again, r.where(isNothing, zero, r.where(isEndless, a.re, re))), r.where(isReal, a.im, r.where(isNothing, zero, im))};
 }
 
-Parts converted(ByParts& p) {
-  const Node& n = p.node();
-  if (!isByParts(n.outputs[0].tensor.dtype)) throw NotLowered("real numbers of complex ones, of which eager warns");
-  return p.in(0);
-}
-
 const std::unordered_map<std::string_view, Rule>& complexRules() {
   static const std::unordered_map<std::string_view, Rule> rules{
       {"aten::mul.Tensor", [](ByParts& p) { const Parts a = p.in(0); return product(a, p.operand(1, a.re)); }},
@@ -246,14 +268,14 @@ const std::unordered_map<std::string_view, Rule>& complexRules() {
       {"aten::_conj", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
       {"aten::_conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
       {"aten::conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
-      {"aten::mean", mean}, {"aten::mean.dim", mean}, {"aten::sgn", sign}, {"aten::polar", polar}, {"aten::exp", exponential}, {"aten::_to_copy", converted},
+      {"aten::mean", mean}, {"aten::mean.dim", mean}, {"aten::sgn", sign}, {"aten::polar", polar}, {"aten::exp", exponential}, {"aten::_to_copy", [](ByParts& p) { return p.in(0); }},
       {"aten::complex", [](ByParts& p) { return Parts{p.r.in(0), p.r.in(1)}; }},
   };
   return rules;
 }
 
 template <bool kEqual> T compared(ByParts& p) {
-  const Parts a = p.of(p.r.args().ref(0)), b = p.r.args().isTensor(1) ? p.of(p.r.args().ref(1)) : p.operand(1, a.re);
+  const Parts a = p.of(p.r.args().ref(0)), b = p.r.args().isTensor(1) ? p.of(p.r.args().ref(1)) : Parts{p.constant(p.number(1).real(), a.re), p.constant(p.number(1).imag(), a.re)};
   const char *op = kEqual ? "aten::eq.Tensor" : "aten::ne.Tensor", *both = kEqual ? "aten::logical_and" : "aten::logical_or";
   return p.r.pointwise(both, {p.r.pointwise(op, {a.re.v, b.re.v}, DType::Bool).v, p.r.pointwise(op, {a.im.v, b.im.v}, DType::Bool).v}, DType::Bool);
 }
@@ -324,13 +346,13 @@ class Pass {
 
   bool byParts(const Node& node) {
     Rewriter r(copy_, node);
-    ByParts p(r, graph_, known_);
+    ByParts p(r, graph_, known_, computed_);
     try {
       if (!write(p, node)) return false;
     } catch (const NotLowered&) {
       return false;  // what was appended before the refusal is dead code
     }
-    rewritten_++;
+    rewritten_ += node.op != "aten::view_as_complex";
     return true;
   }
 
@@ -360,23 +382,23 @@ class Pass {
       copy_.replace(node, r.takeOutputs());
       return true;
     }
+    const bool isComplexResult = isByParts(node.outputs[0].tensor.dtype);  // otherwise numbers lose a part, of which eager warns
     if (const auto rule = complexRules().find(node.op); rule != complexRules().end()) {
+      if (!isComplexResult) return false;
       // A result that the program sees as a pending conjugate stays one.
       const bool isPending = node.op == "aten::_conj" && reachesOutput_[static_cast<size_t>(node.id)];
       settle(p, node, {rule->second(p)}, isPending);
       return true;
     }
-    return movingOperators().contains(node.op) && move(p, node);
+    if (!isComplexResult && makesLike(node.op)) {
+      r.output(0, p.madeLike());
+      copy_.replace(node, r.takeOutputs());
+      return true;
+    }
+    return isComplexResult && movingOperators().contains(node.op) && move(p, node);
   }
 
   bool move(ByParts& p, const Node& node) {
-    const bool isFactory = std::ranges::none_of(node.outputs, [](const OutputMeta& o) { return isByParts(o.tensor.dtype); });
-    if (isFactory) {  // of real numbers, after the sizes of complex ones
-      const std::vector<T> made = p.moved(0);
-      p.r.output(0, made[0]);
-      copy_.replace(node, p.r.takeOutputs());
-      return true;
-    }
     bool has = false;
     graph::Graph::forEachValue(node.args, [&](ValueRef v) { has |= p.hasParts(v); });
     const bool isView = graph::factsOf(node).view;
@@ -394,6 +416,7 @@ class Pass {
     std::vector<ValueRef> wholes;
     for (size_t i = 0; i < parts.size(); i++) {
       p.remember({node.id, static_cast<int32_t>(i)}, parts[i]);
+      p.markComputed({node.id, static_cast<int32_t>(i)});
       if (!kept) wholes.push_back(p.r.call("aten::complex", {parts[i].re.v, parts[i].im.v}, node.outputs[i].tensor).v);
     }
     if (kept) copy_.keep(node);
@@ -407,12 +430,14 @@ class Pass {
     part.strides.pop_back();
     part.storageOffset = 0;
     p.remember({node.id, 0}, {p.partOf(pair, 0, part), p.partOf(pair, 1, part)});
+    p.markComputed({node.id, 0});
   }
 
   const graph::Graph& graph_;
   GraphCopy copy_;
   const std::vector<bool> reachesOutput_;
-  std::map<ValueRef, std::pair<ValueRef, ValueRef>> known_;  ///< parts, in the new graph, of values of the old one
+  ByParts::Known known_;          ///< parts, in the new graph, of values of the old one
+  std::set<ValueRef> computed_;   ///< those that no memory had before
   std::map<ValueRef, ValueRef> pairs_;                       ///< what view_as_real shows, of the old graph
   int rewritten_ = 0;
 };

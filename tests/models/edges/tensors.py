@@ -709,4 +709,49 @@ def hooks_put_on_inputs_between_calls(compile, engine):
     for change in (lambda: None, lambda: x.register_hook(lambda g: g * 2), lambda: w.register_hook(lambda g: g + 1), lambda: x.detach().requires_grad_()):
         given = change()
         out.append(f(given if isinstance(given, torch.Tensor) else x, w))
+    both = torch.ones(3, requires_grad=True)
+    return out + [f(both, both), f(both, torch.ones(3, requires_grad=True)), f(both, both)]
+
+
+@edge
+def writes_have_a_history_in_the_mode_of_their_moment(compile, engine):
+    """A region that a break lets begin under no_grad, and leaves it."""
+    def after(y):
+        with torch.no_grad():
+            torch._dynamo.graph_break()
+        y.masked_fill_(y < 0, 0.25)
+        return y
+
+    def part(y):
+        with torch.no_grad():
+            z = y * 3
+            torch._dynamo.graph_break()
+            z.add_(1)
+        y[0] = 7
+        return y + z
+
+    def inside(y):
+        with torch.no_grad():
+            torch._dynamo.graph_break()
+            y.mul_(2)
+        return y * 1
+
+    def switched(y):
+        torch.set_grad_enabled(False)
+        torch._dynamo.graph_break()
+        torch.set_grad_enabled(True)
+        y.mul_(2)
+        return y
+
+    out = []
+    for f in (after, part, inside, switched):
+        for outer in (True, False):
+            x = torch.tensor([-1.0, 2.0, -3.0, 0.5], requires_grad=True)
+            y = x * 2
+            with torch.set_grad_enabled(outer):
+                made = compile(f)(y)
+            out.append([made, made.requires_grad, made is y])
+            if made.requires_grad:
+                made.sum().backward()
+            out.append(x.grad)
     return out
