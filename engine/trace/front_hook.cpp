@@ -476,9 +476,9 @@ void refuseBelowAutograd(const OperatorFacts& facts, std::span<const IValue> arg
     forEachTensor(a, [&](const at::Tensor& t) {
       if (!t.defined()) return;
       if (t.requires_grad())
-        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor that requires a gradient in __torch_dispatch__, where eager records no history", "detach what a wrapper holds");
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor that requires a gradient in the __torch_dispatch__ of a tensor subclass, where eager records no history", "detach what a wrapper holds");
       if (t.is_conj() || t.is_neg())
-        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor with a pending conjugation or negation in __torch_dispatch__, where operators do not see that", "call resolve_conj() and resolve_neg() on what a wrapper holds");
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " is given a tensor with a pending conjugation or negation in the __torch_dispatch__ of a tensor subclass, where operators do not see that", "call resolve_conj() and resolve_neg() on what a wrapper holds");
     });
 }
 
