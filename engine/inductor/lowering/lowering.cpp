@@ -500,13 +500,7 @@ Result<void> Lowering::lowerNode(const Node& node) {
   std::string reason = "PyTorch's own kernel is called: none is generated for " + node.op;
   if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
     reason = failed->second;
-  } else if (auto numbers = [&]() -> std::optional<LazyTensor> {
-               try {
-                 return numbersOf(node);
-               } catch (const NotLowered&) {
-                 return {};
-               }
-             }()) {
+  } else if (auto numbers = numbersOf(node)) {
     settle(node, {std::move(*numbers)});
     return {};
   } else if (auto unsupported = unsupportedReason(node)) {
@@ -540,40 +534,45 @@ std::optional<LazyTensor> Lowering::partsOf(const LazyTensor& numbers, graph::Te
   return bufferTensor(viewBuffer(numbers.storage->buffer, meta, layout->offset * SymExpr(2)), meta, current_->id);
 }
 
-/// Complex numbers of their parts, which are given apart or as pairs in memory (view_as_complex).
+/// Memory in which both parts of each of `numbers` follow each other, written by one loop.
+LazyTensor Lowering::pairsOf(graph::TensorMeta numbers, const LazyTensor& re, const LazyTensor& im) {
+  if (!isDense(numbers)) numbers.strides = graph::contiguousStrides(numbers.sizes);
+  graph::TensorMeta meta = numbers;
+  meta.dtype = numbers.dtype == DType::Complex128 ? DType::Float64 : DType::Float32;
+  for (SymExpr& stride : meta.strides) stride = stride * SymExpr(2);
+  meta.sizes.emplace_back(2);
+  meta.strides.emplace_back(1);
+  const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
+  const auto [axes, index] = axesOver(numbers.sizes, inOrderOfMemory(numbers));
+  BodyBuilder b;
+  SymExpr at = 0;
+  for (size_t d = 0; d < index.size(); ++d) at += index[d] * meta.strides[d];
+  const bool isEmpty = numbers.numel() == SymExpr(0);
+  for (const LazyTensor* part : {&re, &im}) {
+    b.store(id, at, isEmpty ? b.constantInt(0, meta.dtype) : b.cast(broadcastTo(*part, numbers.sizes).load(b, index), meta.dtype));
+    at += SymExpr(1);
+  }
+  std::vector<graph::NodeId> origins = b.origins;
+  addLoops(numbers.device, std::move(origins), axes, {b.finish({}, false)}, {id});
+  return bufferTensor(id, meta, current_->id);
+}
+
+/// Complex numbers of their parts, which are given apart or as pairs in memory (view_as_complex); nullopt where PyTorch's operator makes them.
 std::optional<LazyTensor> Lowering::numbersOf(const Node& node) {
   if (node.op != "aten::complex" && node.op != "aten::view_as_complex") return {};
-  const NodeArgs args(node);
   graph::TensorMeta numbers = node.outputs[0].tensor;
   if (!options_.refusal(numbers.device).empty() || (numbers.dtype != DType::Complex64 && numbers.dtype != DType::Complex128)) return {};
   bool isOfScores = false;
   graph::Graph::forEachValue(node.args, [&](ValueRef v) { isOfScores |= tensor(v).storage->inAttention; });
   if (isOfScores) return {};
   numbers.storageOffset = 0;
-  LazyTensor pairs;
-  if (node.op == "aten::complex") {
-    if (!isDense(numbers)) numbers.strides = graph::contiguousStrides(numbers.sizes);
-    graph::TensorMeta meta = numbers;
-    meta.dtype = numbers.dtype == DType::Complex128 ? DType::Float64 : DType::Float32;
-    for (SymExpr& stride : meta.strides) stride = stride * SymExpr(2);
-    meta.sizes.emplace_back(2);
-    meta.strides.emplace_back(1);
-    const BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
-    const auto [axes, index] = axesOver(numbers.sizes, inOrderOfMemory(numbers));
-    BodyBuilder b;
-    SymExpr at = 0;
-    for (size_t d = 0; d < index.size(); ++d) at += index[d] * meta.strides[d];
-    const bool isEmpty = numbers.numel() == SymExpr(0);
-    for (size_t i : {0, 1}) {
-      const ValueId part = isEmpty ? b.constantInt(0, meta.dtype) : b.cast(broadcastTo(tensor(args, i), numbers.sizes).load(b, index), meta.dtype);
-      b.store(id, at + SymExpr(static_cast<int64_t>(i)), part);
-    }
-    std::vector<graph::NodeId> origins = b.origins;
-    addLoops(numbers.device, std::move(origins), axes, {b.finish({}, false)}, {id});
-    pairs = bufferTensor(id, meta, current_->id);
-  } else {
-    pairs = tensor(args, 0);
-    realise(pairs);
+  const NodeArgs args(node);
+  LazyTensor pairs = tensor(args, 0);
+  try {
+    if (node.op == "aten::complex") pairs = pairsOf(numbers, pairs, tensor(args, 1));
+    else realise(pairs);
+  } catch (const NotLowered&) {
+    return {};
   }
   const auto layout = stridedLayout(pairs);
   if (!layout || !(layout->strides.back() == SymExpr(1)) || !(mod(layout->offset, 2) == SymExpr(0))) return {};

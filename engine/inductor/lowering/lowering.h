@@ -138,6 +138,7 @@ class Lowering {
   std::optional<std::string> unsupportedReason(const graph::Node& node) const;
   std::optional<LazyTensor> viewWithoutCode(const graph::Node& node);
   std::optional<LazyTensor> partsOf(const LazyTensor& numbers, graph::TensorMeta meta);
+  LazyTensor pairsOf(graph::TensorMeta numbers, const LazyTensor& re, const LazyTensor& im);
   std::optional<LazyTensor> numbersOf(const graph::Node& node);
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <complex>
 #include <limits>
 #include <map>
@@ -205,20 +205,39 @@ Parts sign(ByParts& p) {
 /// As eager negates a factor, which is a number of Python: of a real one the imaginary part stays +0.
 Number negated(const Number& factor) { return {-factor.real(), factor.imag() == 0 ? 0 : -factor.imag()}; }
 
-/// self + sign * alpha * other, with a product as eager takes it, for which the factor is a complex number too: an infinite part makes the other NaN.
-template <int kSign> Parts sum(ByParts& p) {
-  const Parts a = p.in(0), b = p.operand(1, a.re);
-  const Number alpha = kSign > 0 ? p.number(2) : negated(p.number(2));
-  const Parts scaled = product(b, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
+/// a + factor * b, with a product as eager takes it, for which the factor is a complex number too: an infinite part makes the other NaN.
+Parts withMultiple(ByParts& p, const Parts& a, const Number& factor, const Parts& b) {
+  const Parts scaled = product(b, {p.constant(factor.real(), a.re), p.constant(factor.imag(), a.re)});
   return {a.re + scaled.re, a.im + scaled.im};
 }
 
-/// alpha * -self + other, as eager has it.
+/// (self, other, alpha)
+Parts sum(ByParts& p) {
+  const Parts a = p.in(0);
+  return withMultiple(p, a, p.number(2), p.operand(1, a.re));
+}
+Parts difference(ByParts& p) {
+  const Parts a = p.in(0);
+  return withMultiple(p, a, negated(p.number(2)), p.operand(1, a.re));
+}
 Parts reversedDifference(ByParts& p) {
-  const Parts a = p.in(0), b = p.operand(1, a.re);
-  const Number alpha = negated(p.number(2));
-  const Parts scaled = product(a, {p.constant(alpha.real(), a.re), p.constant(alpha.imag(), a.re)});
-  return {b.re + scaled.re, b.im + scaled.im};
+  const Parts a = p.in(0);
+  return withMultiple(p, p.operand(1, a.re), negated(p.number(2)), a);
+}
+
+/// (self, other)
+Parts multiplied(ByParts& p) {
+  const Parts a = p.in(0);
+  return product(a, p.operand(1, a.re));
+}
+Parts divided(ByParts& p) {
+  const Parts a = p.in(0);
+  return quotient(p, a, p.operand(1, a.re));
+}
+
+Parts conjugated(ByParts& p) {
+  const Parts a = p.in(0);
+  return {a.re, -a.im};
 }
 
 /// A CPU's kernel takes the quotient of complex numbers of a sum, a GPU's divides the parts.
@@ -258,16 +277,11 @@ Parts exponential(ByParts& p) {
 
 const std::unordered_map<std::string_view, Rule>& complexRules() {
   static const std::unordered_map<std::string_view, Rule> rules{
-      {"aten::mul.Tensor", [](ByParts& p) { const Parts a = p.in(0); return product(a, p.operand(1, a.re)); }},
-      {"aten::mul.Scalar", [](ByParts& p) { const Parts a = p.in(0); return product(a, p.operand(1, a.re)); }},
-      {"aten::div.Tensor", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, a, p.operand(1, a.re)); }},
-      {"aten::div.Scalar", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, a, p.operand(1, a.re)); }},
+      {"aten::mul.Tensor", multiplied}, {"aten::mul.Scalar", multiplied}, {"aten::div.Tensor", divided}, {"aten::div.Scalar", divided},
       {"aten::reciprocal", [](ByParts& p) { const Parts a = p.in(0); return quotient(p, {p.constant(1, a.re), p.constant(0, a.re)}, a); }},
-      {"aten::add.Tensor", sum<1>}, {"aten::add.Scalar", sum<1>}, {"aten::sub.Tensor", sum<-1>}, {"aten::sub.Scalar", sum<-1>},
+      {"aten::add.Tensor", sum}, {"aten::add.Scalar", sum}, {"aten::sub.Tensor", difference}, {"aten::sub.Scalar", difference},
       {"aten::rsub.Scalar", reversedDifference}, {"aten::rsub.Tensor", reversedDifference},
-      {"aten::_conj", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
-      {"aten::_conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
-      {"aten::conj_physical", [](ByParts& p) { const Parts a = p.in(0); return Parts{a.re, -a.im}; }},
+      {"aten::_conj", conjugated}, {"aten::_conj_physical", conjugated}, {"aten::conj_physical", conjugated},
       {"aten::mean", mean}, {"aten::mean.dim", mean}, {"aten::sgn", sign}, {"aten::polar", polar}, {"aten::exp", exponential}, {"aten::_to_copy", [](ByParts& p) { return p.in(0); }},
       {"aten::complex", [](ByParts& p) { return Parts{p.r.in(0), p.r.in(1)}; }},
   };
@@ -363,9 +377,7 @@ class Pass {
       const int64_t which = wrapDim(r.args().integer(2), 2);
       if (wrapDim(r.args().integer(1), rank) + 1 != static_cast<int64_t>(rank)) return false;
       const Parts parts = p.of(pairs_.at(*node.args[0].as<ValueRef>()));
-      r.output(0, which == 0 ? parts.re : parts.im);
-      copy_.replace(node, r.takeOutputs());
-      return true;
+      return become(r, which == 0 ? parts.re : parts.im);
     }
     if (node.op == "aten::view_as_complex") return copy_.keep(node), rememberPair(p, node), true;
     if (node.op == "aten::view_as_real") {
@@ -373,15 +385,9 @@ class Pass {
       if (!p.hasParts(of)) return false;
       pairs_[{node.id, 0}] = of;
       const Parts parts = p.of(of);
-      r.output(0, r.call("aten::stack", {ArgumentList{parts.re.v, parts.im.v}, int64_t{-1}}, node.outputs[0].tensor));
-      copy_.replace(node, r.takeOutputs());
-      return true;
+      return become(r, r.call("aten::stack", {ArgumentList{parts.re.v, parts.im.v}, int64_t{-1}}, node.outputs[0].tensor));
     }
-    if (const auto real = realRules().find(node.op); real != realRules().end()) {
-      r.output(0, real->second(p));
-      copy_.replace(node, r.takeOutputs());
-      return true;
-    }
+    if (const auto real = realRules().find(node.op); real != realRules().end()) return become(r, real->second(p));
     const bool isComplexResult = isByParts(node.outputs[0].tensor.dtype);  // otherwise numbers lose a part, of which eager warns
     if (const auto rule = complexRules().find(node.op); rule != complexRules().end()) {
       if (!isComplexResult) return false;
@@ -390,12 +396,15 @@ class Pass {
       settle(p, node, {rule->second(p)}, isPending);
       return true;
     }
-    if (!isComplexResult && makesLike(node.op)) {
-      r.output(0, p.madeLike());
-      copy_.replace(node, r.takeOutputs());
-      return true;
-    }
+    if (!isComplexResult && makesLike(node.op)) return become(r, p.madeLike());
     return isComplexResult && movingOperators().contains(node.op) && move(p, node);
+  }
+
+  /// The node's only result is a real tensor.
+  bool become(Rewriter& r, T value) {
+    r.output(0, value);
+    copy_.replace(r.node(), r.takeOutputs());
+    return true;
   }
 
   bool move(ByParts& p, const Node& node) {
@@ -436,14 +445,18 @@ class Pass {
   const graph::Graph& graph_;
   GraphCopy copy_;
   const std::vector<bool> reachesOutput_;
-  ByParts::Known known_;          ///< parts, in the new graph, of values of the old one
-  std::set<ValueRef> computed_;   ///< those that no memory had before
-  std::map<ValueRef, ValueRef> pairs_;                       ///< what view_as_real shows, of the old graph
+  ByParts::Known known_;                ///< parts, in the new graph, of values of the old one
+  std::set<ValueRef> computed_;         ///< those that no memory had before
+  std::map<ValueRef, ValueRef> pairs_;  ///< what view_as_real shows, of the old graph
   int rewritten_ = 0;
 };
 
 }  // namespace
 
-PassResult writeComplexByParts(const graph::Graph& graph) { return Pass(graph).run(); }
+PassResult writeComplexByParts(const graph::Graph& graph) {
+  const auto isComplex = [](const OutputMeta& o) { return o.kind == OutputMeta::Kind::Tensor && isByParts(o.tensor.dtype); };
+  if (std::ranges::none_of(graph.nodes(), [&](const Node& node) { return std::ranges::any_of(node.outputs, isComplex); })) return {};
+  return Pass(graph).run();
+}
 
 }  // namespace fusebox::inductor
