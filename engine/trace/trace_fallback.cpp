@@ -154,15 +154,24 @@ void refuseDataDependence(const OperatorFacts& facts, c10::ArrayRef<IValue> args
                "use torch.where or a fixed-size form instead");
 }
 
-// item() of a tensor that is a literal in the program needs no break.
-bool readConstant(const OperatorFacts& facts, TraceContext& context, Stack* stack) {
-  if (facts.name != "aten::_local_scalar_dense") return false;
-  auto data = context.recorder().constantData(stack->back().toTensor());
-  if (!data.defined()) return false;
+// What is asked of tensors that are literals in the program (item(), equal()) needs no break.
+bool readConstants(const c10::OperatorHandle& op, const OperatorFacts& facts, TraceContext& context, Stack* stack) {
+  if (!facts.dataDependent || facts.random || facts.writes || facts.effectful) return false;
+  const auto args = torch::jit::last(*stack, op.schema().arguments().size());
+  Stack known(args.begin(), args.end());
+  bool all = true;
+  for (auto& a : known)
+    mapTensors(a, [&](const at::Tensor& t) {
+      auto data = asTrace(t) ? context.recorder().constantData(t) : at::Tensor();
+      all &= data.defined();
+      return data.defined() ? data : t;
+    });
+  if (!all) return false;
   DispatchState state;
   state.exclude(traceKeys() | aboveTraceKeys());
-  auto value = data.item();
-  stack->back() = value;
+  op.callBoxed(&known);
+  torch::jit::drop(*stack, args.size());
+  stack->insert(stack->end(), known.begin(), known.end());
   return true;
 }
 
@@ -482,7 +491,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     return runOnMeta(op, facts, stack);
   }
   if (facts.reinterprets && call.anyTensor && call.onlyNumbers) return below();
-  if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack) || keepAsNumber(facts, *context, stack)) return;
+  if (liftLiteral(facts, *context, stack) || readConstants(op, facts, *context, stack) || keepAsNumber(facts, *context, stack)) return;
   if (facts.compositeImplicit) {  // reached with autograd excluded: decompose, the inner operators come back here
     state.neutral(c10::DispatchKeySet(kTraceKey));
     state.include(c10::DispatchKeySet(kTraceKey));

@@ -2,12 +2,15 @@
 
 import json
 import os
+import pathlib
 import struct
-import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import processes  # noqa: E402
 
 _PROGRAM = '''
 import collections.abc
@@ -195,9 +198,9 @@ class AheadTest(unittest.TestCase):
 
     def python(self, code, *arguments, **environment):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHINDUCTOR_", "FUSEBOX_", "TORCH_COMPILE_"))}
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True, text=True, timeout=300,
-                              env={**kept, "PYTHONPATH": os.pathsep.join([self.directory, *sys.path]), "PYTHONDONTWRITEBYTECODE": "1",
-                                   "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **environment})
+        env = {**kept, "PYTHONPATH": os.pathsep.join([self.directory, *sys.path]), "PYTHONDONTWRITEBYTECODE": "1",
+               "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **environment}
+        done = processes.run_python(["-c", textwrap.dedent(code), *arguments], env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout.splitlines()[-1])
 

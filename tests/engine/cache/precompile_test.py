@@ -2,11 +2,14 @@
 
 import json
 import os
-import subprocess
+import pathlib
 import sys
 import tempfile
 import textwrap
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+import processes  # noqa: E402
 
 _PROGRAM = '''
 import functools
@@ -63,9 +66,9 @@ class PrecompileTest(unittest.TestCase):
     def python(self, code, **environment):
         """What a process of its own, in the directory, prints as JSON in its last line."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHINDUCTOR_", "FUSEBOX_", "TORCH_COMPILE_"))}
-        done = subprocess.run([sys.executable, "-c", "import json, os\nfrom program import *\n" + textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
-                              cwd=self.directory, env={**kept, "PYTHONPATH": os.pathsep.join([self.directory, *sys.path]), "PYTHONDONTWRITEBYTECODE": "1",
-                                                       "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **environment})
+        env = {**kept, "PYTHONPATH": os.pathsep.join([self.directory, *sys.path]), "PYTHONDONTWRITEBYTECODE": "1",
+               "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", **environment}
+        done = processes.run_python(["-c", "import json, os\nfrom program import *\n" + textwrap.dedent(code)], env=env, cwd=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -1,6 +1,6 @@
 // Traces a Python function by calling it on stand-ins and compiles the graphs, without the bytecode evaluator: tests of
 // everything behind capture.
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "engine/compile/compile.h"
 #include "engine/trace/trace_context.h"

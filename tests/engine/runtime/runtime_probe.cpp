@@ -1,7 +1,7 @@
 // Builds programs from Python descriptions and runs them with kernels written by hand: tests of the run time alone.
 #include <fmt/format.h>
 
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/graph_interpreter.h"

@@ -1,5 +1,6 @@
 // Lets Python trace a function and run the result with the graph interpreter: tests compare that with eager.
-#include <torch/extension.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "engine/aot/aot_function.h"
 #include "engine/aot/aot_module.h"
@@ -95,7 +96,7 @@ trace::SymbolicGeometry symbolicGeometry(const at::Tensor& real, std::vector<gra
 
 /// A tensor of a CUDA device without memory: enough to trace with where there is no such device.
 at::Tensor cudaTensor(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const py::object& dtype, int index) {
-  const auto type = torch::python::detail::py_object_to_dtype(dtype);
+  const auto type = reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type;
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
   const auto bytes = static_cast<int64_t>(at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(type)));
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(bytes), c10::DataPtr(nullptr, device),
