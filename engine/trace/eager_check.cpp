@@ -128,14 +128,18 @@ bool canBeAsked(const OperatorFacts& facts) {
          !facts.writes && !facts.view && !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
+/// Of what is made.
+bool isSize(const c10::Argument& argument, const IValue& value) { return argument.name() == "size" && value.isIntList(); }
+
 /// What the kernel raises for these arguments, of which small ones made of zeros take the places of tensors; null: nothing.
 std::exception_ptr raisedBy(const c10::OperatorHandle& op, Stack stack, bool exact, Data data = Data::Zeros) {
   try {
     auto& schema = op.schema().arguments();
+    const bool isCut = !exact || std::none_of(stack.begin(), stack.end(), [](const IValue& a) { return a.isTensor() || a.isTensorList(); });
     for (size_t i = 0; i < stack.size(); ++i) {
       mapTensors(stack[i], [&](const at::Tensor& t) { return standIn(t, exact, data); });
       if (stack[i].isDevice()) stack[i] = c10::Device(at::kCPU);
-      if (schema[i].name() == "size" && stack[i].isIntList()) stack[i] = smallSizes(stack[i].toIntVector());  // of what a factory makes
+      if (isCut && isSize(schema[i], stack[i])) stack[i] = smallSizes(stack[i].toIntVector());
     }
     runForReal(op, stack);
   } catch (const std::exception&) {
@@ -190,6 +194,8 @@ std::optional<std::exception_ptr> refusalOf(const c10::OperatorHandle& op, const
   const bool staysFitting = facts.elementwise || std::find(std::begin(kProducts), std::end(kProducts), facts.name) != std::end(kProducts);
   if (elements > kExactElements && tensors > 1 && !staysFitting) return std::nullopt;
   const bool exact = elements <= kExactElements;
+  for (size_t i = 0; exact && tensors > 0 && i < args.size(); ++i)  // the size fits the tensors, so that it cannot be cut
+    if (isSize(op.schema().arguments()[i], args[i]) && c10::multiply_integers(args[i].toIntVector()) > kResultElements) return std::nullopt;
   const bool mayTrustData = !exact || tensors == 0 || (anyIntegers && tensors > 1);  // places, lengths
   if (!isGenerated(facts) && !staysFitting && mayTrustData && !looksAtTypesFirst(facts.name)) return std::nullopt;
   const std::exception_ptr raised = raisedBy(op, Stack(args.begin(), args.end()), exact);

@@ -136,6 +136,10 @@ class Evaluation final : public Operations {
   PyRef importFrom(PyObject* module, PyObject* name) override;
   bool importFirst(PyObject* name);
   bool updateDict(PyObject* dict, PyObject* mapping) override;
+  /// The same by the __setitem__ of the dict's class, as OrderedDict.update does.
+  bool updateDictBy(PyObject* dict, PyObject* mapping, bool byItsClass);
+  /// list.extend, +=: what runs the program for its elements (a generator) sees those before in the list already.
+  bool extendByAny(PyObject* list, PyObject* iterable);
   PyRef makeSuper(Frame& frame, PyObject* type, PyObject* object) override;
   int exceptionMatches(PyObject* exception, PyObject* type) override;
   void adopt(PyObject* fresh) override;

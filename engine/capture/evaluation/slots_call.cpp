@@ -135,8 +135,14 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
 namespace {
 
 /// The function behind a mark that torch.compile itself sets on functions of torch.optim, whose effects its tracer plays back without following
-/// them; here they are followed. `function` as it is otherwise: borrowed.
+/// them, or that keeps torch.optim's from being compiled on their own (zero_grad(), state_dict()); here they are followed. `function` as it is
+/// otherwise: borrowed.
 PyObject* behindMarkOfOptimizers(PyObject* function, PyObject* attributes) {
+  if (isDisabledByTorch(function)) {
+    PyObject* wrapped = attributes ? PyDict_GetItem(attributes, internedName("__wrapped__")) : nullptr;
+    PyObject* module = wrapped && PyFunction_Check(wrapped) ? reinterpret_cast<PyFunctionObject*>(wrapped)->func_module : nullptr;
+    return module && PyUnicode_Check(module) && std::string_view(utf8Of(module)).starts_with("torch.optim.") ? wrapped : function;
+  }
   PyObject* original = attributes ? PyDict_GetItem(attributes, internedName("_torchdynamo_orig_callable")) : nullptr;
   if (!original || !PyFunction_Check(original) || !PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"))) return function;
   auto* f = reinterpret_cast<PyFunctionObject*>(original);

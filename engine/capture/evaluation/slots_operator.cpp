@@ -172,9 +172,7 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
     if (PyList_Check(a) && op == kFirstInPlace) {
-      PyRef items = collect(b, false, true);
-      PyObject* args[] = {a, items.get()};
-      return items && mutate(_PyType_Lookup(&PyList_Type, internedName("extend")), {args, 2, nullptr}) ? PyRef::borrow(a) : PyRef();
+      return extendByAny(a, b) ? PyRef::borrow(a) : PyRef();
     }
     if (!isFresh(a)) return changeInPlace(op, a, b);
     know(b);
@@ -377,14 +375,24 @@ PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
   return {};
 }
 
-bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
+bool Evaluation::extendByAny(PyObject* list, PyObject* iterable) {
+  if (runsProgram(iterable)) return extendList(list, iterable, true);
+  PyRef items = collect(iterable, false, true);
+  PyObject* args[] = {list, items.get()};
+  return items && mutate(_PyType_Lookup(&PyList_Type, internedName("extend")), {args, 2, nullptr});
+}
+
+bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) { return updateDictBy(dict, mapping, false); }
+
+bool Evaluation::updateDictBy(PyObject* dict, PyObject* mapping, bool byItsClass) {
+  const auto store = [&](PyObject* key, PyObject* value) { return byItsClass ? setItem(dict, key, value) : storeKey(dict, key, value); };
   if (PyDict_Check(mapping) && Py_TYPE(mapping)->tp_iter == PyDict_Type.tp_iter) {
     know(mapping);
-    if (isFresh(dict)) return PyDict_Update(dict, mapping) == 0;
+    if (!byItsClass && isFresh(dict)) return PyDict_Update(dict, mapping) == 0;
     PyRef items = itemsInOrder(mapping);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* pair = PyList_GET_ITEM(items.get(), i);
-      if (!storeKey(dict, PyTuple_GET_ITEM(pair, 0), translate(PyTuple_GET_ITEM(pair, 1), nullptr).get())) return false;
+      if (!store(PyTuple_GET_ITEM(pair, 0), translate(PyTuple_GET_ITEM(pair, 1), nullptr).get())) return false;
     }
     return true;
   }
@@ -401,7 +409,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
         PyErr_SetString(PyExc_ValueError, "dictionary update sequence element has the wrong length");
         return false;
       }
-      if (!storeKey(dict, PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1))) return false;
+      if (!store(PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1))) return false;
     }
     return !PyErr_Occurred();
   }
@@ -410,7 +418,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
   if (!iterator) return false;
   while (PyRef key = next(iterator.get())) {
     PyRef value = getItem(mapping, key.get());
-    if (!value || !storeKey(dict, key.get(), value.get())) return false;
+    if (!value || !store(key.get(), value.get())) return false;
   }
   return !PyErr_Occurred();
 }

@@ -127,6 +127,14 @@ bool isMergedAsWhole(PyObject* iterable) {
   return (PyAnySet_CheckExact(iterable) || PyDict_CheckExact(iterable)) && allConstant(iterable);
 }
 
+bool runsProgram(PyObject* iterable) {
+  static const getiterfunc kPlain[] = {PyList_Type.tp_iter, PyTuple_Type.tp_iter, PyDict_Type.tp_iter, PySet_Type.tp_iter, PyRange_Type.tp_iter,
+                                       PyUnicode_Type.tp_iter, PyBytes_Type.tp_iter, PyDictKeys_Type.tp_iter, PyDictValues_Type.tp_iter,
+                                       PyDictItems_Type.tp_iter};
+  const getiterfunc iterate = Py_TYPE(iterable)->tp_iter;
+  return iterate && std::find(std::begin(kPlain), std::end(kPlain), iterate) == std::end(kPlain) && !isTensorObject(iterable);
+}
+
 PyRef mergedWhole(PyObject* iterable) {
   if (PyDict_CheckExact(iterable)) return PyRef::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyDict_Type), "fromkeys", "O", iterable));
   PyRef whole = PyRef::steal(PyFrozenSet_New(nullptr));
@@ -249,6 +257,16 @@ bool isFunctionOfNumpy(PyTypeObject* t) {
 
 }  // namespace
 
+/// An enumeration of C++ (torch.nn.attention.SDPBackend): its objects are made once with what they hold.
+static bool isEnumOfPybind11(PyTypeObject* t) {
+  static PyTypeObject* meta = nullptr;
+  if (Py_TYPE(t) != meta) {
+    if (std::strcmp(Py_TYPE(t)->tp_name, "pybind11_type") != 0) return false;
+    meta = Py_TYPE(t);
+  }
+  return t->tp_dict && PyDict_GetItemString(t->tp_dict, "__entries");
+}
+
 bool isNumpyFunction(PyObject* o) {
   return isFunctionOfNumpy(Py_TYPE(o)) || (PyType_Check(o) && isNumpyScalar(reinterpret_cast<PyTypeObject*>(o)));
 }
@@ -274,7 +292,7 @@ bool isIdentityValue(PyObject* o) {
   if (isTypeNamed(t, "torch._C.Generator", &generator) || isTypeNamed(t, "re.Pattern", &pattern) ||
       isTypeNamed(t, "functools._lru_cache_wrapper", &cached))
     return true;
-  return isEnumClass(reinterpret_cast<PyObject*>(t));
+  return isEnumClass(reinterpret_cast<PyObject*>(t)) || isEnumOfPybind11(t);
 }
 
 bool isOwnGenerator(PyObject* o, PyObject*) {

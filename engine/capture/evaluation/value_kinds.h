@@ -33,6 +33,8 @@ inline bool isChangeable(PyTypeObject* type) {
 }
 /// A set, frozenset or dict of constants: CPython adds its elements to a set by a merge, whose order is another one than that of additions.
 bool isMergedAsWhole(PyObject* iterable);
+/// Whether going through an iterable may run code of the program (generators, map, classes of its own), which sees what it is going into.
+bool runsProgram(PyObject* iterable);
 /// What the merge of such a one sees of it now, which nobody changes: a frozenset with the same slots, or a dict of the same keys.
 PyRef mergedWhole(PyObject* iterable);
 /// The C type that decides an object's layout.

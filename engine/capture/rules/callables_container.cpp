@@ -194,7 +194,11 @@ PyRef ruleDictSetdefault(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef ruleDictUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef incoming = PyRef::steal(PyDict_New());
-  if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
+  if (a.positional > 1 && runsProgram(a.args[1])) {
+    if (!e.updateDictBy(a.args[0], a.args[1], PyODict_Check(a.args[0]))) return {};
+  } else if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) {
+    return {};
+  }
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);)
@@ -243,7 +247,12 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
 
 /// set.update and its relatives, one iterable after the other.
 PyRef ruleSetUpdate(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool isUnion = std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "update";
   for (size_t i = 1; i < a.positional; ++i) {
+    if (isUnion && runsProgram(a.args[i])) {
+      if (!e.updateSet(a.args[0], a.args[i])) return {};
+      continue;
+    }
     PyRef items = e.collect(a.args[i], true);
     if (items && isMergedAsWhole(a.args[i])) e.adopt((items = mergedWhole(a.args[i])).get());
     PyObject* args[] = {a.args[0], items.get()};
@@ -284,12 +293,25 @@ PyRef ruleContains(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef ruleItem(Evaluation& e, PyObject*, const CallArguments& a) { return e.tupleItem(a.args[0], a.args[1]); }
 
-/// Mutation by the elements of any iterable.
-PyRef ruleMutateFrom(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef items = e.collect(a.args[1], false, PyList_Check(a.args[0]));
-  PyObject* args[] = {a.args[0], items.get()};
-  return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
+/// deque.extend and extendleft by the elements of any iterable, which may look at the deque meanwhile.
+template <bool kLeft>
+PyRef ruleDequeExtend(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!runsProgram(a.args[1])) {
+    PyRef items = e.collect(a.args[1], false);
+    PyObject* args[] = {a.args[0], items.get()};
+    return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
+  }
+  PyRef iterator = e.iter(a.args[1]);
+  if (!iterator) return {};
+  while (PyRef item = e.next(iterator.get())) {
+    PyObject* args[] = {a.args[0], item.get()};
+    PyObject* method = _PyType_Lookup(PyDescr_TYPE(callable), internedName(kLeft ? "appendleft" : "append"));
+    if (!e.mutate(method, {args, 2, nullptr})) return {};
+  }
+  return PyErr_Occurred() ? PyRef() : none();
 }
+
+PyRef ruleListExtend(Evaluation& e, PyObject*, const CallArguments& a) { return e.extendByAny(a.args[0], a.args[1]) ? none() : PyRef(); }
 
 /// What depends on the contents: those that a deque from outside held at first are guarded.
 PyRef ruleDequeTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -329,7 +351,7 @@ PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) 
 }
 
 constexpr RuleRow kContainerRows[] = {
-    {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
+    {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleListExtend}, {"builtins.list.insert", ruleMutateAt},
     {"builtins.list.pop", ruleListPop},         {"builtins.list.remove", ruleListRemove}, {"builtins.list.clear", ruleMutate},
     {"builtins.list.reverse", ruleMutate},      {"builtins.list.index", ruleListIndex},   {"builtins.tuple.index", ruleListIndex},
     {"builtins.list.count", ruleListCount},     {"builtins.tuple.count", ruleListCount}, {"builtins.list.copy", ruleCopy},    {"builtins.dict.get", ruleDictGet},
@@ -358,7 +380,7 @@ constexpr RuleRow kContainerRows[] = {
     {"builtins.frozenset.union", ruleSetAlgebra}, {"builtins.frozenset.intersection", ruleSetAlgebra},
     {"builtins.frozenset.difference", ruleSetAlgebra}, {"builtins.frozenset.issubset", ruleSetAlgebra},
     {"collections.deque.append", ruleMutate},   {"collections.deque.appendleft", ruleMutate}, {"collections.deque.pop", ruleDequeTake},
-    {"collections.deque.popleft", ruleDequeTake},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
+    {"collections.deque.popleft", ruleDequeTake},  {"collections.deque.extend", ruleDequeExtend<false>}, {"collections.deque.extendleft", ruleDequeExtend<true>},
     {"collections.deque.rotate", ruleMutateAt}, {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleDequeTake},
     {"collections.deque.index", ruleDequeIndex}, {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
     {"types.MappingProxyType.values", ruleProxyMethod<kValues>}, {"types.MappingProxyType.items", ruleProxyMethod<kItems>},

@@ -280,3 +280,25 @@ def bases_of_a_class_change(compile, engine):
     out = [f(x)]
     Holder.__bases__ = (Two,)
     return out + [f(x)]
+
+
+@edge
+def enumerations_of_extensions_are_values(compile, engine):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.backends = [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]
+
+        def forward(self, q):
+            with sdpa_kernel(self.backends):
+                q = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+            return q.round() + (1 if SDPBackend.MATH in self.backends else 2) + self.backends[0].value
+
+    attention, out = Attention(), []
+    c = compile(attention, fullgraph=True)
+    for backends in ([SDPBackend.MATH], [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH], [SDPBackend.MATH], [SDPBackend(0)]):
+        attention.backends = backends
+        out.append(c(torch.ones(1, 2, 8, 16)))
+    return out

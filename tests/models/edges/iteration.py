@@ -385,3 +385,46 @@ def variables_of_a_frame_end_in_their_order(compile, engine):
             torch.set_grad_enabled(True)
             log.clear()
     return out
+
+
+@edge
+def containers_that_are_read_while_they_are_extended(compile, engine):
+    def of_list(x, y):
+        y.extend(y[-1] + 1 for _ in range(3))
+        y += (y[-1] * len(y) for _ in range(2))
+        y.extend(map(lambda t: y[-1] + t, (x, x)))
+        return torch.stack(y)
+
+    def of_deque(x, y):
+        d = collections.deque(y, 4)
+        d.extend(d[-1] + len(d) for _ in range(3))
+        d.extendleft(d[0] * 2 for _ in range(2))
+        return torch.stack(list(d))
+
+    def of_dict(x, y):
+        d, s = {0: y[0]}, {0}
+        d.update((len(d), d[len(d) - 1] + 1) for _ in range(3))
+        s.update((len(s) for _ in range(3)), (10 * len(s) for _ in range(2)))
+        return torch.stack(list(d.values())), sorted(s)
+
+    def of_ordered(x, y):
+        d = collections.OrderedDict(a=y[0])
+        d.update(((str(len(d)), next(reversed(d.values())) + 1) for _ in range(3)), last=x)
+        return list(d), torch.stack(list(d.values()))
+
+    def half_way(x, y):
+        def values():
+            yield x + 1
+            raise KeyError(len(y))
+        try:
+            y.extend(values())
+        except KeyError as error:
+            return x + len(y) + 10 * error.args[0]
+
+    out = []
+    for f in (of_list, of_deque, of_dict, of_ordered, half_way):
+        c = compile(f)
+        for _ in range(2):
+            outside = [torch.ones(2), torch.full((2,), 3.0)]
+            out += [c(torch.full((2,), 2.0), outside), outside]
+    return out

@@ -567,3 +567,24 @@ def frames_of_other_sizes_are_no_abort(compile, engine):
     """Of these PyTorch's kernel adds up what it finds: the shape is all that can be compared."""
     f = compile(lambda frames, sizes: torch.ops.aten.unfold_backward(frames * 2, sizes, 0, 3, 1))
     return [f(torch.randn(5, 3), [7]), f(torch.randn(5, 3), [7, 7]).shape]
+
+
+@edge
+def a_size_beside_few_elements(compile, engine):
+    """An operator that is asked what it refuses is asked with a size that fits its tensors."""
+    out = []
+    for batch in (8, 1, 33):
+        theta = torch.linspace(0, 1, batch * 6).view(batch, 2, 3)
+        c = compile(lambda t: torch.nn.functional.affine_grid(t, [t.shape[0], 1, 5, 4], align_corners=False), fullgraph=True)
+        out.append(c(theta).mul(64).round() + 0.0)
+    return out
+
+
+@edge
+def what_is_asked_of_known_tensors(compile, engine):
+    def f(x):
+        here = torch.tensor([1.0, 2.0])
+        same = torch.equal(here, torch.tensor([1.0, 2.0])), torch.allclose(here, here + 1)
+        return torch.quantile(x, 0.75, dim=1), torch.nanquantile(x, 0.25), same
+
+    return compile(f, fullgraph=True)(torch.arange(20.0).view(4, 5))

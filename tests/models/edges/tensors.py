@@ -755,3 +755,27 @@ def writes_have_a_history_in_the_mode_of_their_moment(compile, engine):
                 made.sum().backward()
             out.append(x.grad)
     return out
+
+
+@edge
+def gradients_are_set_to_none_by_an_optimizer_inside(compile, engine):
+    out = []
+    for options in ({}, {"foreach": True}, {"fused": True}):
+        for to_none in (True, False):
+            torch.manual_seed(0)
+            layer = torch.nn.Linear(3, 3)
+            optimizer = torch.optim.Adam(layer.parameters(), lr=0.1, **options)
+
+            def f(x):
+                optimizer.zero_grad(set_to_none=to_none)
+                return layer(x).sum()
+
+            if engine:
+                engine.reset()
+            c = compile(f, fullgraph=True)
+            for i in range(3):
+                c(torch.full((2, 3), 1.0 + i)).backward()
+                out += [p.grad.mul(16).round() for p in layer.parameters()]
+            c(torch.ones(2, 3))
+            out.append([p.grad for p in layer.parameters()])
+    return out
