@@ -339,6 +339,9 @@ class Evaluation final : public Operations {
   /// The key of the dict that equals `key` (or `key` itself where only C code compares); null without error when there is none.
   PyRef storedKey(PyObject* dict, PyObject* key);
   PyRef hashOf(PyObject* object);
+  /// Of a key whose class says in Python how it is compared: C code would ask it about each element of that hash but itself.
+  void refuseEqualHash(PyObject* set, PyObject* key);
+  [[noreturn]] void refuseEqualHashes(PyObject* key);
   PyRef textOfContainer(PyObject* container);
   PyRef percent(PyObject* formatText, PyObject* arguments);
   /// str.format of `a` without its first argument, or str.format_map of `mapping` where that is given.
@@ -411,8 +414,11 @@ class Evaluation final : public Operations {
   /// number once the object is guarded to be that one.
   PyRef addressOf(PyObject* object);
   bool isAddress(PyObject* o) const { return !addresses_.empty() && PyLong_CheckExact(o) && addresses_.count(PyLong_AsVoidPtr(o)) > 0; }
+  /// Also those inside of a tuple or frozenset of constants.
   void refuseAddress(PyObject* o) {
+    if (addresses_.empty()) return;
     if (isAddress(o) && !settleAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
+    if (PyTuple_CheckExact(o) || PyFrozenSet_CheckExact(o)) refuseAddressesIn(o);
   }
   /// From here on an address is a constant. False: it is that of an object which this segment made.
   bool settleAddress(PyObject* address);

@@ -164,7 +164,8 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   Origin* o = origins_.find(dict);
   const Source* source = sourceOf(dict);
   if (!source) {
-    if (PyLong_CheckExact(key) && !isAddress(key)) refuseAddressesIn(dict);
+    const bool isAsNumber = !isAddress(key) && (PyLong_CheckExact(key) || PyTuple_CheckExact(key) || PyFrozenSet_CheckExact(key));
+    if (isAsNumber && !addresses_.empty()) refuseAddress(key), refuseAddressesIn(dict);
     return raw ? translate(raw, nullptr) : PyRef();
   }
   refuseAddress(key);

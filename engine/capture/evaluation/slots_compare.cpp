@@ -326,7 +326,8 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
 
 Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return readKey(whole.get());
-  if (isConstantValue(key)) return isAddress(key) ? KeyKind::Address : KeyKind::Plain;
+  if (isAddress(key)) return KeyKind::Address;
+  if (isConstantValue(key)) return refuseAddress(key), KeyKind::Plain;
   if (isSymbolicNumber(key)) return plainNumber(key, "a key"), KeyKind::Plain;
   if (isTensor(key)) {
     const Source* source = sourceOf(key);  // two that are keys are one where the program is given the same twice
@@ -352,6 +353,8 @@ Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
         PyRef value = call(hash, args, 1, nullptr);
         if (!value) clearError();  // the same error when C code asks
         if (writes_ != writes) breakHere("callback from C", std::string("__hash__ of a ") + type->tp_name + " has effects");
+      } else if (const Source* source = sourceOf(key); source && source->kind != Source::Kind::Pinned) {
+        guard(GuardKind::IdMatch, source, key);  // it is hashed by where it lies
       }
       return KeyKind::Python;
     }
@@ -386,6 +389,19 @@ Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
   return KeyKind::Plain;
 }
 
+void Evaluation::refuseEqualHash(PyObject* set, PyObject* key) {
+  const Py_hash_t hash = PyObject_Hash(key);
+  clearError();
+  PyObject* element;
+  Py_hash_t other;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &other);)
+    if (other == hash && element != key) refuseEqualHashes(key);
+}
+
+void Evaluation::refuseEqualHashes(PyObject* key) {
+  breakHere("callback from C", std::string("C code asks a ") + Py_TYPE(key)->tp_name + " whether it equals another key of the same hash");
+}
+
 PyRef Evaluation::storedKey(PyObject* dict, PyObject* key) {
   if (readKey(key) != KeyKind::Python) {
     // Nothing that is asked for runs Python: C's own look-up.
@@ -416,8 +432,10 @@ PyRef Evaluation::hashOf(PyObject* given) {
   if (PyFloat_Check(object) && PyFloat_AS_DOUBLE(object) != PyFloat_AS_DOUBLE(object)) breakHere("identity", "the hash of a NaN depends on its address");
   switch (readKey(object)) {
     case KeyKind::Address: breakHere("identity", "the hash of an object that has none but its address is used as a number");
-    case KeyKind::Plain:
-    case KeyKind::Python: break;
+    case KeyKind::Python:
+      if (hashesIdentity(Py_TYPE(object)) && !sourceOf(object)) breakHere("identity", "the hash of an object that has none but its address is used as a number");
+      break;
+    case KeyKind::Plain: break;
   }
   const Py_hash_t hash = PyObject_Hash(object);
   if (!PyLong_CheckExact(object) && !PyFloat_CheckExact(object)) ownToProcess("a hash");

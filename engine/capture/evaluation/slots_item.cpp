@@ -370,8 +370,8 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     refuseAddressesIn(container);
     know(container);
     if (PyAnySet_Check(container)) {
-      if (!isConstantValue(item) && readKey(item) == KeyKind::Python) breakHere("callback from C", "a set is asked for an object that compares itself in Python");
-      refuseCallbacks(container, Asks::Keys);
+      if (!isConstantValue(item) && readKey(item) == KeyKind::Python) refuseEqualHash(container, item);
+      else refuseCallbacks(container, Asks::Keys);
     }
     const int found = PySequence_Contains(container, item);
     throwIfBreak();

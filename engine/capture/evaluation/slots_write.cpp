@@ -51,16 +51,18 @@ bool plainElements(Evaluation& e, const CallArguments& a, std::vector<PyRef>* el
   return changed;
 }
 
-/// An element that C code is about to hash: a tensor, or an object whose class says in Python how.
-void readHashed(Evaluation& e, PyObject* element) {
+/// An element that C code is about to hash: a tensor, or an object whose class says in Python how, which is what it tells.
+bool readHashed(Evaluation& e, PyObject* element) {
   const auto saysHow = [&](PyObject* o) {
     if (!isPythonClass(Py_TYPE(o)) || isIdentityValue(o)) return false;
     PyObject *hash = e.typeLookup(Py_TYPE(o), internedName("__hash__")), *equal = e.typeLookup(Py_TYPE(o), internedName("__eq__"));
     return (hash && PyFunction_Check(hash)) || (equal && PyFunction_Check(equal));
   };
-  if (e.isTensor(element) || saysHow(element)) e.readKey(element);
+  const bool isAsked = saysHow(element);
+  if (e.isTensor(element) || isAsked) e.readKey(element);
   for (Py_ssize_t i = 0; PyTuple_CheckExact(element) && i < PyTuple_GET_SIZE(element); ++i)
     if (saysHow(PyTuple_GET_ITEM(element, i))) e.readKey(PyTuple_GET_ITEM(element, i));
+  return isAsked;
 }
 
 /// The same of every element, where a method or an assignment takes some of them out.
@@ -84,8 +86,13 @@ bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
 
 void readElements(Evaluation& e, PyObject* given) {
   readHashed(e, given);
-  for (Py_ssize_t i = 0; (PyTuple_CheckExact(given) || PyList_CheckExact(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
-    readHashed(e, PySequence_Fast_GET_ITEM(given, i));
+  std::unordered_map<Py_hash_t, PyObject*> known;
+  for (Py_ssize_t i = 0; (PyTuple_CheckExact(given) || PyList_CheckExact(given)) && i < PySequence_Fast_GET_SIZE(given); ++i) {
+    PyObject* element = PySequence_Fast_GET_ITEM(given, i);
+    if (!readHashed(e, element)) continue;
+    if (PyObject* other = known.emplace(PyObject_Hash(element), element).first->second; other != element) e.refuseEqualHashes(element);
+    clearError();
+  }
 }
 
 void Evaluation::openForWriting(PyObject* container) {
@@ -137,7 +144,8 @@ bool Evaluation::append(PyObject* list, PyObject* item) {
 
 bool Evaluation::addToSet(PyObject* set, PyObject* item) {
   if (PyRef whole = settledKey(item); whole.get() != item) return addToSet(set, whole.get());
-  if (isTensor(item) || (isFresh(set) && isPythonClass(Py_TYPE(item)))) readKey(item);
+  if (isTensor(item) || (isFresh(set) && isPythonClass(Py_TYPE(item))))
+    if (readKey(item) == KeyKind::Python) refuseEqualHash(set, item);
   if (isFresh(set)) return PySet_Add(set, plainKey(item).get()) == 0;
   PyObject* args[] = {set, item};
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));

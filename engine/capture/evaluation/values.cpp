@@ -445,10 +445,7 @@ void Evaluation::refuseAddressesIn(PyObject* container) {
   if (addresses_.empty() || PyUnicode_Check(container) || PyBytes_Check(container)) return;
   if (!PyTuple_Check(container) && !PyList_Check(container) && !PyAnySet_Check(container) && !PyDict_Check(container)) return;
   PyRef elements = ownElements(container);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i) {
-    refuseAddress(PyList_GET_ITEM(elements.get(), i));
-    if (PyTuple_CheckExact(PyList_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyList_GET_ITEM(elements.get(), i));
-  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i) refuseAddress(PyList_GET_ITEM(elements.get(), i));
 }
 
 /// One container inside another.

@@ -302,3 +302,56 @@ def enumerations_of_extensions_are_values(compile, engine):
         attention.backends = backends
         out.append(c(torch.ones(1, 2, 8, 16)))
     return out
+
+
+@edge
+def addresses_inside_of_tuples(compile, engine):
+    """What id() gives is a number of one object, also inside of what is hashed, looked up and written as text."""
+    first, second = types.SimpleNamespace(), types.SimpleNamespace()
+    names, known = {(id(first), 1): "first", (id(second), 1): "second"}, frozenset([(id(first), 1)])
+    programs = [
+        lambda m, x: hash((1, (id(m), 2))),
+        lambda m, x: hash(frozenset([id(m), 2])),
+        lambda m, x: {(id(first), 1): 2}.get((id(m), 1)),
+        lambda m, x: names.get((id(m), 1)),
+        lambda m, x: ((id(m), 1) in {(id(first), 1)}, (id(m), 1) in known),
+        lambda m, x: (str((id(m), 1)), f"{(id(m), 1)}", repr([(id(m),)])),
+    ]
+    out = []
+    for program in programs:
+        c = compile(lambda m, x: (program(m, x), x + 1))
+        out += [c(m, torch.ones(2))[0] == program(m, None) for m in (first, second, first, second)]
+        if engine:
+            engine.reset()
+    return out
+
+
+@edge
+def elements_of_sets_that_compare_themselves(compile, engine):
+    asked = []
+
+    class Key:
+        def __init__(self, number):
+            self.number = number
+
+        def __hash__(self):
+            return self.number
+
+        def __eq__(self, other):
+            asked.append((self.number, other.number))
+            return False
+
+    a, b, c = Key(1), Key(2), Key(1)
+    programs = [
+        lambda x: x + (b in {a}) + 2 * (a in {a, b}),
+        lambda x: x + (b in {a, c}),
+        lambda x: x + len({a, b} - {b}),
+        lambda x: x + (b in frozenset([a, c])),
+        lambda x: x + len({*[a, b], c}),
+        lambda x: x + len(set([a, c, a])),
+    ]
+    out = []
+    for program in programs:
+        asked.clear()
+        out += [compile(program)(torch.ones(1)), list(asked)]
+    return out
