@@ -114,11 +114,14 @@ bool isGenerated(const OperatorFacts& facts) {
   return theGenerated.load(std::memory_order_relaxed) && (facts.pointwise || hasGeneratedCode(facts.name));
 }
 
+/// Operators that only others of PyTorch call do not look at sizes (_sobol_engine_scramble_ writes beyond those that are cut); lists of tensors do.
+bool trustsItsArguments(std::string_view name) { return name.starts_with("aten::_") && !name.starts_with("aten::_foreach_"); }
+
 /// Operators that are not for programs trust what they are given (packed weights, workspaces), as those of linear algebra do (pivots).
 bool isForPrograms(const OperatorFacts& facts) {
   const auto& name = facts.name;
   constexpr std::string_view kInside[] = {"_backward", "fbgemm", "mkldnn", "cudnn", "quantize"};
-  return name.starts_with("aten::") && !name.starts_with("aten::_") && !name.starts_with("aten::linalg_") && !facts.checksData &&
+  return name.starts_with("aten::") && !trustsItsArguments(name) && !name.starts_with("aten::_foreach_") && !name.starts_with("aten::linalg_") && !facts.checksData &&
          std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
@@ -456,7 +459,7 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
   const auto isComplex = [](const at::Tensor& t) { return t.defined() && at::isComplexType(t.scalar_type()); };
   const bool anyComplex = std::any_of(all.begin(), all.end(), isComplex);
   const auto mayNotFit = [&](const at::Tensor& t) { return t.defined() && (at::isIntegralType(t.scalar_type(), true) || (anyComplex && !isComplex(t))); };
-  if (!facts.hasOut && std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, facts, args);
+  if (!facts.hasOut && !trustsItsArguments(facts.name) && std::any_of(written.begin(), written.end(), mayNotFit)) refuseUnfitting(op, facts, args);
   if (!overlaps) return;
   tryForReal(op, args);
   // Functionalisation takes a write to an expanded tensor, or to a part of one, for a sum of differences over what was written, and others

@@ -19,7 +19,10 @@ BINARY = ("add subtract multiply true_divide floor_divide remainder arctan2 hypo
 REDUCTIONS = "sum mean max min any all prod std var argmax argmin cumsum cumprod sort".split()
 OTHERS = {
     "where": lambda a, b: np.where(a > b, a, b), "where_number": lambda a, b: np.where(a > 0, a, 1), "clip": lambda a, b: np.clip(a, 1, 3),
-    "clip_arrays": lambda a, b: a.clip(b, b + b), "concatenate": lambda a, b: np.concatenate([a, b]), "stack": lambda a, b: np.stack((a, b), 1),
+    "clip_ends": lambda a, b: (a.clip(max=3), np.clip(b, 1, None)), "clip_arrays": lambda a, b: a.clip(b, b + b), "concatenate": lambda a, b: np.concatenate([a, b]), "stack": lambda a, b: np.stack((a, b), 1),
+    "joined_list": lambda a, b: np.concatenate([a[0], [1, 2], b[0]]), "hstack": lambda a, b: np.hstack([a, b]), "hstack_rows": lambda a, b: np.hstack((a[0], b[1], 3)),
+    "vstack": lambda a, b: np.vstack([a, b[0]]), "round": lambda a, b: np.round(a / 2), "round_method": lambda a, b: (a.round(), np.around(b)), "repeat": lambda a, b: np.repeat(a, 2),
+    "repeat_axis": lambda a, b: (np.repeat(a, 3, axis=1), b.repeat(2, 0)), "tile": lambda a, b: (np.tile(a, 2), np.tile(b, (2, 1, 2))),
     "copy": lambda a, b: a.copy(), "flatten": lambda a, b: a.flatten(), "ravel": lambda a, b: np.ravel(a), "reshape": lambda a, b: a.reshape(2, 6),
     "reshape_order": lambda a, b: np.reshape(a, (2, 6), order="F"), "item": lambda a, b: a[1:, None, ::2], "row": lambda a, b: a[0], "last": lambda a, b: a[..., -1],
     "backwards": lambda a, b: a[::-1], "mask": lambda a, b: a[a > 1], "transpose": lambda a, b: a.T, "axes": lambda a, b: np.transpose(a, (1, 0)),

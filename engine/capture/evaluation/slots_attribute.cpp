@@ -560,6 +560,8 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     pin(getAttribute, Why::Class);
     PyObject* args[] = {object, name};
     value = call(getAttribute, args, 2, nullptr);
+  } else if (isThreadLocal(type) && nameIs(name, "__dict__")) {  // of this thread; no class tells of it
+    return instanceDict(object);
   } else if ((isChangeable(type) && fallback) || isThreadLocal(type)) {
     value = genericGetAttr(object, name, &missing);
   } else if (isIdentityValue(object)) {

@@ -323,8 +323,9 @@ def _where(call, condition, a, b):
     return torch.where(call.value(condition).ne(0), call.value(a, call.expected.dtype), call.value(b, call.expected.dtype))
 
 
-def _clip(call, a, low, high):
+def _clip(call, a, low=None, high=None, *, min=None, max=None):
     """As numpy has it: the least of the greater ones."""
+    low, high = min if low is None else low, max if high is None else high
     call.real(a)
     dtype, result = call.expected.dtype, call.value(a, call.expected.dtype)
     result = result if low is None else call.extreme(torch.maximum, result, call.value(low, dtype))
@@ -339,18 +340,53 @@ def _array(call, data, dtype=None, *, copy=True):
     """numpy.array, of nested lists too."""
     if not isinstance(data, (tuple, list)):
         return _astype(call, data)
+    return _nested(call, data) if dtype is None else None
 
-    def stacked(part):
-        return torch.stack([stacked(p) for p in part]) if isinstance(part, (tuple, list)) else call.value(part, call.expected.dtype)
 
-    return stacked(data) if dtype is None else None
+def _nested(call, part):
+    """An array, a number or nested lists of them in the type of the result."""
+    if not isinstance(part, (tuple, list)):
+        return call.value(part, call.expected.dtype)
+    if not part:
+        raise Refused("is given an empty list")
+    return torch.stack([_nested(call, p) for p in part])
 
 
 def _joined(compute):
     def values(call, arrays, axis=0):
-        return compute([call.value(a, call.expected.dtype) for a in arrays], axis)
+        return compute([_nested(call, a) for a in arrays], axis)
 
     return values
+
+
+def _beside(call, arrays):
+    """numpy.hstack."""
+    parts = [torch.atleast_1d(_nested(call, a)) for a in arrays]
+    return torch.cat(parts, 0 if parts[0].dim() == 1 else 1)
+
+
+def _below(call, arrays):
+    """numpy.vstack."""
+    return torch.cat([torch.atleast_2d(_nested(call, a)) for a in arrays])
+
+
+def _round(call, a, decimals=0):
+    tensor = call.real(a)
+    if decimals != 0:
+        return None
+    return torch.round(tensor) if tensor.is_floating_point() else tensor.clone()
+
+
+def _repeat(call, a, repeats, axis=None):
+    if type(repeats) is not int:
+        return None
+    tensor = call.value(a)
+    return torch.repeat_interleave(tensor.reshape(-1) if axis is None else tensor, repeats, 0 if axis is None else axis)
+
+
+def _tile(call, a, reps):
+    reps = reps if isinstance(reps, (tuple, list)) else (reps,)
+    return torch.tile(call.value(a), tuple(reps)) if all(type(n) is int for n in reps) else None
 
 
 def _matmul(call, a, b):
@@ -445,7 +481,8 @@ VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
     numpy.ndarray.astype: _astype, numpy.array: _array, numpy.asarray: _array, numpy.asanyarray: _array, numpy.ascontiguousarray: _astype,
     numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _norm,
-    numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack),
+    numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack), numpy.hstack: _beside, numpy.vstack: _below,
+    numpy.round: _round, numpy.ndarray.round: _round, numpy.repeat: _repeat, numpy.ndarray.repeat: _repeat, numpy.tile: _tile,
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
     numpy.ndarray.flatten: lambda call, a: call.value(a).reshape(-1).clone(),
     numpy.zeros_like: lambda call, a, dtype=None: _filled(call, a, 0), numpy.ones_like: lambda call, a, dtype=None: _filled(call, a, 1),

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import enum
+import threading
 import types
 from typing import Protocol, runtime_checkable
 
@@ -354,4 +355,15 @@ def elements_of_sets_that_compare_themselves(compile, engine):
     for program in programs:
         asked.clear()
         out += [compile(program)(torch.ones(1)), list(asked)]
+    return out
+
+
+@edge
+def the_dictionary_of_a_thread(compile, engine):
+    local = threading.local()
+    local.a = 2
+    c, out = compile(lambda x: (x + local.__dict__.get("a", 5) + local.__dict__.get("b", 7), sorted(local.__dict__)), fullgraph=True), []
+    for name, value in (("a", 2), ("b", 3), ("a", 4)):
+        setattr(local, name, value)
+        out.append(c(torch.ones(2)))
     return out

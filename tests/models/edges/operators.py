@@ -588,3 +588,12 @@ def what_is_asked_of_known_tensors(compile, engine):
         return torch.quantile(x, 0.75, dim=1), torch.nanquantile(x, 0.25), same
 
     return compile(f, fullgraph=True)(torch.arange(20.0).view(4, 5))
+
+
+@edge
+def operators_that_trust_their_arguments_are_not_tried(compile, engine):
+    def f():
+        return torch.quasirandom.SobolEngine(5, scramble=True, seed=3).draw(7), torch._sobol_engine_initialize_state_(torch.zeros(3, 30, dtype=torch.long), 3).sum()
+
+    c = compile(f)
+    return [(*c(), [torch.zeros(n).sum() for n in range(50)][-1]) for _ in range(10)]
