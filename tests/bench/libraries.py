@@ -14,7 +14,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from measured_program import Mixed, layers, main
+from measured_program import layers, main
 from measured_step import registry
 
 PROGRAMS, program = registry()
