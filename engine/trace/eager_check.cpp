@@ -121,7 +121,7 @@ bool trustsItsArguments(std::string_view name) { return name.starts_with("aten::
 bool isForPrograms(const OperatorFacts& facts) {
   const auto& name = facts.name;
   constexpr std::string_view kInside[] = {"_backward", "fbgemm", "mkldnn", "cudnn", "quantize"};
-  return name.starts_with("aten::") && !trustsItsArguments(name) && !name.starts_with("aten::_foreach_") && !name.starts_with("aten::linalg_") && !facts.checksData &&
+  return name.starts_with("aten::") && !name.starts_with("aten::_") && !name.starts_with("aten::linalg_") && !facts.checksData &&
          std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 

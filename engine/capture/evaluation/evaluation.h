@@ -341,7 +341,6 @@ class Evaluation final : public Operations {
   PyRef hashOf(PyObject* object);
   /// Of a key whose class says in Python how it is compared: C code would ask it about each element of that hash but itself.
   void refuseEqualHash(PyObject* set, PyObject* key);
-  [[noreturn]] void refuseEqualHashes(PyObject* key);
   PyRef textOfContainer(PyObject* container);
   PyRef percent(PyObject* formatText, PyObject* arguments);
   /// str.format of `a` without its first argument, or str.format_map of `mapping` where that is given.

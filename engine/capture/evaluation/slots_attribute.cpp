@@ -165,7 +165,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   const Source* source = sourceOf(dict);
   if (!source) {
     const bool isAsNumber = !isAddress(key) && (PyLong_CheckExact(key) || PyTuple_CheckExact(key) || PyFrozenSet_CheckExact(key));
-    if (isAsNumber && !addresses_.empty()) refuseAddress(key), refuseAddressesIn(dict);
+    if (isAsNumber) refuseAddress(key), refuseAddressesIn(dict);
     return raw ? translate(raw, nullptr) : PyRef();
   }
   refuseAddress(key);

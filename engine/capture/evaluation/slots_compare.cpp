@@ -395,11 +395,8 @@ void Evaluation::refuseEqualHash(PyObject* set, PyObject* key) {
   PyObject* element;
   Py_hash_t other;
   for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &other);)
-    if (other == hash && element != key) refuseEqualHashes(key);
-}
-
-void Evaluation::refuseEqualHashes(PyObject* key) {
-  breakHere("callback from C", std::string("C code asks a ") + Py_TYPE(key)->tp_name + " whether it equals another key of the same hash");
+    if (other == hash && element != key)
+      breakHere("callback from C", std::string("C code asks a ") + Py_TYPE(key)->tp_name + " whether it equals another key of the same hash");
 }
 
 PyRef Evaluation::storedKey(PyObject* dict, PyObject* key) {
@@ -430,13 +427,9 @@ PyRef Evaluation::hashOf(PyObject* given) {
   PyObject* object = key.get();
   if (isTensor(object)) return addressOf(object);
   if (PyFloat_Check(object) && PyFloat_AS_DOUBLE(object) != PyFloat_AS_DOUBLE(object)) breakHere("identity", "the hash of a NaN depends on its address");
-  switch (readKey(object)) {
-    case KeyKind::Address: breakHere("identity", "the hash of an object that has none but its address is used as a number");
-    case KeyKind::Python:
-      if (hashesIdentity(Py_TYPE(object)) && !sourceOf(object)) breakHere("identity", "the hash of an object that has none but its address is used as a number");
-      break;
-    case KeyKind::Plain: break;
-  }
+  const KeyKind kind = readKey(object);
+  if (kind == KeyKind::Address || (kind == KeyKind::Python && hashesIdentity(Py_TYPE(object)) && !sourceOf(object)))
+    breakHere("identity", "the hash of an object that has none but its address is used as a number");
   const Py_hash_t hash = PyObject_Hash(object);
   if (!PyLong_CheckExact(object) && !PyFloat_CheckExact(object)) ownToProcess("a hash");
   return hash == -1 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(hash));

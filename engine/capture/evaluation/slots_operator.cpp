@@ -171,9 +171,7 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   }
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
-    if (PyList_Check(a) && op == kFirstInPlace) {
-      return extendByAny(a, b) ? PyRef::borrow(a) : PyRef();
-    }
+    if (PyList_Check(a) && op == kFirstInPlace) return extendByAny(a, b) ? PyRef::borrow(a) : PyRef();
     if (!isFresh(a)) return changeInPlace(op, a, b);
     know(b);
     refuseCallbacks(b, PyList_Check(a) ? Asks::Numbers : Asks::Keys);

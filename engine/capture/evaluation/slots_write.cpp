@@ -86,12 +86,12 @@ bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
 
 void readElements(Evaluation& e, PyObject* given) {
   readHashed(e, given);
-  std::unordered_map<Py_hash_t, PyObject*> known;
+  const PyRef asked = PyRef::steal(PySet_New(nullptr));
   for (Py_ssize_t i = 0; (PyTuple_CheckExact(given) || PyList_CheckExact(given)) && i < PySequence_Fast_GET_SIZE(given); ++i) {
     PyObject* element = PySequence_Fast_GET_ITEM(given, i);
     if (!readHashed(e, element)) continue;
-    if (PyObject* other = known.emplace(PyObject_Hash(element), element).first->second; other != element) e.refuseEqualHashes(element);
-    clearError();
+    e.refuseEqualHash(asked.get(), element);
+    if (PySet_Add(asked.get(), element) < 0) clearError();  // what it raises, C code will raise
   }
 }
 

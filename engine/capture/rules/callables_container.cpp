@@ -246,10 +246,10 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
 }
 
 /// set.update and its relatives, one iterable after the other.
+template <bool kUnion>
 PyRef ruleSetUpdate(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  const bool isUnion = std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "update";
   for (size_t i = 1; i < a.positional; ++i) {
-    if (isUnion && runsProgram(a.args[i])) {
+    if (kUnion && runsProgram(a.args[i])) {
       if (!e.updateSet(a.args[0], a.args[i])) return {};
       continue;
     }
@@ -367,9 +367,9 @@ constexpr RuleRow kContainerRows[] = {
     {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.fromkeys", ruleDictFromkeys},
     {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
     {"builtins.set.add", ruleSetElement},           {"builtins.set.discard", ruleSetElement},     {"builtins.set.remove", ruleSetRemove},
-    {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
-    {"builtins.set.intersection_update", ruleSetUpdate}, {"builtins.set.difference_update", ruleSetUpdate},
-    {"builtins.set.symmetric_difference_update", ruleSetUpdate},
+    {"builtins.set.update", ruleSetUpdate<true>},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
+    {"builtins.set.intersection_update", ruleSetUpdate<false>}, {"builtins.set.difference_update", ruleSetUpdate<false>},
+    {"builtins.set.symmetric_difference_update", ruleSetUpdate<false>},
     {"builtins.set.copy", ruleCopy},            {"builtins.set.union", ruleSetAlgebra},   {"builtins.set.intersection", ruleSetAlgebra},
     {"builtins.set.difference", ruleSetAlgebra}, {"builtins.set.symmetric_difference", ruleSetAlgebra},
     {"builtins.set.issubset", ruleSetAlgebra},  {"builtins.set.issuperset", ruleSetAlgebra}, {"builtins.set.isdisjoint", ruleSetAlgebra},
