@@ -259,7 +259,6 @@ class QueriesTest : public QObject {
     auto made = Writer::create(path);
     QVERIFY(made);
     Writer& w = **made;
-    constexpr std::monostate null;
     constexpr int64_t us = 1000, start = 1'000'000'000;
     const auto text = [](const char* s) { return std::string(s); };
     w.post(rows::Info{.key = text("schema_version"), .value = int64_t{kSchemaVersion}});

@@ -10,6 +10,7 @@
 #include "engine/capture/cpython/pickled_parts.h"
 #include "engine/capture/cpython/set_layout.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/distributed_tensors.h"
@@ -677,6 +678,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
       refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " that holds itself cannot be made again");
     return it->second;
   }
+  e_.standIns().requireUnseen(object);
   if (e_.isTensor(object)) return tensor(object);
   for (PyObject* address = addressIn(e_, object); address; address = addressIn(e_, object))
     if (!e_.settleAddress(address)) throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};

@@ -155,6 +155,42 @@ std::unordered_map<PyObject*, PyRef>& makeMore() {
   return *codes;
 }
 
+/// What a break does where a function makes what cannot be taken: evaluation starts over and asks its cache for real.
+CaptureBreak askForReal(const Evaluation& e, const PyRef& code, const char* reason) {
+  return {{"cached function", reason, "", e.place(), e.stackPlaces()}, -1, [code] {
+            makeMore().emplace(code.get(), code);
+            return true;
+          }};
+}
+
+/// Whether two objects, both just made of the same arguments, hold the same: numbers, texts and types, in containers and plain instances.
+bool holdAlike(PyObject* a, PyObject* b, int depth = 0) {
+  constexpr int kDeepest = 32;
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b) || depth == kDeepest) return false;
+  if (isConstantValue(a)) return sameConstant(a, b);
+  if (PyDict_CheckExact(a)) {
+    PyObject *key, *value;
+    bool alike = PyDict_GET_SIZE(a) == PyDict_GET_SIZE(b);
+    for (Py_ssize_t at = 0; alike && PyDict_Next(a, &at, &key, &value);) {
+      PyObject* other = isConstantValue(key) ? PyDict_GetItemWithError(b, key) : nullptr;
+      alike = other && holdAlike(value, other, depth + 1);
+    }
+    clearError();
+    return alike;
+  }
+  if (PyList_CheckExact(a) || PyTuple_CheckExact(a)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(a);
+    bool alike = n == PySequence_Fast_GET_SIZE(b);
+    for (Py_ssize_t i = 0; alike && i < n; ++i) alike = holdAlike(PySequence_Fast_GET_ITEM(a, i), PySequence_Fast_GET_ITEM(b, i), depth + 1);
+    return alike;
+  }
+  PyObject** dict = _PyObject_GetDictPtr(a);
+  if (!isPythonClass(Py_TYPE(a)) || !dict) return false;
+  const PyRef left = PyRef::steal(PyObject_GenericGetDict(a, nullptr)), right = PyRef::steal(PyObject_GenericGetDict(b, nullptr));
+  return left && right && holdAlike(left.get(), right.get(), depth + 1);
+}
+
 /// Whether it may have to forget something once it has remembered `more` results.
 bool isFull(const CacheObject& cache, size_t more = 0) { return cache.most >= 0 && PyDict_GET_SIZE(cache.results) + static_cast<Py_ssize_t>(more) >= cache.most; }
 
@@ -222,12 +258,89 @@ bool raiseAhead(PyObject* callable, PyObject* const* args, size_t positional, Py
   return true;
 }
 
+// --- stand-ins ------------------------------------------------------------------------------------------------------------
+
+bool StandIns::add(PyObject* result, const PyRef& code) {
+  std::vector<StandIn> found;
+  const std::function<bool(PyObject*, int)> walk = [&](PyObject* o, int depth) {
+    constexpr int kDeepest = 32;
+    if (depth > kDeepest) return false;
+    if (isConstantValue(o) || isSymbolicNumber(o) || isSizeObject(o)) return true;
+    const auto holds = [&](const StandIn& known) { return known.object.get() == o; };
+    if (std::any_of(found.begin(), found.end(), holds) || std::any_of(all_.begin(), all_.end(), holds)) return true;
+    if (e_.isTensor(o)) {
+      const at::Tensor& tensor = tensorOf(o);
+      if (!e_.isFresh(o)) return true;
+      if (tensor.requires_grad() || !isPlainTensorClass(Py_TYPE(o))) return false;
+      found.push_back({PyRef::borrow(o), {}, code, tensor._version()});
+      return true;
+    }
+    if (PyTuple_CheckExact(o)) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+        if (!walk(PyTuple_GET_ITEM(o, i), depth + 1)) return false;
+      return true;
+    }
+    const bool isList = PyList_CheckExact(o), isDict = PyDict_CheckExact(o);
+    if (!isList && !isDict && (isModuleClass(Py_TYPE(o)) || !isPythonClass(Py_TYPE(o)) || !_PyObject_GetDictPtr(o) || holdsTorch(reinterpret_cast<PyObject*>(Py_TYPE(o)))))
+      return false;
+    if (!e_.isFresh(o)) return true;
+    if (!isList && !isDict) {
+      found.push_back({PyRef::borrow(o), {}, code, 0});
+      const PyRef dict = e_.instanceDict(o);
+      return dict && walk(dict.get(), depth + 1);
+    }
+    found.push_back({PyRef::borrow(o), isList ? PyRef::steal(PyList_AsTuple(o)) : PyRef::steal(PyDict_Copy(o)), code, 0});
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; isDict && PyDict_Next(o, &at, &key, &value);)
+      if (!walk(key, depth + 1) || !walk(value, depth + 1)) return false;
+    for (Py_ssize_t i = 0; isList && i < PyList_GET_SIZE(o); ++i)
+      if (!walk(PyList_GET_ITEM(o, i), depth + 1)) return false;
+    return true;
+  };
+  if (!walk(result, 0)) return clearError(), false;
+  std::move(found.begin(), found.end(), std::back_inserter(all_));
+  return true;
+}
+
+void StandIns::requireUnseen(PyObject* object) const {
+  const c10::StorageImpl* storage = nullptr;
+  if (!all_.empty() && e_.isTensor(object) && tensorOf(object).has_storage()) storage = tensorOf(object).storage().unsafeGetStorageImpl();
+  for (const StandIn& standIn : all_) {
+    PyObject* own = standIn.object.get();
+    if (own == object || (storage && e_.isTensor(own) && tensorOf(own).storage().unsafeGetStorageImpl() == storage))
+      throw askForReal(e_, standIn.code, "what a function of functools.lru_cache made is seen beyond the frame, where it is one and the same");
+  }
+}
+
+bool StandIns::holds(PyObject* object) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const StandIn& standIn) { return standIn.object.get() == object; });
+}
+
+void StandIns::requireUnchanged() const {
+  const auto unchanged = [&](const StandIn& standIn) {
+    PyObject *now = standIn.object.get(), *before = standIn.before.get();
+    if (e_.isTensor(now)) return tensorOf(now)._version() == standIn.version;
+    if (!before) return true;  // an instance: its dict lies beside it
+    if (PyList_CheckExact(now)) {
+      bool same = PyList_GET_SIZE(now) == PyTuple_GET_SIZE(before);
+      for (Py_ssize_t i = 0; same && i < PyList_GET_SIZE(now); ++i) same = PyList_GET_ITEM(now, i) == PyTuple_GET_ITEM(before, i);
+      return same;
+    }
+    PyObject *key, *value;
+    bool same = PyDict_GET_SIZE(now) == PyDict_GET_SIZE(before);
+    for (Py_ssize_t at = 0; same && PyDict_Next(before, &at, &key, &value);) same = PyDict_GetItemWithError(now, key) == value;
+    clearError();
+    return same;
+  };
+  for (const StandIn& standIn : all_)
+    if (!unchanged(standIn)) throw askForReal(e_, standIn.code, "what a function of functools.lru_cache made is written to");
+}
+
 /// The function behind a cache, evaluated as others are: where the key holds symbols, so that what is remembered is no constant, or the function
-/// may see what the program has written. Only of functions that make nothing but numbers, texts and tuples of Python's values: a tensor, list or
-/// object that a cache remembers is one and the same, whatever was written to it since. The cache is asked after the graph, in the program's order,
-/// so that it remembers and counts what it would. Null without an error: it is not such a function; `changesNothing` says whether it may be called
-/// for real now, since it does nothing but make objects, which hold no tensors.
-PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool* changesNothing) {
+/// may see what the program has written. What it makes stands in for what the cache remembers. The cache is asked after the graph, in the program's
+/// order, so that it remembers and counts what it would. Null without an error: it is not such a function. With `made`, instead of a stand-in: the
+/// object, where making it changes nothing, so that the cache may be asked for real now.
+PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, PyRef* made) {
   const bool takesTensors = std::any_of(a.args.begin(), a.args.begin() + a.total(), [&](PyObject* o) { return isTensor(o); });
   PyRef function = getAttr(wrapper, internedName("__wrapped__"));
   if (!function) clearError();
@@ -235,22 +348,22 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, bool
   if (takesTensors || !function || !PyFunction_Check(function.get()) || !cache || cache->function != function.get()) return {};
   PyRef code = PyRef::borrow(PyFunction_GET_CODE(function.get()));
   if (makeMore().contains(code.get())) return {};
-  const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), trace_->graph().nodes().size(), effectsSoFar().writes); };
+  const auto done = [&] { return std::tuple(journal_.writes(), journal_.calls(), effectsSoFar().writes, trace_->wroteInputs()); };
   const auto before = done();
+  const size_t nodes = trace_->graph().nodes().size();
   PyRef result = call(function.get(), a);
-  const auto isValue = [](PyObject* o) { return isConstantValue(o) || isSymbolicNumber(o) || PyTuple_CheckExact(o) || isSizeObject(o); };
-  if (result && done() == before && isValue(result.get())) {
+  if (!result && !PyErr_Occurred()) return {};
+  clearError();
+  const auto& now = trace_->graph().nodes();
+  const bool changesNothing = result && done() == before && (now.size() == nodes || !trace_->wroteInputs()) &&
+                              std::none_of(now.begin() + static_cast<std::ptrdiff_t>(nodes), now.end(), [](const auto& node) { return graph::isOrdered(node) || graph::drawsRandom(node); });
+  if (changesNothing && made && now.size() == nodes && !isConstantValue(result.get()) && !holdsTorch(result.get())) return *made = std::move(result), PyRef();
+  if (changesNothing && standIns_->add(result.get(), code)) {
     const auto [args, kwargs] = kept(a);
     if (!isOfTorch(*cache)) journal_.asked(wrapper, args.get(), kwargs.get(), true);
     return result;
   }
-  if (!result && !PyErr_Occurred()) return {};
-  clearError();
-  if (result && done() == before && changesNothing && !holdsTorch(result.get())) return *changesNothing = true, PyRef();
-  throw CaptureBreak{{"cached function", "the function of functools.lru_cache makes more than numbers, texts and tuples", "", place(), stackPlaces()}, -1, [code] {
-                       makeMore().emplace(code.get(), code);
-                       return true;
-                     }};
+  throw askForReal(*this, code, "the function of functools.lru_cache does more than to make values");
 }
 
 /// What the cache remembers is looked up as the program would find it here, with arguments that stay the same, and a guard asks whether it is
@@ -296,12 +409,6 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     clearError();
     breakHere("cached function", "the function of functools.lru_cache raises");
   }
-  // What torch remembers of constants it would compute again, whatever the program did before.
-  const bool settled = ofTypes || (ofTorch && plain);
-  if (!settled && (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))) {
-    if (PyRef value = evaluateCached(wrapper, a, nullptr)) return value;
-    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
-  }
   if (!result) {
     // What it writes would be taken for what the program wrote, and undone.
     const bool writes = !ofTypes && (journal_.calls() > 0 || !journal_.entries().empty() || trace_->wroteInputs());
@@ -315,9 +422,9 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
                            return static_cast<bool>(known);
                          }};
     }
-    bool changesNothing = false;
-    if (PyRef value = writes ? evaluateCached(wrapper, a, &changesNothing) : PyRef()) return value;
-    if (writes && !changesNothing) breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
+    PyRef made;
+    if (PyRef value = writes ? evaluateCached(wrapper, a, &made) : PyRef()) return value;
+    if (writes && !made) breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
     if (isFull(*cache)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
     if (raisedAhead().isOf(wrapper, key.get())) breakHere("cached function", "the function of functools.lru_cache raises");
     bool raised = false;
@@ -325,6 +432,12 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
       NotCompiling flag;
       trace::NoTrace off;
       const KeptWarnings::Pass heard;
+      if (made) {
+        // What is put off has not been done yet: what the function makes for real tells whether it looks at that.
+        const PyRef real = PyRef::steal(PyObject_Vectorcall(cache->function, a.args, a.positional, a.kwNames));
+        clearError();
+        if (!real || !holdAlike(made.get(), real.get())) breakHere("cached function", "functools.lru_cache calls its function after effects that it sees");
+      }
       result = callAhead(wrapper, cache, key, a, raised);
     }
     if (!result) {

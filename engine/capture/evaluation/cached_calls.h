@@ -1,12 +1,41 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/capture/cpython/py_ref.h"
 
 namespace fusebox::capture {
 
+class Evaluation;
 class GuardSet;
+
+/// What functions of functools.lru_cache made while they were evaluated: new objects, where the cache would give one and the same at every call. They
+/// stand in for it as long as nobody can tell: they are not written to, not compared by identity with one another, and do not leave the frame. Where
+/// one is, evaluation starts over and asks the cache for real. The GIL must be held.
+class StandIns {
+ public:
+  explicit StandIns(Evaluation& e) : e_(e) {}
+  /// Of numbers, texts, tensors that require no gradient, containers and plain instances. False: `result` holds something else, and none is added.
+  /// `code` is that of the function.
+  bool add(PyObject* result, const PyRef& code);
+  bool holds(PyObject* object) const;
+  /// Throws CaptureBreak for a stand-in, and for a tensor that shares the memory of one.
+  void requireUnseen(PyObject* object) const;
+  /// Throws CaptureBreak where one has changed since it was added.
+  void requireUnchanged() const;
+
+ private:
+  struct StandIn {
+    PyRef object;
+    PyRef before;  ///< list: a tuple of its elements; dict: a copy
+    PyRef code;
+    uint32_t version;  ///< tensor
+  };
+  Evaluation& e_;
+  std::vector<StandIn> all_;
+};
 
 /// Before a real call: whether it is one that a capture made ahead, of a cached function that raised. The exception is set then, and the
 /// function is not called again.

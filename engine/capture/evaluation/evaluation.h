@@ -74,6 +74,7 @@ class Arrays;
 class ExchangedData;
 class FunctionModes;
 class RandomDraws;
+class StandIns;
 class SwitchedLeaves;
 class TakenIterators;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
@@ -374,7 +375,7 @@ class Evaluation final : public Operations {
   /// Mode(value); null without error where Python code has to decide.
   PyRef memberOfValue(PyTypeObject* type, const CallArguments& a);
   PyRef callCached(PyObject* wrapper, const CallArguments& a);
-  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a, bool* changesNothing);
+  PyRef evaluateCached(PyObject* wrapper, const CallArguments& a, PyRef* made);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments; a break if it would
@@ -484,6 +485,7 @@ class Evaluation final : public Operations {
   FunctionModes& functionModes() { return *functionModes_; }
   /// What is asked of generators of random numbers.
   RandomDraws& draws() { return *draws_; }
+  const StandIns& standIns() const { return *standIns_; }
   /// Whether an operator that is written in Python has been called.
   bool calledPython() const { return pythonOpAt_ >= 0; }
   /// An argument that a binding of torch hands on, as the program gave it.
@@ -647,6 +649,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<FunctionModes> functionModes_;
   std::unique_ptr<ExchangedData> exchangedData_;
   std::unique_ptr<SwitchedLeaves> switchedLeaves_;
+  std::unique_ptr<StandIns> standIns_;
   std::unique_ptr<RandomDraws> draws_;
   std::unique_ptr<TakenIterators> takenIterators_;
   std::unique_ptr<Frame> root_;

@@ -10,6 +10,7 @@
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/evaluation/compiling_flag.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/exchanged_data.h"
 #include "engine/capture/evaluation/switched_leaves.h"
@@ -225,6 +226,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
       exchangedData_(std::make_unique<ExchangedData>(*this)), draws_(std::make_unique<RandomDraws>(*this)),
       switchedLeaves_(std::make_unique<SwitchedLeaves>(*this)),
+      standIns_(std::make_unique<StandIns>(*this)),
       takenIterators_(std::make_unique<TakenIterators>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
@@ -440,6 +442,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     closeAbandoned();
   }
   requireHistories();
+  standIns_->requireUnchanged();
   functionModes_->end(exit == Segment::Exit::Return);
   arrays_->finish();
   exchangedData_->takeBack();

@@ -4,6 +4,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/cached_calls.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
@@ -309,6 +310,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
     return a == b || same(PyWeakref_GET_OBJECT(a), PyWeakref_GET_OBJECT(b));
   }
   if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
+  if (standIns_->holds(a)) standIns_->requireUnseen(standIns_->holds(b) ? b : nullptr);
   Origin *left = origins_.find(a), *right = origins_.find(b);
   const auto isFixed = [](const Origin* o) { return o->source->kind == Source::Kind::Pinned; };
   if (left && right && left->source && right->source && !(isFixed(left) && isFixed(right))) {

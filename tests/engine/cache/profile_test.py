@@ -10,6 +10,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import processes  # noqa: E402
+
 PROGRAM = """
 import json, sys, torch, fusebox
 {setup}
@@ -38,20 +41,24 @@ class ProfileTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.script = os.path.join(self.directory, "program.py")
 
-    def start(self, calls, setup="", dynamic=None, where=None, **environment):
+    def prepare(self, calls, setup="", dynamic=None, where=None, **environment):
+        """Arguments of Python and the environment of a run."""
         env = {k: v for k, v in os.environ.items() if not any(w in k for w in ("CACHE", "FUSEBOX_", "PGO", "JOB_ID", "REDIS"))}
         env.update({"TORCHINDUCTOR_CACHE_DIR": where or os.path.join(self.directory, "cache"), "OMP_NUM_THREADS": "1"})
         env.update(environment)
         pathlib.Path(self.script).write_text(PROGRAM.replace("{setup}", setup))
-        return subprocess.Popen([sys.executable, self.script, json.dumps({"calls": calls, "dynamic": dynamic})], env=env,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return [self.script, json.dumps({"calls": calls, "dynamic": dynamic})], env
+
+    def start(self, calls, **how):
+        arguments, env = self.prepare(calls, **how)
+        return subprocess.Popen([sys.executable, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run_program(self, calls, *, fails=False, **how):
         """([graphs compiled, recompiles], standard error) of a process; results were compared with eager's there."""
-        process = self.start(calls, **how)
-        out, errors = process.communicate(timeout=300)
-        self.assertEqual(process.returncode != 0, fails, errors[-3000:])
-        return None if fails else json.loads(out.strip().splitlines()[-1]), errors
+        arguments, env = self.prepare(calls, **how)
+        done = processes.run_python(arguments, env=env)
+        self.assertEqual(done.returncode != 0, fails, done.stderr[-3000:])
+        return None if fails else json.loads(done.stdout.strip().splitlines()[-1]), done.stderr
 
     def profiles(self):
         found = []

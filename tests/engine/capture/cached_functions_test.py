@@ -163,6 +163,114 @@ def test_tensors_that_are_remembered_stay_the_same_ones():
         expect(torch.equal(first, second) and torch.equal(first, noise(n)), f"noise of {n} was drawn again")
 
 
+def makers():
+    @functools.lru_cache
+    def listed(n):
+        return [n, 1]
+
+    @functools.lru_cache
+    def table(n):
+        return {"rows": n, "both": [n, {"twice": n * 2}]}
+
+    @functools.lru_cache
+    def mask(n):
+        made = torch.zeros(n, 3)
+        made[0] = n
+        return made
+
+    @functools.lru_cache
+    def noise(n):
+        return torch.rand(n, 1)
+
+    return listed, table, mask, noise
+
+
+def test_what_is_made_of_sizes_and_only_read():
+    def make():
+        listed, table, mask, noise = makers()
+
+        def f(x, seen):
+            n = x.shape[0]
+            return x.reshape([*listed(n), -1]) + table(n)["both"][1]["twice"], x * mask(n), len(table(n)), mask(n) is None
+
+        return f, (listed, table, mask)
+
+    compared(make, sized((2, 3), (4, 3), (5, 3), (9, 3), (4, 3)), graphs=2)
+
+
+def test_what_is_made_of_sizes_and_told_apart():
+    """Written to, given away, held, compared: what the cache remembers is one object."""
+    held = []
+
+    def written(x, listed, table, mask, noise):
+        listed(x.shape[0]).append(x.shape[1])
+        table(x.shape[0])["rows"] += 1
+        return x + len(listed(x.shape[0])) * table(x.shape[0])["rows"]
+
+    def tensor_written(x, listed, table, mask, noise):
+        mask(x.shape[0]).add_(1)
+        return x + mask(x.shape[0])
+
+    def view_given(x, listed, table, mask, noise):
+        return x + 1, mask(x.shape[0])[0]
+
+    def kept(x, listed, table, mask, noise):
+        held.append(table(x.shape[0])["both"])
+        return x + 1
+
+    def compared_by_identity(x, listed, table, mask, noise):
+        return x * (2 if mask(x.shape[0]) is mask(x.shape[0]) else 3)
+
+    def drawn(x, listed, table, mask, noise):
+        return x + noise(x.shape[0])
+
+    for f in (written, tensor_written, view_given, kept, compared_by_identity, drawn):
+        fusebox.reset()
+        results = []
+        for call in (f, fusebox.compile(f, backend="aot_eager")):
+            caches = makers()
+            held.clear()
+            torch.manual_seed(5)
+            given = []
+            for n in (2, 3, 5, 3, 7, 5, 2):
+                out = call(torch.ones(n, 3), *caches)
+                if f is view_given:
+                    out[1].mul_(2)
+                given.append(out)
+            results.append(repr((given, held, [[cache.cache_info() for cache in caches]])))
+            if f is kept:
+                expect(held[1] is held[3], "what is held is what the cache remembers")
+        expect(results[0] == results[1], f"{f.__name__}: {results[1]} where eager gives {results[0]}")
+
+
+def test_after_a_gradient_was_cleared():
+    """Which is put off until the graph has run."""
+    linear = torch.nn.Linear(3, 3)
+
+    @functools.lru_cache
+    def pattern(text):
+        return Pattern(text)
+
+    @functools.lru_cache
+    def state(text):
+        made = Pattern(text)
+        made.kept.append(linear.weight.grad is None)
+        return made
+
+    def step(x, of):
+        linear.weight.grad = None
+        return linear(x).reshape(of("a b").sizes(x.shape, 1))
+
+    compiled, before = fusebox.compile(step), fusebox.counters()
+    for text in range(3):
+        linear.weight.grad = torch.ones(3, 3)
+        torch.testing.assert_close(compiled(torch.ones(2, 3), pattern), linear(torch.ones(2, 3)))
+    expect(fusebox.counters()["graph_breaks"] == before["graph_breaks"], "a remembered object is no break")
+    linear.weight.grad = torch.ones(3, 3)
+    compiled(torch.ones(2, 3), state)
+    expect(state("a b").kept == [True], f"the function saw {state('a b').kept}")
+
+
 def test_what_the_function_raises():
     def make():
         @functools.lru_cache

@@ -1,4 +1,3 @@
-#define QT_NO_EMIT  // BodyBuilder has a function of that name
 #include <QTest>
 #include <cmath>
 #include <ctime>
