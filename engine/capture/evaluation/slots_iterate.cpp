@@ -435,14 +435,18 @@ void Evaluation::requireUnwritten(const Ahead& a) {
     Origin* o = isIterator ? nullptr : origins_.find(part);
     written = written || (o && o->written);
   });
-  // Iterators over dicts and sets do not tell which one.
-  bool tells = true;
+  // Copies of iterators over dicts and sets go through lists.
   forEachIteratorPart(a.iterator.get(), [&](PyObject* part, bool isIterator) {
     const std::string_view kind = isIterator ? Py_TYPE(part)->tp_name : "";
-    tells = tells && !kind.starts_with("dict_") && !kind.starts_with("odict_") && !kind.starts_with("set_");
+    if (!kind.starts_with("dict_") && !kind.starts_with("odict_") && !kind.starts_with("set_")) return;
+    PyObject* through = nullptr;  // null: it is exhausted
+    Py_TYPE(part)->tp_traverse(part, [](PyObject* held, void* found) -> int {
+      const bool isIt = PyDict_Check(held) || PyAnySet_Check(held);
+      if (isIt) *static_cast<PyObject**>(found) = held;
+      return isIt;
+    }, &through);
+    for (const Journal::Entry& e : journal_.entries()) written = written || (through && e.container.get() == through);
   });
-  for (const Journal::Entry& e : journal_.entries())
-    written = written || (!tells && !e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get())));
   if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
 }
 

@@ -428,3 +428,62 @@ def containers_that_are_read_while_they_are_extended(compile, engine):
             outside = [torch.ones(2), torch.full((2,), 3.0)]
             out += [c(torch.full((2,), 2.0), outside), outside]
     return out
+
+
+@edge
+def iterators_over_dicts_and_sets_go_on_after_breaks(compile, engine):
+    """Writes to what they go through are seen, or are errors; writes to other containers do not matter."""
+    class Holder:
+        pass
+
+    def others(x, o, d, s):
+        out = {}
+        for k, v in d.items():
+            torch._dynamo.graph_break()
+            o.b, out[k] = v, x + v
+            s.add(k)
+        return out, vars(o), s
+
+    def values(x, o, d, s):
+        out = []
+        for k, v in d.items():
+            torch._dynamo.graph_break()
+            d["c"] = v + 10
+            out.append(x + v)
+        return out
+
+    def attributes(x, o, d, s):
+        out = []
+        for k, v in vars(o).items():
+            torch._dynamo.graph_break()
+            o.b = v + 5
+            out.append(x + v)
+        return out
+
+    def keys(x, o, d, s):
+        for k in d:
+            torch._dynamo.graph_break()
+            d[k + "more"] = 1
+        return x
+
+    def elements(x, o, d, s):
+        for k in s:
+            torch._dynamo.graph_break()
+            s.add(k + 1)
+            x = x + k
+        return x
+
+    def shrinks(x, o, d, s):
+        for k in reversed(d):
+            torch._dynamo.graph_break()
+            x = x + d.pop("b")
+        return x
+
+    results = []
+    for f in (others, values, attributes, keys, elements, shrinks):
+        c = compile(f)
+        for _ in range(2):
+            o, d, s = Holder(), {"a": 1, "b": 2, "c": 3}, {7}
+            o.a, o.b = 1, 2
+            results.append((f.__name__, raised(c, torch.ones(2), o, d, s), vars(o), d, sorted(map(str, s))))
+    return results
