@@ -616,6 +616,20 @@ class OneThread {
   const bool before_ = state().get_multithreading_enabled();
 };
 
+/// Whether derivatives in the tensors that torch.autograd.grad is given may go through the history of an input, which its stand-in does not have: they
+/// may lie there, unless this segment computed them or they are that input.
+bool mayLieBehind(Evaluation& e, const CallArguments& a, const at::Tensor& standIn) {
+  PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("inputs");
+  const auto isSafe = [&](PyObject* o) {
+    if (!o || !e.isTensor(o)) return false;
+    return e.sourceOf(o) == nullptr || tensorOf(o).unsafeGetTensorImpl() == standIn.unsafeGetTensorImpl();
+  };
+  if (!given || !(PyList_CheckExact(given) || PyTuple_CheckExact(given))) return !isSafe(given);
+  for (Py_ssize_t i = 0; i < e.builtinLength(given); ++i)
+    if (!isSafe(e.element(given, i).get())) return true;
+  return false;
+}
+
 /// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
 /// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -626,7 +640,7 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
     e.breakHere("backward", "torch.autograd.grad() reads what hooks on saved tensors give back");
   if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
   for (const trace::TracedInput& input : e.trace().inputs())
-    if (input.real.requires_grad() && !input.real.is_leaf())
+    if (input.real.requires_grad() && !input.real.is_leaf() && mayLieBehind(e, a, input.standIn))
       e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
     else if (aot::hasGradientHooks(input.real))
       e.breakHere("backward", "torch.autograd.grad() calls a hook on the gradient of an input");

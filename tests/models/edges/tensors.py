@@ -779,3 +779,31 @@ def gradients_are_set_to_none_by_an_optimizer_inside(compile, engine):
             c(torch.ones(2, 3))
             out.append([p.grad for p in layer.parameters()])
     return out
+
+
+@edge
+def derivatives_in_what_was_computed_of_inputs_with_histories(compile, engine):
+    """Such an input may lie between the result and another input, but not between it and what is computed here."""
+    def inner(x, w):
+        h = x * 2 + w
+        return torch.autograd.grad(h.pow(3).sum(), h, create_graph=True)[0] * 2
+
+    def own(x, w):
+        return torch.autograd.grad(x.pow(3).sum(), [x], create_graph=True)[0] * w
+
+    def behind(x, w):
+        return torch.autograd.grad((x * w).pow(2).sum(), w, create_graph=True)[0]
+
+    def both(x, w):
+        return sum(torch.autograd.grad((x * w).pow(3).sum(), (x, w), create_graph=True))
+
+    out = []
+    for f, breaks in ((inner, 0), (own, 0), (behind, 1), (both, 1)):
+        c, before = compile(f), engine.counters()["graph_breaks"] if engine else 0
+        for make in (lambda w: w * 2, torch.sin, lambda w: torch.ones(3, requires_grad=True)):
+            w = torch.linspace(0.5, 1, 3, requires_grad=True)
+            given = make(w)
+            result = c(given, w)
+            out += [result, torch.autograd.grad(result.sum(), [w, given], allow_unused=True)]
+        out.append(not engine or (engine.counters()["graph_breaks"] > before) == (breaks > 0))
+    return out
