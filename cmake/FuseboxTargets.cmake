@@ -118,7 +118,7 @@ function(fusebox_qtest name source)
 endfunction()
 
 # fusebox_pytest(NAME SCRIPT LABELS label...)
-#   A Python test program run by the engine's interpreter; it exits non-zero on failure. What is compiled is compiled: tests of caches
+#   A Python test program run by the engine's interpreter; it exits non-zero on failure. Those that may take long begin first. What is compiled is compiled: tests of caches
 #   switch them on themselves.
 function(fusebox_pytest name script)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
@@ -129,7 +129,7 @@ function(fusebox_pytest name script)
     set(ARG_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${FUSEBOX_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT}
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python:${CMAKE_SOURCE_DIR}/tests;FUSEBOX_BIN=${CMAKE_BINARY_DIR}/bin/fusebox;OMP_WAIT_POLICY=PASSIVE;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
 endfunction()
 
