@@ -136,6 +136,9 @@ Values searchsorted(const IValue* a) {
   return {fresh(values.sizes(), type)};
 }
 
+/// isin.Scalar_Tensor(element, test_elements): an answer, for which libtorch predicts no element
+Values oneAnswer(const IValue*) { return {fresh({}, at::kBool)}; }
+
 /// Samples of distributions, and what they change with their parameters: row-major, whatever the parameters are.
 Values sample(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
 
@@ -155,6 +158,7 @@ const ShapeTable& indexingRules() {
       {"aten::take", take},
       {"aten::searchsorted.Tensor", searchsorted},
       {"aten::searchsorted.Scalar", searchsorted},
+      {"aten::isin.Scalar_Tensor", oneAnswer},
       {"aten::binomial", sample},
       {"aten::_sample_dirichlet", sample},
       {"aten::_dirichlet_grad", sample},

@@ -69,6 +69,20 @@ Shapes pooling(const Call& call) {
   return symbolic::all(call, x);
 }
 
+/// fractional_max_pool(self, kernel_size, output_size, random_samples), and where the greatest elements are
+template <size_t n>
+Shapes fractional(const Call& call) {
+  auto sizes = call.sizes(0);
+  const auto wanted = call.integers(2);
+  Call::want(sizes.size() >= n && wanted.size() == n);
+  for (size_t d = 0; d < n; ++d) {
+    auto& size = sizes[sizes.size() - n + d];
+    Call::want(call.lessEqual(wanted[d] + Call::integers(call.value(1))[d] - 1, size));
+    size = wanted[d];
+  }
+  return {{sizes}, {sizes}};
+}
+
 /// adaptive pooling (self, output_size)
 template <size_t n>
 Shapes adaptive(const Call& call) {
@@ -209,6 +223,10 @@ const SymbolicTable& symbolicConvolutionRules() {
       {"aten::avg_pool3d", pooling<3, false>},
       {"aten::avg_pool2d_backward", like<1>},
       {"aten::avg_pool3d_backward", like<1>},
+      {"aten::fractional_max_pool2d", fractional<2>},
+      {"aten::fractional_max_pool3d", fractional<3>},
+      {"aten::fractional_max_pool2d_backward", like<1>},
+      {"aten::fractional_max_pool3d_backward", like<1>},
       {"aten::_adaptive_avg_pool2d", adaptive<2>},
       {"aten::_adaptive_avg_pool3d", adaptive<3>},
       {"aten::_adaptive_avg_pool2d_backward", like<1>},

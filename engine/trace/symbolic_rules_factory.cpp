@@ -54,6 +54,14 @@ Shapes arangeStep(const Call& call) {
 Shapes eye(const Call& call) { return {{{call.integer(0), call.integer(0)}}}; }
 Shapes eyeM(const Call& call) { return {{{call.integer(0), call.integer(1)}}}; }
 Shapes count(const Call& call) { return {{{call.integer(0)}}}; }
+/// affine_grid_generator(theta, size, align_corners): the place of each element, as many numbers as there are dimensions
+Shapes affineGrid(const Call& call) {
+  Exprs made = call.integers(1);
+  Call::want(made.size() >= 4);
+  made.erase(made.begin() + 1);
+  made.emplace_back(static_cast<int64_t>(made.size()) - 1);
+  return {{made}};
+}
 Shapes steps(const Call& call) { return {{{call.integer(2)}}}; }
 
 Shapes scalar(const Call& call) { return symbolic::all(call, {}); }
@@ -102,11 +110,22 @@ const SymbolicTable& symbolicFactoryRules() {
       {"aten::randn_like", like<0>},
       {"aten::randint_like", like<0>},
       {"aten::randint_like.low_dtype", like<0>},
+      {"aten::rand_like.generator", like<0>},
+      {"aten::randn_like.generator", like<0>},
+      {"aten::randint_like.generator", like<0>},
+      {"aten::randint_like.low_generator_dtype", like<0>},
+      {"aten::affine_grid_generator", affineGrid},
       {"aten::arange", arange},
       {"aten::arange.start", arangeStart},
       {"aten::arange.start_step", arangeStep},
       {"aten::linspace", steps},
+      {"aten::linspace.Tensor_Tensor", steps},
+      {"aten::linspace.Tensor_Scalar", steps},
+      {"aten::linspace.Scalar_Tensor", steps},
       {"aten::logspace", steps},
+      {"aten::logspace.Tensor_Tensor", steps},
+      {"aten::logspace.Tensor_Scalar", steps},
+      {"aten::logspace.Scalar_Tensor", steps},
       {"aten::eye", eye},
       {"aten::eye.m", eyeM},
       {"aten::scalar_tensor", scalar},

@@ -186,6 +186,12 @@ Shapes searchsorted(const Call& call) {
   return second(call);
 }
 
+/// One place for a number.
+Shapes placeOfNumber(const Call& call) { return symbolic::all(call, {}); }
+
+/// nonzero_static(self, size, fill_value)
+Shapes nonzeroStatic(const Call& call) { return {{{call.integer(1), static_cast<int64_t>(call.sizes(0).size())}}}; }
+
 /// bucketize.Tensor(self, boundaries)
 Shapes isin(const Call& call) { return symbolic::sameAs(call, 0); }
 
@@ -247,6 +253,11 @@ const SymbolicTable& symbolicIndexingRules() {
       {"aten::searchsorted.Tensor", searchsorted},
       {"aten::bucketize.Tensor", isin},
       {"aten::isin.Tensor_Tensor", isin},
+      {"aten::isin.Tensor_Scalar", isin},
+      {"aten::isin.Scalar_Tensor", placeOfNumber},
+      {"aten::searchsorted.Scalar", placeOfNumber},
+      {"aten::bucketize.Scalar", placeOfNumber},
+      {"aten::nonzero_static", nonzeroStatic},
       {"aten::_cdist_forward", cdist},
       {"aten::_euclidean_dist", cdist},
       {"aten::_cdist_backward", second},

@@ -175,6 +175,21 @@ Shapes solvedTriangles(const Call& call) {
   return call.results() == 2 ? Shapes{b, a} : Shapes{b};
 }
 
+/// cholesky_solve(B, A): batches are broadcast together
+Shapes choleskySolve(const Call& call) {
+  const auto b = call.sizes(0), a = call.sizes(1);
+  Call::want(a.size() >= 2 && b.size() >= 2 && call.equal(a.back(), a[a.size() - 2]) && call.equal(b[b.size() - 2], a.back()));
+  auto made = call.broadcast({Exprs(b.begin(), b.end() - 2), Exprs(a.begin(), a.end() - 2)});
+  made.insert(made.end(), b.end() - 2, b.end());
+  return {{made}};
+}
+
+/// geqrf(self): the reflectors in the matrix itself, and their factors
+Shapes reflectors(const Call& call) {
+  const auto a = matrices(call);
+  return {a.sizes, withMatrix(a.sizes, {a.least})};
+}
+
 /// lu_unpack(LU, pivots, unpack_data, unpack_pivots): what is not asked for is empty.
 Shapes unpackedFactors(const Call& call) {
   Shapes made = lu(call);
@@ -225,6 +240,10 @@ const SymbolicTable& symbolicMatrixRules() {
       {"aten::linalg_ldl_solve", solvedTriangles<2, 0>},
       {"aten::linalg_lu_solve", solvedTriangles<2, 0>},
       {"aten::lu_unpack", unpackedFactors},
+      {"aten::cholesky_solve", choleskySolve},
+      {"aten::geqrf", reflectors},
+      {"aten::linalg_householder_product", symbolic::like<0>},
+      {"aten::ormqr", symbolic::like<2>},
   };
   return table;
 }

@@ -69,6 +69,8 @@ Shapes sized(const Call& call) { return symbolic::all(call, call.integers(1)); }
 
 /// histc(self, bins, ...)
 Shapes bins(const Call& call) { return {{{call.integer(1)}}}; }
+/// histogram.bin_ct(self, bins, ...): the counts and the edges
+Shapes histogram(const Call& call) { return {{{call.integer(1)}}, {{call.integer(1) + 1}}}; }
 
 }  // namespace
 
@@ -77,7 +79,7 @@ const SymbolicTable& symbolicReductionRules() {
     SymbolicTable made;
     for (auto* name :
          {"sum", "sum.dim_IntList", "nansum", "mean", "mean.dim", "prod", "prod.dim_int", "amax", "amin", "aminmax", "max", "max.dim", "min", "min.dim",
-          "argmax", "argmin", "any", "any.dim", "any.dims", "all", "all.dim", "all.dims", "logsumexp", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype",
+          "argmax", "argmin", "_aminmax", "_aminmax.dim", "_is_all_true", "_is_any_true", "any", "any.dim", "any.dims", "all", "all.dim", "all.dims", "logsumexp", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype",
           "linalg_vector_norm", "median", "median.dim", "nanmedian", "nanmedian.dim", "mode", "count_nonzero", "count_nonzero.dim_IntList",
           "hash_tensor", "var", "std", "var.dim", "std.dim"})
       made.emplace(std::string("aten::") + name, reduced);
@@ -91,6 +93,7 @@ const SymbolicTable& symbolicReductionRules() {
     made.emplace("aten::value_selecting_reduction_backward", selectingBackward);
     made.emplace("aten::sum_to_size", sized);
     made.emplace("aten::histc", bins);
+    made.emplace("aten::histogram.bin_ct", histogram);
     return made;
   }();
   return table;

@@ -123,6 +123,9 @@ Shapes multilabelMarginLoss(const Call& call) {
   return {call.result(0).dim() == 0 ? ResultShape(Exprs()) : ResultShape(rows), ResultShape(targets)};
 }
 
+/// _weight_norm_interface(v, g, dim): the weight and the norms
+Shapes weightNorm(const Call& call) { return {{call.sizes(0)}, {call.sizes(1)}}; }
+
 /// No result that is a tensor of symbolic size.
 Shapes nothing(const Call& call) {
   Call::want(call.results() == 0);
@@ -161,6 +164,12 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::poisson", like<0>},
         {"aten::normal.Tensor_float", like<0>},
         {"aten::normal.float_Tensor", like<1>},
+        {"aten::_standard_gamma", like<0>},
+        {"aten::_standard_gamma_grad", like<0>},
+        {"aten::_sample_dirichlet", like<0>},
+        {"aten::_dirichlet_grad", like<0>},
+        {"aten::_weight_norm_interface", weightNorm},
+        {"aten::_weight_norm_interface_backward", gradientsOfTwo},
         {"aten::native_dropout", like<0>},
         {"aten::native_dropout_backward", like<0>},
         {"aten::rrelu_with_noise", like<0>},
@@ -212,7 +221,7 @@ const SymbolicTable& symbolicSameSizeRules() {
     for (auto* name : {"elu_backward", "hardtanh_backward", "hardshrink_backward", "softshrink_backward", "softplus_backward", "hardsigmoid_backward",
                        "hardswish", "hardswish_backward", "leaky_relu", "leaky_relu_backward", "threshold_backward", "gelu_backward", "silu_backward",
                        "sigmoid_backward", "tanh_backward", "mish_backward", "logit_backward", "rsub.Tensor", "rsub.Scalar", "complex", "polar",
-                       "floor_divide", "_prelu_kernel", "_conj_physical", "rrelu_with_noise_backward", "masked_fill.Tensor", "masked_fill.Scalar",
+                       "floor_divide", "floor_divide.Scalar", "binomial", "_prelu_kernel", "_conj_physical", "rrelu_with_noise_backward", "masked_fill.Tensor", "masked_fill.Scalar",
                        "normal.Tensor_Tensor", "mul.Scalar", "softplus", "elu", "hardtanh", "hardsigmoid"})
       made.emplace(std::string("aten::") + name, symbolic::pointwise);
     return made;

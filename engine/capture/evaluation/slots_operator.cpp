@@ -9,6 +9,7 @@
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/operator_numbers.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -188,7 +189,8 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
     know(b);
     for (PyObject* operand : {a, b})
       if (PyAnySet_Check(operand) || PyDict_Check(operand)) refuseCallbacks(operand, Asks::Keys);
-    if (isSymbolicSize(a) || isSymbolicSize(b)) return moveSizes(op, a, b);
+    const auto holds = [](PyObject* o) { return PyTuple_Check(o) && holdsSymbols(o); };
+    if ((isSizeObject(a) || isSizeObject(b)) && (holds(a) || holds(b))) return moveSizes(op, a, b);
     return checked(evaluateBinary(op, a, b));
   }
   PyRef left = expose(a), right = expose(b);

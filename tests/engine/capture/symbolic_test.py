@@ -456,6 +456,33 @@ def test_operators_that_libtorch_composes_of_numbers():
     expect(f.entries() == 2, f"{f.entries()} entries")
 
 
+def test_operators_of_libraries():
+    """Those that distributions, graph networks and linear algebra call, and sizes that are put together of tuples."""
+    from torch import distributions as D
+
+    def f(x):
+        p, u = x.abs() + 0.5, x.sigmoid()
+        made = [D.Normal(x, p).log_prob(x + 1), D.Bernoulli(probs=u).log_prob((x > 0).float()), D.Gamma(p, p).log_prob(u), D.Beta(p, p).log_prob(u),
+                D.Dirichlet(p).log_prob(u / u.sum(-1, keepdim=True)), D.kl_divergence(D.Normal(x, p), D.Normal(0.0, 1.0)), D.Binomial(10, u).mean]
+        drawn = [torch._standard_gamma(p), torch._sample_dirichlet(p), torch.binomial(p.round(), u), torch._standard_gamma_grad(p, u)]
+        made += [torch.zeros_like(d) * d for d in drawn]
+        solved = torch.cholesky_solve(x.T, torch.linalg.cholesky(x.T @ x + 9 * torch.eye(8)))
+        batched = torch.cholesky_solve(x[:, :, None], torch.eye(8)[None] * 2)
+        made += [solved, batched, *torch.geqrf(x), *torch._weight_norm_interface(x, x[:, :1].abs() + 1, 0), *torch.aminmax(x, dim=1, keepdim=True),
+                 *torch.aminmax(x), F.affine_grid(x[:, :6].reshape(-1, 2, 3), (x.shape[0], 3, 5, x.shape[0])), torch.searchsorted(x.flatten().sort()[0], 0.5),
+                 torch.isin(x.round(), 1.0), torch.isin(1.0, x.round()), torch.nonzero_static(x > 0, size=5), torch.floor_divide(x, 0.5),
+                 F.fractional_max_pool2d(x[None], 2, (3, 4), _random_samples=torch.full((1, 1, 2), 0.4))]
+        joined = x.shape[:0]
+        for size in x.shape:
+            joined += (size, 1)
+        return *made, x.new_ones((x.shape[0] + 3,) + x.size()[1:]), x.new_zeros(x.size()[:0] + (x.shape[0],) + x.size()[1:]), x.reshape(joined)
+
+    f = Compiled(f)
+    for rows in (9, 12, 15, 10):
+        f(torch.randn(rows, 8))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+
+
 def test_spectra():
     def f(x):
         window = torch.hann_window(16)
