@@ -157,6 +157,28 @@ static PyRef withFirstRows(Evaluation& e, PyObject* key) {
   return known ? std::move(known) : PyRef::borrow(key);
 }
 
+/// An index of a tensor with the tensors that torch makes of arrays of numpy's among it. Null: there are none.
+static PyRef withArraysAsTensors(Evaluation& e, PyObject* key) {
+  static PyObject* const make = torchObject("torch.tensor");
+  const auto tensorOfArray = [&](PyObject* array) {
+    PyRef made = e.call(make, &array, 1, nullptr);
+    if (!made) return made;
+    const at::ScalarType type = tensorOf(made.get()).scalar_type();
+    return type == at::kBool || type == at::kByte || type == at::kLong ? made : e.callMethodNamed(made.get(), "long", {});
+  };
+  if (isArray(key)) return tensorOfArray(key);
+  if (!PyTuple_CheckExact(key)) return {};
+  PyRef tuple;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    if (!isArray(PyTuple_GET_ITEM(key, i))) continue;
+    if (!tuple) tuple = PyRef::steal(PySequence_Tuple(PyRef::steal(PySequence_List(key)).get()));
+    PyRef made = tensorOfArray(PyTuple_GET_ITEM(key, i));
+    if (!made) return {};
+    PyTuple_SetItem(tuple.get(), i, made.release());
+  }
+  return tuple;
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyRef whole = settledKey(key); whole.get() != key) return getItem(object, whole.get());
   if (PySlice_Check(key)) {
@@ -174,6 +196,8 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (answersTorchFunctions(object)) return methodOfSubclass(*this, "__getitem__", {object, key});
   if (isTensor(object)) {
     if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return getItem(object, read.get());
+    if (const PyRef known = withArraysAsTensors(*this, key)) return getItem(object, known.get());
+    if (PyErr_Occurred()) return {};
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;
@@ -275,6 +299,8 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
     if (const PyRef read = isStandIn(object) ? withReadInts(*this, key) : PyRef()) return setItem(object, read.get(), value);
+    if (const PyRef known = withArraysAsTensors(*this, key)) return setItem(object, known.get(), value);
+    if (PyErr_Occurred()) return false;
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
     PyRef plain = plainIndex(key), rest;

@@ -110,6 +110,16 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
   return moved && isSizeObject(like.get()) ? newSize(moved.get()) : moved;
 }
 
+/// The function of numpy's that an operator of its arrays calls; null: another than these.
+PyObject* ufuncOf(std::string_view function) {
+  static constexpr std::pair<std::string_view, const char*> names[] = {
+      {"add", "numpy.add"},       {"sub", "numpy.subtract"}, {"mul", "numpy.multiply"},          {"truediv", "numpy.true_divide"},
+      {"mod", "numpy.remainder"}, {"pow", "numpy.power"},    {"floordiv", "numpy.floor_divide"}, {"matmul", "numpy.matmul"}};
+  for (const auto& [own, ufunc] : names)
+    if (own == function) return torchObject(ufunc);
+  return nullptr;
+}
+
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
@@ -117,6 +127,12 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   PyObject *a = wholeA.get(), *b = wholeB.get();
   refuseAddress(a);
   refuseAddress(b);
+  if (isTensor(a) && isArray(b) && op < kFirstInPlace) {
+    // The tensor leaves it to the array.
+    PyObject *ufunc = ufuncOf(functionOf(op)), *operands[] = {a, b};
+    PyRef made = ufunc ? arrays_->call(ufunc, {operands, 2, nullptr}) : PyRef();
+    if (made || PyErr_Occurred()) return made;
+  }
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
   if ((isRaggedSize(a) && PyLong_CheckExact(b)) || (PyLong_CheckExact(a) && isRaggedSize(b))) return PyRef::steal(evaluateBinary(op, a, b));
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {

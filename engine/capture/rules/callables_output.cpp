@@ -146,9 +146,17 @@ bool keepsWarnings(Evaluation& e, PyObject* warnings) {
   return true;
 }
 
+/// Whether warnings.warn takes such a message and category; which it does not is raised.
+bool canBeWarned(const CallArguments& a) {
+  PyObject* message = a.positional > 0 ? a.args[0] : a.keyword("message");
+  PyObject* category = a.positional > 1 ? a.args[1] : a.keyword("category");
+  const bool isCategory = !category || category == Py_None || (PyExceptionClass_Check(category) && PyObject_IsSubclass(category, PyExc_Warning) == 1);
+  return message && PyUnicode_CheckExact(message) && isCategory;
+}
+
 PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   static PyObject* const warnings = PyImport_ImportModule("warnings");
-  if (e.insideTry()) e.breakHere("side effect", "a warning that may be raised inside try");
+  if (e.insideTry() && !canBeWarned(a)) e.breakHere("side effect", "a warning that may be raised inside try");
   PyObject* dict = PyModule_GetDict(warnings);
   e.pin(dict, Why::Owner);
   if (Origin* o = e.origin(dict); o && o->written) e.breakHere("side effect", "a warning where the compiled region has changed the module warnings");

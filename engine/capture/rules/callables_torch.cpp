@@ -247,14 +247,24 @@ PyRef ruleShapeAsTensor(Evaluation& e, PyObject* callable, const CallArguments& 
 
 PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a);
 
-/// Tensor.new(): new_empty of sizes, new_tensor of a list of numbers.
+/// What the old constructors make of a tensor: another one over its memory.
+PyRef aliasOf(Evaluation& e, PyObject* tensor) {
+  static PyObject* const alias = torchObject("torch.ops.aten.alias.default");
+  return e.call(alias, &tensor, 1, nullptr);
+}
+
+/// Tensor.new(): new_empty of sizes, new_tensor of a list of numbers, an alias of a tensor of its type.
 PyRef ruleLegacyNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional == 0 || a.keywords() > 0) return e.callReal(callable, a);
   if (const at::Tensor& self = tensorOf(a.args[0]); self.is_conj() || self.is_neg())
     e.breakHere("exception", "new() of a tensor whose conjugation or negation is pending, which it refuses", "call new_empty or new_tensor instead");
   PyObject* given = a.positional == 2 ? a.args[1] : nullptr;
   if (given && isSizeObject(given)) return e.callMethodNamed(a.args[0], "new_empty", {given});
-  if (given && (PyList_CheckExact(given) || PyTuple_CheckExact(given))) return ruleNewTensor(e, callable, a);
+  if (given && (PyList_CheckExact(given) || PyTuple_CheckExact(given) || Arrays::is(given))) return ruleNewTensor(e, callable, a);
+  if (given && isTensorObject(given) && isPlainTensorClass(Py_TYPE(given)) && isPlainTensorClass(Py_TYPE(a.args[0]))) {
+    const at::Tensor &self = tensorOf(a.args[0]), &other = tensorOf(given);
+    if (self.scalar_type() == other.scalar_type() && self.device() == other.device() && self.layout() == other.layout()) return aliasOf(e, given);
+  }
   PyRef sizes = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) - (a.positional > 1)));
   if (a.positional == 1) PyTuple_SET_ITEM(sizes.get(), 0, PyLong_FromLong(0));
   for (size_t i = 1; i < a.positional; ++i) {
@@ -284,7 +294,8 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
   for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), names[i].release());
   static PyObject* const make = torchObject("torch.tensor");
-  return ruleTensor(e, make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
+  const CallArguments made{args.data(), 1, names.empty() ? nullptr : tuple.get()};
+  return Arrays::is(a.args[1]) ? e.call(make, made) : ruleTensor(e, make, made);
 }
 
 /// Whether an optimizer of torch's asks for it around its step, so that a compiler which does not see no_grad makes a graph of its own of that: here one does.
@@ -863,7 +874,7 @@ PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return product;
 }
 
-/// torch.Tensor(2, 3), torch.LongTensor([1, 2]): the old constructors, as torch.empty and torch.tensor on the CPU.
+/// torch.Tensor(2, 3), torch.LongTensor([1, 2]), torch.FloatTensor(tensor): the old constructors, as torch.empty and torch.tensor on the CPU.
 PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) {
   const bool isDefault = type == reinterpret_cast<PyObject*>(tensorType());
   const auto is = [&](const char* name, PyObject* value) { return PyRef::steal(PyObject_GetAttrString(type, name)).get() == value; };
@@ -875,9 +886,14 @@ PyRef ruleOldConstructor(Evaluation& e, PyObject* type, const CallArguments& a) 
   PyRef zero = PyRef::steal(PyLong_FromLong(0)), cpu = PyRef::steal(PyUnicode_FromString("cpu"));
   PyRef names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device"));
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  if (args.size() == 1 && isTensorObject(args[0]) && isPlainTensorClass(Py_TYPE(args[0]))) {
+    const at::Tensor& given = tensorOf(args[0]);
+    PyRef own = PyRef::steal(PyObject_GetAttrString(args[0], "dtype"));
+    if (given.device().is_cpu() && given.layout() == at::kStrided && (isDefault || own.get() == dtype.get())) return aliasOf(e, args[0]);
+  }
   if (args.empty()) args.push_back(zero.get());
   const size_t positional = args.size();
-  const bool isData = positional == 1 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
+  const bool isData = positional == 1 && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]) || Arrays::is(args[0]));
   const auto isSize = [&](PyObject* value) { return PyLong_CheckExact(value) || isSymbolicInt(value) || (positional == 1 && isSizeObject(value)); };
   if (!isData && !std::all_of(args.begin(), args.end(), isSize)) throw UnfitArguments();
   args.insert(args.end(), {dtype.get(), cpu.get()});

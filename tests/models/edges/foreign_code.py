@@ -4,10 +4,11 @@ import dataclasses
 import math
 import operator
 import sys
+import warnings
 
 import torch
 
-from . import edge
+from . import edge, raised
 
 
 @edge
@@ -322,3 +323,69 @@ def gradients_may_read_constants_of_built_in_modules(compile, engine):
     f = compile(lambda x: Bell.apply(x * 2).sum(), fullgraph=True) if engine else lambda x: Bell.apply(x * 2).sum()
     x = torch.linspace(-1, 1, 7, requires_grad=True)
     return f(x), torch.autograd.grad(f(x), x)
+
+
+@edge
+def arrays_beside_tensors(compile, engine):
+    """Operators, indices and old constructors; what numpy makes of a tensor has numpy's type and is a tensor."""
+    import numpy as np
+
+    whole, floats, places, mask, small = np.array([1, 2, 3]), np.ones(3, np.float32), np.array([1, 0]), np.array([True, False]), np.array([1, 1], np.int32)
+
+    def computed(x):
+        return x + whole, x - floats, x * whole, x / whole, x ** whole, x // floats, x % whole, x @ floats
+
+    def indexed(x):
+        return x[places], x[:, places], x[mask], x[small], x[places, places], x[None, places], x[..., places]
+
+    def stored(x):
+        y = x.clone()
+        y[places] = 5.0
+        y[:, places] += 1
+        y[mask] = y[mask] * 2
+        return y
+
+    def constructed(x):
+        same = torch.Tensor(x)
+        same.add_(1)
+        return (torch.FloatTensor(floats), torch.LongTensor(whole), torch.Tensor(whole), torch.FloatTensor(x), x.new(x), x.new_tensor(whole), x.new(floats),
+                torch.Tensor(x * 2), same)
+
+    def refused(x):
+        return torch.LongTensor(x)
+
+    out, breaks = [], engine.counters()["graph_breaks"] if engine else 0
+    for f in (computed, indexed, stored, constructed):
+        c = compile(f)
+        for start in (1.0, 2.0):
+            x = torch.arange(6.0).reshape(2, 3) + start
+            out.append((c(x), x))
+    out.append(not engine or engine.counters()["graph_breaks"] == breaks)
+    leaf = torch.ones(3, requires_grad=True)
+    compile(lambda x: torch.Tensor(x * 2).sum())(leaf).backward()
+    return out, leaf.grad, raised(compile(refused), torch.ones(2)), raised(compile(lambda x: x + whole), leaf)
+
+
+@edge
+def warnings_inside_try(compile, engine):
+    def f(x):
+        try:
+            warnings.warn("of the program", UserWarning)
+            y = x * 2
+        except UserWarning:
+            y = x * 3
+        return y
+
+    def wrong(x):
+        try:
+            warnings.warn("of the program", int)
+        except TypeError:
+            return x + 1
+        return x
+
+    c, out = compile(f), []
+    for action in ("always", "error", "ignore"):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter(action)
+            out.append((c(torch.ones(2)), [str(w.message) for w in said]))
+    return out, compile(wrong)(torch.ones(2))
