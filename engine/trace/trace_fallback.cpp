@@ -252,6 +252,18 @@ bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
          meta.storage().nbytes() != static_cast<size_t>(meta.numel()) * meta.element_size();
 }
 
+/// Whether what lies around a tensor that functionalisation writes to stays as it is: of an input, and of a view, only the elements are written back.
+bool onlyElementsCount(const graph::Graph& graph, const at::Tensor& written) {
+  const graph::Node* node = &graph.node(asTrace(written)->value().node);
+  // What is copied into it is written to later in its place, and lies as it does.
+  while (node->kind == graph::NodeKind::Call && node->op == "aten::copy") {
+    const auto* into = node->args[0].as<graph::ValueRef>();
+    if (!into) return false;
+    node = &graph.node(into->node);
+  }
+  return node->kind == graph::NodeKind::Placeholder || (node->kind == graph::NodeKind::Call && graph::factsOf(*node).view);
+}
+
 /// Where the scattered part lies, its view says. `view`: the arguments of the scattering operator.
 at::Tensor scatteredPart(const OperatorFacts& facts, Stack view) {
   const auto dot = facts.name == "aten::slice_scatter" ? "Tensor" : facts.name == "aten::select_scatter" ? "int" : "";
@@ -499,7 +511,8 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   }
   if (!isPrograms) requireSizesOfView(facts, args);
   if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) {
-    if (!args[0].toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return scatterIntoCopy(op, facts, stack);
+    const bool isSymbolic = args[0].toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+    if (!isSymbolic && (isPrograms || !onlyElementsCount(context->graph(), args[0].toTensor()))) return scatterIntoCopy(op, facts, stack);
     if (isPrograms) raiseBreak(BreakKind::UnsupportedOp, facts.name + " of a view whose sizes change", "copy the view first (contiguous())");
     // How a view lies while it is written to, nobody sees.
     state.neutral(c10::DispatchKeySet(kTraceKey));

@@ -5,6 +5,8 @@
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/tensor/python_tensor.h>
 
+#include <ATen/FunctionalTensorWrapper.h>
+
 #include "engine/aot/aot_function.h"
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/entries/debug_stops.h"
@@ -585,6 +587,15 @@ PyRef ruleToList(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// Where an input lies in its storage is guarded when somebody asks.
 PyRef ruleStorageOffset(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.requireOffsets();
+  if (a.positional == 0 || !e.isTensor(a.args[0]) || !tensorOf(a.args[0]).has_storage()) return e.callReal(callable, a);
+  // What is written to an input is a tensor of its own until the graph has run.
+  const auto isWrittenPart = [&](const trace::TracedInput& input) {
+    return input.real.has_storage() && input.real.storage_offset() != 0 && at::functionalization::impl::isFunctionalTensor(input.standIn) &&
+           input.standIn.storage().unsafeGetStorageImpl() == tensorOf(a.args[0]).storage().unsafeGetStorageImpl() &&
+           at::functionalization::impl::unsafeGetFunctionalWrapper(input.standIn)->has_data_mutation();
+  };
+  if (std::any_of(e.trace().inputs().begin(), e.trace().inputs().end(), isWrittenPart))
+    e.breakHere("tensor internals", "where a part of a larger memory lies is asked for after it was written to");
   return e.callReal(callable, a);
 }
 

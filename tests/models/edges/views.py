@@ -216,3 +216,53 @@ def views_that_functions_give_share_memory(compile, engine):
                 said.append([r.detach().clone() for r in results])
                 said.append([unnamed(raised(lambda r: r.mul_(2).sum(), r)) for r in results])
     return said
+
+
+@edge
+def parts_of_larger_memory_are_written(compile, engine):
+    """An input that is a part of a tensor, written to in parts: one graph, and what lies around it stays as it is."""
+    def rows_and_columns(x):
+        x[:, 1:3] = 1.0
+        x[1] += 2
+        x[:, 0].mul_(3)
+        return x.sum(), x.stride(), x[1:].stride()
+
+    def nested(x):
+        y = x[1:]
+        y.mul_(2)
+        z = y[:, :2]
+        z.add_(1)
+        return z * 1, y
+
+    def whole(x):
+        v = x[:, 1:3]
+        x.mul_(2)
+        x[:, -1] = 0
+        v.zero_()
+        return v, x.t() if x.dim() == 2 else x
+
+    def selected(x):
+        x.select(0, 1).copy_(x.select(0, 2) + 1)
+        x.diagonal(0, 0, 1).fill_(7)
+        return x + 1
+
+    def placed(x):
+        x[0].zero_()
+        return x.storage_offset(), x[1:].storage_offset()
+
+    parts = (((3, 6, 8), lambda b: b[1]), ((3, 6, 8), lambda b: b[1, :, 2:7]), ((3, 6, 8), lambda b: b[:, 1]), ((6, 8), lambda b: b.t()),
+             ((4, 6, 8), lambda b: b[::2, 1:5, ::2].transpose(0, 1)), ((6, 8), lambda b: b))
+    out, breaks = [], engine.counters()["graph_breaks"] if engine else 0
+    for f in (rows_and_columns, nested, whole, selected, placed):
+        for shape, part in parts:
+            c = compile(f)
+            for start in (0.0, 1.0):
+                base = torch.arange(start, start + torch.Size(shape).numel()).reshape(shape)
+                result = c(part(base))
+                for t in result if isinstance(result, tuple) else ():
+                    if isinstance(t, torch.Tensor) and t.dim():
+                        t.add_(100)  # also seen through the memory that it shares
+                out += [result, base]
+        if f is selected:
+            out.append(not engine or engine.counters()["graph_breaks"] == breaks)
+    return out
