@@ -252,8 +252,10 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
     return call(method, args, 1, nullptr);
   }
   if (answersTorchFunctions(a)) return methodOfSubclass(*this, name, {a});
-  requireKnown(a);
-  refuseCallbacks(a, Asks::Numbers);
+  if (!isSymbolicNumber(a)) {
+    requireKnown(a);
+    refuseCallbacks(a, Asks::Numbers);
+  }
   TorchCalls::Scope scope(torchCalls_.get());
   NumpyWarnings warnings(*this);
   warnings.watch(&a, 1);

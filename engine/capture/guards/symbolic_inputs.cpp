@@ -59,12 +59,12 @@ bool isArgument(const Source* source) {
   return false;
 }
 
-/// Whether a source begins at a container that is taken as it is. Its name is that of its class: others have it, too, so that what was seen of one
-/// says nothing about another.
-bool beginsAtContainer(const Source* source) {
+/// Whether a source begins at a list or tuple that is taken as it is. Its name is that of its class: others have it, too, so that what was seen of one
+/// says nothing about another. (Such dicts are namespaces, of modules and classes.)
+bool beginsAtSequence(const Source* source) {
   while (source->base) source = source->base;
   PyObject* object = source->kind == Source::Kind::Pinned ? source->key.get() : nullptr;
-  return object && (PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyDict_CheckExact(object));
+  return object && (PyList_CheckExact(object) || PyTuple_CheckExact(object));
 }
 
 }  // namespace
@@ -265,7 +265,7 @@ bool SymbolicInputs::isMarkedStatic(const Source* source) const {
 }
 
 std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const Source* source, const Place& place) {
-  if (!policy_ || !policy_->rules.integers || !PyLong_CheckExact(object) || source->kind == Source::Kind::Pinned || beginsAtContainer(source)) return std::nullopt;
+  if (!policy_ || !policy_->rules.integers || !PyLong_CheckExact(object) || source->kind == Source::Kind::Pinned || beginsAtSequence(source)) return std::nullopt;
   if (const auto known = integers_.find(source); known != integers_.end()) return known->second;
   int overflow = 0;
   const int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);

@@ -677,6 +677,52 @@ def test_counters_of_classes():
         check_class(f.__name__, f, at_most)
 
 
+RATES = {"lr": 0.5}
+STATE = type("State", (), {})()
+
+
+def test_numbers_of_objects_in_globals():
+    """Counters and rates that a program keeps beside its functions, and a scheduler's beside its optimizer."""
+    def counts(x, n):
+        STATE.steps += 1
+        return x + 1 if STATE.steps == 3 else x * STATE.steps
+
+    def negated(x, n):
+        y = x * -RATES["lr"]
+        RATES["lr"] = RATES["lr"] * 0.9
+        return y
+
+    def negated_and_kept(x, n):
+        RATES["minus"] = -RATES["lr"]
+        return x * n
+
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def scheduled(x, n):
+        STATE.optimizer.step()
+        STATE.scheduler.step()
+        return weight.detach().clone()
+
+    for f, at_most in (counts, 3), (negated, 2), (negated_and_kept, 2), (scheduled, 3):
+        worlds = []
+        for compiled in (False, True):
+            STATE.steps, RATES["lr"] = 4, 0.5
+            with torch.no_grad():
+                weight.fill_(1)
+            weight.grad = torch.ones(3)
+            STATE.optimizer = torch.optim.SGD([weight], 0.1)
+            STATE.scheduler = torch.optim.lr_scheduler.ExponentialLR(STATE.optimizer, 0.9)
+            fusebox.reset()
+            g, before, seen = fusebox.compile(f) if compiled else f, fusebox.counters()["graphs"], []
+            for n in range(9):
+                RATES["lr"] *= 0.97
+                seen.append((g(torch.ones(3), 2), STATE.steps, dict(RATES), STATE.optimizer.param_groups[0]["lr"], STATE.scheduler.last_epoch))
+            worlds.append(seen)
+        same(worlds[1], worlds[0], f.__name__)
+        graphs = fusebox.counters()["graphs"] - before
+        expect(graphs <= at_most, f"{f.__name__}: {graphs} graphs, at most {at_most}")
+
+
 def test_counters_in_lists():
     """Elements of a list that was written to are read: those that changed are no constants."""
     def counts(x, n, state=[0, 5, 2.5]):
