@@ -34,6 +34,7 @@
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
 #include "engine/trace/transform_levels.h"
+#include "engine/trace/written_in_place.h"
 #include "engine/trace/written_lists.h"
 #include "engine/trace/written_tensors.h"
 
@@ -540,6 +541,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
     const WrittenTensors written(op, facts, args);
     const auto carryOut = [&] {
       const ViewsLikeTheirBase mode(op, args);
+      const std::optional<WrittenInPlace> inPlace = facts.writes ? std::optional<WrittenInPlace>(std::in_place, facts.name) : std::nullopt;
       below();
     };
     if (!context->zeroTensors().apply(facts, op, stack, carryOut)) carryOut();

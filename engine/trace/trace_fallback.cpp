@@ -29,6 +29,7 @@
 #include "engine/trace/tensor_scalar.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/written_in_place.h"
 
 namespace fusebox::trace {
 namespace {
@@ -262,6 +263,19 @@ bool onlyElementsCount(const graph::Graph& graph, const at::Tensor& written) {
     node = &graph.node(into->node);
   }
   return node->kind == graph::NodeKind::Placeholder || (node->kind == graph::NodeKind::Call && graph::factsOf(*node).view);
+}
+
+/// The result on top of the stack, which is written to `into`, as it lies there.
+void layAs(const at::Tensor& into, Stack* stack) {
+  const at::Tensor& made = stack->back().toTensor();
+  const auto *from = asTrace(made), *to = asTrace(into);
+  if (!from || made.scalar_type() != into.scalar_type() || from->meta().sizes() != to->meta().sizes() || from->meta().strides() == to->meta().strides() ||
+      at::has_internal_overlap(to->meta()) == at::MemOverlap::Yes)
+    return;
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  stack->back() = at::copy(into, made);
 }
 
 /// Where the scattered part lies, its view says. `view`: the arguments of the scattering operator.
@@ -521,8 +535,10 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     return op.callBoxed(stack);
   }
   if (castsInside(facts, resultDevice(facts, args, call)) && recordParts(op, facts, args, stack)) return;
+  const at::Tensor into = WrittenInPlace::isBy(facts.name) && args[0].isTensor() && asTrace(args[0].toTensor()) ? args[0].toTensor() : at::Tensor();
   recordCall(op, facts, call, *context, stack);
   if (facts.uninitialised) fillUninitialised(stack);
+  if (into.defined() && stack->back().isTensor()) layAs(into, stack);
 }
 
 void refuseFromNowOn(const std::string& op, const std::string& why) {

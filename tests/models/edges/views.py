@@ -266,3 +266,27 @@ def parts_of_larger_memory_are_written(compile, engine):
         if f is selected:
             out.append(not engine or engine.counters()["graph_breaks"] == breaks)
     return out
+
+
+@edge
+def views_that_lie_otherwise_are_written_in_place(compile, engine):
+    """What is written lies as before, so that the base has it; gradients go through."""
+    one = torch.zeros(1, 1, 1, 1, dtype=torch.long)
+    writes = (lambda v: v.masked_fill_(v > 1, 0.0), lambda v: v.masked_scatter_(v > 1, v.new_ones(120)), lambda v: v.scatter_(1, one, 5.0),
+              lambda v: v.cumsum_(2), lambda v: v.cumprod_(2), lambda v: v.tril_(), lambda v: v.index_add_(2, torch.tensor([0]), v.new_ones(3, 2, 1, 4)),
+              lambda v: v.index_copy_(2, torch.tensor([0]), v.new_ones(3, 2, 1, 4)), lambda v: v.renorm_(2, 1, 1.0), lambda v: v.mul_(3),
+              lambda v: v.index_fill_(1, torch.tensor([1]), 2.0), lambda v: v.fill_diagonal_(3.0) if v.dim() == 2 else v.triu_())
+    out, breaks = [], engine.counters()["graph_breaks"] if engine else 0
+    for write in writes:
+        def f(x, write=write):
+            base = x * 2
+            v = base.view(3, 5, 2, 4).transpose(1, 2)
+            write(v)
+            return v, base, v.stride(), base.stride()
+
+        c = compile(f)
+        x = torch.linspace(-1, 2, 120).reshape(3, 5, 8).requires_grad_()
+        v, base, *strides = c(x)
+        (v * v).sum().backward()
+        out += [v, base, strides, x.grad, c(x.detach())]
+    return out, not engine or engine.counters()["graph_breaks"] == breaks
