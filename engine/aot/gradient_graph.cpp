@@ -93,7 +93,12 @@ std::vector<std::optional<ValueRef>> computedGradients(const AotModule& module, 
 Graph gradientGraph(const AotModule& module, Gradients which) {
   if (which == Gradients::OfInputs) return *module.backward;
   std::vector<Boundary> boundaries;
-  for (auto& saved : module.saved) boundaries.push_back({saved.joint, "saved_" + module.joint.node(saved.joint.node).name});
+  const std::vector<graph::NodeId> own = module.backward->placeholders();  // which begin with what is saved
+  for (size_t i = 0; i < module.saved.size(); ++i) {
+    const graph::ValueRef saved = module.saved[i].joint;
+    const bool isCopy = module.backward->node(own[i]).outputs[0].tensor.strides != module.joint.meta(saved).tensor.strides;
+    boundaries.push_back({saved, "saved_" + module.joint.node(saved.node).name, isCopy});
+  }
   auto given = givenGradients(module, which);
   for (size_t i = 0; i < given.size(); ++i) boundaries.push_back({given[i], "tangent_" + std::to_string(i)});
   Graph made = extractGraph(module.joint, boundaries, computedGradients(module, which), [](const Node&) { return false; });

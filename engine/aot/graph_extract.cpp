@@ -5,6 +5,17 @@
 
 namespace fusebox::aot {
 
+namespace {
+
+/// How what aten::clone makes of a tensor lies, by which code that reads it goes.
+graph::TensorMeta asCloned(graph::TensorMeta meta) {
+  if (!graph::isDense(meta)) meta.strides = graph::contiguousStrides(meta.sizes);
+  meta.storageOffset = 0;
+  return meta;
+}
+
+}  // namespace
+
 using graph::NodeKind;
 using graph::ValueRef;
 
@@ -15,7 +26,9 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
   std::map<ValueRef, ValueRef> moved;
   for (auto& boundary : boundaries) {
     auto& from = source.node(boundary.value.node);
-    auto id = made.addPlaceholder(boundary.name, source.meta(boundary.value), from.origin);
+    auto meta = source.meta(boundary.value);
+    if (boundary.isCopy) meta.tensor = asCloned(std::move(meta.tensor));
+    auto id = made.addPlaceholder(boundary.name, std::move(meta), from.origin);
     made.node(id).origin.from = {boundary.value.node};
     moved[boundary.value] = {id, 0};
   }
@@ -66,9 +79,7 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
   for (auto position : copied) {
     auto value = *out[position].as<ValueRef>();
     auto meta = made.meta(value);
-    // As clone lays it: code that reads the copy goes by these strides.
-    if (!graph::isDense(meta.tensor)) meta.tensor.strides = graph::contiguousStrides(meta.tensor.sizes);
-    meta.tensor.storageOffset = 0;
+    meta.tensor = asCloned(std::move(meta.tensor));
     out[position] = ValueRef{made.addCall("aten::clone", {value, graph::Argument()}, {meta}), 0};
   }
   made.setOutputs(std::move(out));

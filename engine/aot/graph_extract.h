@@ -14,6 +14,7 @@ namespace fusebox::aot {
 struct Boundary {
   graph::ValueRef value;
   std::string name;
+  bool isCopy = false;  ///< it lies as aten::clone lays it
 };
 
 /// Whether the extracted graph says what history overwritten values have (graph::kOverwritten).

@@ -305,7 +305,7 @@ Partition partition(const JointGraph& joint) {
       }
     }
     made.saved.push_back(saved);
-    boundaries.push_back({v, "saved_" + joint.graph->node(v.node).name});
+    boundaries.push_back({v, "saved_" + joint.graph->node(v.node).name, saved.isCopy});
   }
   for (size_t i = 0; i < joint.tangents.size(); ++i)
     boundaries.push_back({{joint.tangents[i], 0}, fmt::format("tangent_{}", i)});

@@ -9,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/trace/argument_checks.h"
 #include "engine/trace/break_error.h"
@@ -263,6 +264,18 @@ bool onlyElementsCount(const graph::Graph& graph, const at::Tensor& written) {
     node = &graph.node(into->node);
   }
   return node->kind == graph::NodeKind::Placeholder || (node->kind == graph::NodeKind::Call && graph::factsOf(*node).view);
+}
+
+/// Whether a tensor is a view that only dense memory has, or a view of one: what is written to it must lie as it does.
+bool liesOnDenseMemory(const graph::Graph& graph, const at::Tensor& t) {
+  static const std::unordered_set<std::string_view> dense{"aten::view", "aten::_unsafe_view", "aten::_reshape_alias", "aten::view.dtype", "aten::view_as_real", "aten::view_as_complex"};
+  const graph::Node* node = &graph.node(asTrace(t)->value().node);
+  while (node->kind == graph::NodeKind::Call && graph::factsOf(*node).view && !dense.contains(node->op)) {
+    const auto* of = node->args[0].as<graph::ValueRef>();
+    if (!of) return false;
+    node = &graph.node(of->node);
+  }
+  return node->kind == graph::NodeKind::Call && dense.contains(node->op);
 }
 
 /// The result on top of the stack, which is written to `into`, as it lies there.
@@ -538,7 +551,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   const at::Tensor into = WrittenInPlace::isBy(facts.name) && args[0].isTensor() && asTrace(args[0].toTensor()) ? args[0].toTensor() : at::Tensor();
   recordCall(op, facts, call, *context, stack);
   if (facts.uninitialised) fillUninitialised(stack);
-  if (into.defined() && stack->back().isTensor()) layAs(into, stack);
+  if (into.defined() && stack->back().isTensor() && liesOnDenseMemory(context->graph(), into)) layAs(into, stack);
 }
 
 void refuseFromNowOn(const std::string& op, const std::string& why) {

@@ -807,3 +807,35 @@ def derivatives_in_what_was_computed_of_inputs_with_histories(compile, engine):
             out += [result, torch.autograd.grad(result.sum(), [w, given], allow_unused=True)]
         out.append(not engine or (engine.counters()["graph_breaks"] > before) == (breaks > 0))
     return out
+
+
+@edge
+def parts_of_inputs_are_kept_for_backward_as_they_are_copied(compile, engine):
+    """What backward reads of a part of a tensor that others may write to is a copy, which has no gaps."""
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(8, 5, dtype=torch.float64))
+
+    def f(values, masks, given):
+        h, total = values.new_zeros(4, 8), values.new_zeros(())
+        for t in range(2):
+            x, m, d = values[:, t], masks[:, t], given[:, t]
+            made = torch.nn.functional.linear(d, weight)
+            torch._dynamo.graph_break()
+            h = h + made
+            seen = h[:, :5]
+            assert not torch.isnan(seen).any()
+            total += seen.abs().mean()
+            filled = m * x + (1 - m) * seen
+            again = m * x + (1 - m) * filled
+            h = torch.cat([again, m[:, :3]], 1)
+        return total
+
+    c, out = compile(f), []
+    for _ in range(2):
+        values, masks, given = torch.randn(4, 2, 5).double(), (torch.rand(4, 2, 5) > 0.3).double(), torch.rand(4, 2, 5).double()
+        junk = [torch.full((n,), 1e200, dtype=torch.float64) for n in range(1, 60)]
+        del junk
+        weight.grad = None
+        c(values, masks, given).backward()
+        out.append(weight.grad.clone())
+    return out
