@@ -118,8 +118,8 @@ function(fusebox_qtest name source)
 endfunction()
 
 # fusebox_pytest(NAME SCRIPT LABELS label...)
-#   A Python test program run by the engine's interpreter; it exits non-zero on failure. Those that may take long begin first. What is compiled is compiled: tests of caches
-#   switch them on themselves.
+#   A Python test program run by the engine's interpreter; it exits non-zero on failure. Those that may take long begin first. What is
+#   compiled is compiled: tests of caches switch them on themselves.
 function(fusebox_pytest name script)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
   if(NOT FUSEBOX_HAVE_ENGINE)
