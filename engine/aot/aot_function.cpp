@@ -466,7 +466,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   }
   refuseWrites(module, inputs);
   refuseSiblings(module, inputs);
-  TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
+  if (mutationsOverlap(module, inputs)) throw SharedMemory();
   // Of views that several came of at once, whose base was written since, there is no history: the program is told where it uses them.
   torch::autograd::edge_list edges;
   if (module.backward) edges = gradientEdges(module, inputs);

@@ -32,6 +32,11 @@ struct DataMisfit : std::runtime_error {
   bool programRaises;           ///< what the program does with such data is raise
 };
 
+/// Inputs share memory otherwise than while tracing, and one of them is written to.
+struct SharedMemory : std::runtime_error {
+  SharedMemory() : std::runtime_error("Fusebox: an input that the compiled function writes to shares memory with another input") {}
+};
+
 /// Compiles a graph that computes gradients (gradient_graph.h) when the first gradient arrives. Called once for each, on whatever thread
 /// the autograd engine uses. `graph` is gone afterwards.
 using BackwardCompiler = std::function<Result<Executor>(const AotModule& module, const graph::Graph& graph)>;
@@ -52,7 +57,7 @@ class AotFunction {
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. `symbolValues`: of AotModule::symbols,
   /// for which every relation that was assumed of them holds; backward is computed for the same ones. Those of AotModule::dataSizes are set.
   /// Grad mode must be what it was while
-  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when
+  /// tracing (capture guards it). Throws SharedMemory, HookError when
   /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error). After any other exception the
   /// generators stand where they stood, and what others saw happen waits for the runtime::EffectReplay under which the program is run
   /// again.

@@ -103,6 +103,7 @@ struct AotModule {
   std::optional<graph::Graph> backward;   ///< placeholders: saved tensors, then one gradient for every entry of `tangents`
   std::vector<at::Tensor> constants;      ///< by Node::index of Constant nodes, shared by both graphs
   std::vector<graph::TensorMeta> inputs;
+  std::vector<int32_t> memoryOf;          ///< by input: the input whose memory it was traced as a view of; -1: none. Empty: none of all
   std::vector<OutputPlan> outputs;        ///< one for each tensor given to finishTrace
   std::vector<MutationPlan> mutations;
   std::vector<SavedPlan> saved;

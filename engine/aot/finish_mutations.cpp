@@ -7,6 +7,7 @@
 #include "engine/aot/input_overlap.h"
 #include "engine/aot/trace_finisher.h"
 #include "engine/trace/convert.h"
+#include "engine/trace/input_memory.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -39,10 +40,15 @@ bool fillsItsStorage(const at::Tensor& t) { return t.storage_offset() == 0 && t.
 Result<void> TraceFinisher::readMutations() {
   for (auto& input : context_.inputs()) {
     module_.inputs.push_back(input.meta);
-    inputOfStorage_[input.standIn.storage().unsafeGetStorageImpl()] = input.index;
+    if (input.memoryOf >= 0) module_.memoryOf.resize(context_.inputs().size(), -1);
+    if (input.memoryOf >= 0) module_.memoryOf[static_cast<size_t>(input.index)] = input.memoryOf;
+    inputOfStorage_.try_emplace(input.standIn.storage().unsafeGetStorageImpl(), input.index);
     if (auto done = readMutation(input); !done) return done;
   }
-  return refuseOverlap();
+  if (const auto pair = writtenBeside(context_); pair.first)
+    return fail(ErrorCode::Unsupported, "inputs '" + pair.first->name + "' and '" + pair.second->name + "' share memory and the first is written",
+                "input aliasing");
+  return {};
 }
 
 Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
@@ -59,6 +65,12 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   if (!data && !metadata && !isCounted) return {};
 
   functionalization::impl::sync(input.standIn);
+  const bool hasNewHistory = input.standIn.requires_grad() && torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
+  if (sharesMemory(input) && (metadata || hasNewHistory)) return refuse(input, "shares memory with another and changes its shape or its history");
+  if (input.memoryOf >= 0) {  // the other input has the data
+    if (!isCounted || !trace::countsApart(input.standIn, context_.inputs()[static_cast<size_t>(input.memoryOf)].standIn)) return {};
+    data = false;
+  }
   if (data && !fillsItsStorage(input.real) && countsOverStorage(context_.recorder().graph()))
     return refuse(input, "is a part of a larger memory, written, while as_strided is called");
   MutationPlan plan;
@@ -71,8 +83,7 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   if (data) {
     auto* storage = storageOf(input.standIn);
     // Writes under no_grad or through .data leave the history as it was; then the new data has no gradient of its own.
-    plan.differentiable = input.standIn.requires_grad() &&
-                          torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
+    plan.differentiable = hasNewHistory;
     if (plan.differentiable && !torch::autograd::isDifferentiableType(input.standIn.scalar_type())) return refuse(input, "is not of floats and gets a gradient");
     if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
     plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
@@ -83,23 +94,14 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   return {};
 }
 
+bool TraceFinisher::sharesMemory(const trace::TracedInput& input) const {
+  return input.memoryOf >= 0 || std::any_of(context_.inputs().begin(), context_.inputs().end(), [&](auto& other) { return other.memoryOf == input.index; });
+}
+
 /// Where a tensor that shares memory with an input begins in that memory. Written data are a tensor of their own.
 graph::SymExpr TraceFinisher::offsetInMemory(const at::Tensor& view, const trace::TracedInput& input) const {
   const auto offsetOf = [](const at::Tensor& value) { return trace::toMeta(value, value.device()).storageOffset; };
   return offsetOf(functionalization::impl::from_functional_tensor(view)) - offsetOf(storageOf(input.standIn)->base()) + input.meta.storageOffset;
-}
-
-Result<void> TraceFinisher::refuseOverlap() const {
-  auto& inputs = context_.inputs();
-  for (auto& plan : module_.mutations) {
-    if (plan.result < 0) continue;
-    auto& written = inputs[plan.input];
-    for (auto& other : inputs)
-      if (other.index != written.index && mayOverlap(written.real, other.real))
-        return fail(ErrorCode::Unsupported, "inputs '" + written.name + "' and '" + other.name + "' share memory and the first is written",
-                    "input aliasing");
-  }
-  return {};
 }
 
 }  // namespace fusebox::aot

@@ -9,6 +9,7 @@
 #include "engine/aot/operator_kind.h"
 #include "engine/aot/trace_finisher.h"
 #include "engine/trace/convert.h"
+#include "engine/trace/input_memory.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -22,17 +23,6 @@ namespace {
 
 tl::unexpected<Error> refuse(const std::string& what) {
   return fail(ErrorCode::Unsupported, "an output " + what, "return it from outside compiled code");
-}
-
-/// Whether writes to `view` are not counted as writes to `base`.
-bool countsApart(const at::Tensor& view, const at::Tensor& base) {
-  if (view.is_inference() || base.is_inference()) return false;
-  auto counter = base.unsafeGetTensorImpl()->version_counter();
-  const auto first = counter.current_version(), before = view.unsafeGetTensorImpl()->version_counter().current_version();
-  counter.bump();
-  const bool apart = view.unsafeGetTensorImpl()->version_counter().current_version() == before;
-  counter.set_version(first);
-  return apart;
 }
 
 uint32_t writesTo(const at::Tensor& t) { return t.is_inference() ? 0 : static_cast<uint32_t>(t._version()); }
@@ -295,19 +285,23 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   return plan;
 }
 
-Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_t input) {
+Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_t memory) {
   OutputPlan plan;
   plan.kind = OutputPlan::Kind::InputView;
+  // Of inputs that share memory it is a view of the one whose history it has.
+  const auto& inputs = context_.inputs();
+  const auto own = std::find_if(inputs.begin(), inputs.end(), [&](auto& other) { return other.memoryOf == memory && isViewOf(output, other.standIn); });
+  const int32_t input = own == inputs.end() ? memory : own->index;
   plan.index = input;
-  auto& from = context_.inputs()[input];
+  auto& from = inputs[static_cast<size_t>(input)];
   plan.isPlain = isViewOf(output, from.standIn);
-  plan.ownVersions = countsApart(output, from.standIn);
+  plan.ownVersions = trace::countsApart(output, from.standIn);
   auto placeholder = context_.recorder().graph().placeholders();
   auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
   auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
   bool restrided = mutation != module_.mutations.end() && mutation->metadata;
-  auto made = viewPlan(plan, output, {}, baseMeta, from.standIn.requires_grad(), restrided);
-  if (made) made->meta.storageOffset = offsetInMemory(output, from);
+  auto made = viewPlan(plan, output, input == memory ? at::Tensor() : from.standIn, baseMeta, from.standIn.requires_grad(), restrided);
+  if (made) made->meta.storageOffset = offsetInMemory(output, inputs[static_cast<size_t>(memory)]);
   return made;
 }
 
@@ -386,7 +380,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output) {
   plan.kind = OutputPlan::Kind::ResultView;
   plan.isPlain = isViewOf(output, base.tracked);
   plan.versions = writesTo(output);
-  plan.ownVersions = base.tracked.defined() && countsApart(output, base.tracked);
+  plan.ownVersions = base.tracked.defined() && trace::countsApart(output, base.tracked);
   return viewPlan(plan, output, base.tracked, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }
 

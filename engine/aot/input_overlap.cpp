@@ -1,10 +1,13 @@
 #include "engine/aot/input_overlap.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "engine/aot/aot_function.h"
+#include "engine/trace/input_memory.h"
 
 namespace fusebox::aot {
 namespace {
@@ -35,13 +38,23 @@ bool mayOverlap(const at::Tensor& a, const at::Tensor& b) {
   return x.first < y.end && y.first < x.end;
 }
 
+std::pair<const trace::TracedInput*, const trace::TracedInput*> writtenBeside(const trace::TraceContext& context) {
+  const auto memoryOf = [](const trace::TracedInput& input) { return input.memoryOf < 0 ? input.index : input.memoryOf; };
+  for (const trace::TracedInput& written : context.inputs()) {
+    if (!at::functionalization::impl::unsafeGetFunctionalWrapper(written.standIn)->has_data_mutation()) continue;
+    for (const trace::TracedInput& other : context.inputs())
+      if (memoryOf(other) != memoryOf(written) && mayOverlap(written.real, other.real)) return {&written, &other};
+  }
+  return {};
+}
+
 std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs) {
   std::vector<std::pair<Extent, size_t>> byMemory;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (hasMemory(inputs[i])) byMemory.emplace_back(Extent(inputs[i]), i);
   std::sort(byMemory.begin(), byMemory.end(),
             [](const auto& a, const auto& b) { return std::pair(a.first.first, a.second) < std::pair(b.first.first, b.second); });
-  std::vector<std::array<int64_t, 3>> rows;
+  std::vector<std::array<int64_t, 4>> rows;
   for (size_t begin = 0, end = 0; begin < byMemory.size(); begin = end) {
     const char* last = byMemory[begin].first.end;
     size_t first = byMemory[begin].second;
@@ -50,7 +63,8 @@ std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs) {
       first = std::min(first, byMemory[end].second);
     }
     for (size_t i = begin; end - begin > 1 && i < end; ++i)
-      rows.push_back({static_cast<int64_t>(byMemory[i].second), static_cast<int64_t>(first), byMemory[i].first.first - byMemory[begin].first.first});
+      rows.push_back({static_cast<int64_t>(byMemory[i].second), static_cast<int64_t>(first), byMemory[i].first.first - byMemory[begin].first.first,
+                      trace::countsApart(inputs[byMemory[i].second], inputs[first])});
   }
   std::sort(rows.begin(), rows.end());
   std::vector<int64_t> all;
@@ -59,6 +73,7 @@ std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs) {
 }
 
 bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  const auto memoryOf = [&](size_t i) { return module.memoryOf.empty() || module.memoryOf[i] < 0 ? i : static_cast<size_t>(module.memoryOf[i]); };
   std::vector<bool> written(inputs.size());
   bool any = false;
   for (auto& m : module.mutations)
@@ -73,7 +88,7 @@ bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& in
   for (size_t i = 0; i < byMemory.size(); ++i)
     for (size_t j = i + 1; j < byMemory.size() && byMemory[j].first.first < byMemory[i].first.end; ++j) {
       const size_t a = byMemory[i].second, b = byMemory[j].second;
-      if ((written[a] || written[b]) && inputs[a].device() == inputs[b].device()) return true;
+      if (memoryOf(a) != memoryOf(b) && (written[a] || written[b]) && inputs[a].device() == inputs[b].device()) return true;
     }
   return false;
 }

@@ -36,9 +36,10 @@ class TraceFinisher {
  private:
   using StorageKey = const c10::StorageImpl*;
   Result<void> readMutation(const trace::TracedInput& input);
-  Result<void> refuseOverlap() const;
+  /// Whether it was traced as a view of another input, or another one as a view of it.
+  bool sharesMemory(const trace::TracedInput& input) const;
   Result<OutputPlan> planOutput(const at::Tensor& output);
-  Result<OutputPlan> planInputView(const at::Tensor& output, int32_t input);
+  Result<OutputPlan> planInputView(const at::Tensor& output, int32_t memory);
   Result<OutputPlan> planGroupMember(const at::Tensor& output);
   Result<int32_t> baseOfGroup(const at::Tensor& member);
   Result<void> placeByFunction(const at::Tensor& output, OutputPlan& plan);

@@ -54,9 +54,9 @@ using inductor::ArchiveWriter;
 
 template <class A>
 void moduleFields(A& a, In<A, AotModule>& m) {
-  auto& [joint, traced, forward, backward, constants, inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, symbols,
+  auto& [joint, traced, forward, backward, constants, inputs, memoryOf, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, symbols,
          hints, dataSizes, assumptions, beforeBackward, opaqueHistory] = m;  // graphs, constants and symbols stand before; what a file has read stays
-  a(inputs, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
+  a(inputs, memoryOf, outputs, mutations, saved, tangents, gradInputs, inner, keepers, reentrant, functions, forwardResults, hints, dataSizes, assumptions, opaqueHistory);
 }
 
 const graph::TensorMeta* baseOf(const AotModule& module, const OutputPlan& plan) {

@@ -11,6 +11,7 @@
 
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/input_memory.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/trace_fallback.h"
@@ -119,7 +120,9 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name,
   TORCH_INTERNAL_ASSERT(!symbolic || fits(geometry, real, *shapes_), "the symbolic geometry of ", made.name, " is not its own");
   auto traced = recorder_->placeholder(made.name, metaOf(real), real.device(), made.index, made.requiresGrad, std::move(symbolic));
   made.meta = recorder_->graph().meta(asTrace(traced)->value()).tensor;
-  made.standIn = at::functionalization::impl::to_functional_tensor(withPendingSign(traced, real));
+  const TracedInput* memory = memoryFor(made);
+  made.memoryOf = memory ? memory->index : -1;
+  made.standIn = memory ? viewInto(*memory, made) : at::functionalization::impl::to_functional_tensor(withPendingSign(traced, real));
   forbidDataAccess(made.standIn);
   made.storage = made.standIn.storage().unsafeGetStorageImpl();
   if (made.requiresGrad && made.isLeaf) {
@@ -133,6 +136,32 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name,
   indexOf_[made.standIn.unsafeGetTensorImpl()] = made.index;
   inputs_.push_back(std::move(made));
   return inputs_.back();
+}
+
+/// The earlier input in whose memory `made` lies, where that is known of all sizes that the graph is for.
+const TracedInput* TraceContext::memoryFor(const TracedInput& made) const {
+  if (!inputsShareMemory_ || made.real.is_inference()) return nullptr;
+  const auto isStatic = [](const graph::TensorMeta& meta) {
+    const auto isNumber = [](const graph::SymExpr& e) { return e.isConstant(); };
+    return std::all_of(meta.sizes.begin(), meta.sizes.end(), isNumber) && std::all_of(meta.strides.begin(), meta.strides.end(), isNumber) &&
+           isNumber(meta.storageOffset);
+  };
+  for (const TracedInput& other : inputs_) {
+    if (other.memoryOf >= 0 || other.real.is_inference() || other.standIn.storage().unsafeGetStorageImpl() != other.storage) continue;
+    const bool isSame = made.meta.sizes == other.meta.sizes && made.meta.strides == other.meta.strides && made.meta.storageOffset == other.meta.storageOffset;
+    if ((isSame || (isStatic(made.meta) && isStatic(other.meta))) && liesWithin(made.real, other.real)) return &other;
+  }
+  return nullptr;
+}
+
+/// A tensor by itself to autograd, as the two real ones are; writes to both are counted together where theirs are.
+at::Tensor TraceContext::viewInto(const TracedInput& memory, const TracedInput& made) {
+  std::optional<Active> active;
+  active.emplace(*this);
+  at::Tensor view = viewLike(made.real, memory.standIn, memory.real);
+  const bool apart = countsApart(made.real, memory.real);
+  view.unsafeGetTensorImpl()->set_version_counter(apart ? c10::VariableVersion(/*version=*/0) : memory.standIn.unsafeGetTensorImpl()->version_counter());
+  return view;
 }
 
 /// The graph is given memory; a conjugation or negation that is pending on `real` is written down.

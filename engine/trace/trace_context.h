@@ -53,6 +53,7 @@ struct TracedInput {
   graph::TensorMeta meta;
   const void* storage = nullptr;  ///< identity of the stand-in's storage at the start
   std::shared_ptr<torch::autograd::Node> gradEdge;  ///< where the stand-in's gradient arrives; null without requiresGrad
+  int32_t memoryOf = -1;  ///< the earlier input whose memory the stand-in is a view of (TraceContext::setInputsShareMemory); -1: none
 };
 
 /// A call of a torch.autograd.Function of the program: its node, and the values of its results (by the node's inputs) and arguments (by its edges), where
@@ -98,6 +99,9 @@ class TraceContext {
   /// (sparse, quantised, nested, dispatch subclasses). Callable whether the context is active or not.
   /// Expressions in `geometry` are of shapes() and have the tensor's numbers now; without any it is static.
   const TracedInput& input(const at::Tensor& real, std::string name = {}, const SymbolicGeometry& geometry = {});
+  /// From now on an input that lies within the memory of an earlier one is a view of that, so that a write to one is seen through the other.
+  /// Otherwise inputs are computed with as if no two shared memory.
+  void setInputsShareMemory(bool share) { inputsShareMemory_ = share; }
   /// The symbols of this trace and what was decided on them. Its decisions are guards; after the context's end none can be made.
   graph::ShapeEnv& shapes() { return *shapes_; }
   const std::shared_ptr<graph::ShapeEnv>& sharedShapes() const { return shapes_; }
@@ -153,9 +157,12 @@ class TraceContext {
 
  private:
   at::Tensor withPendingSign(const at::Tensor& traced, const at::Tensor& real);
+  const TracedInput* memoryFor(const TracedInput& made) const;
+  at::Tensor viewInto(const TracedInput& memory, const TracedInput& made);
 
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
+  bool inputsShareMemory_ = false;
   bool numbersAreTensors_ = false;
   bool mayStop_ = true;
   BranchScope* branch_ = nullptr;

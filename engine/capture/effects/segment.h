@@ -158,6 +158,7 @@ struct CaptureOptions {
   bool floatsAreSymbols = false;  ///< those are numbers that guards compute with: slower to check than values of the graph, and good for all that Python does
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
   SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
+  bool inputsShareMemory = false;  ///< TraceContext::setInputsShareMemory
   bool assumesOfData = true;  ///< for a backend in Python: that numpy warns of nothing may be assumed
   LongLoops* longLoops = nullptr;  ///< known ones of the code object, and where those that are met go; null: every loop is followed to its end
   int64_t loopOperators = 0;       ///< what makes one long

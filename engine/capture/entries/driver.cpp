@@ -308,6 +308,10 @@ bool FrameRun::runGraph(Entry& entry, const std::vector<PyRef>& sources, std::sp
   } catch (const aot::DataMisfit& error) {
     ok = false;
     noteMisfit(entry, error);
+  } catch (const aot::SharedMemory& error) {
+    ok = false;
+    entry.watchesMemory = true;  // such a call gets an entry of its own
+    graphError_ = error.what();
   } catch (const runtime::Mispredicted& error) {
     ok = false;
     *propagate = dropMispredicted(entry, error);

@@ -128,7 +128,7 @@ void moveToFront(std::vector<std::shared_ptr<Entry>>& entries, const std::shared
 }  // namespace
 
 std::vector<int64_t> sharedMemoryOf(const Entry& entry) {
-  if (!entry.callable || !entry.segment.torchWrites || entry.graphInputs < 2) return {};
+  if (!entry.watchesMemory || entry.graphInputs < 2) return {};
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < entry.graphInputs; ++i) {
     PyObject* object = entry.guards->output(i);

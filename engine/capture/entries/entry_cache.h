@@ -65,7 +65,8 @@ struct Entry {
   std::shared_ptr<aot::AotFunction> function;  ///< null when no tensor operation was captured
   PyRef callable;                      ///< in its place: what a backend in Python returned
   size_t callableResults = 0;          ///< tensors that it must give
-  std::vector<int64_t> sharedMemory;   ///< how its inputs share memory (aot::sharedMemory), where that matters: it writes, and knows those of the capture
+  bool watchesMemory = false;          ///< it writes, and how its inputs share memory is not looked at elsewhere, or was assumed
+  std::vector<int64_t> sharedMemory;   ///< how they did while it was captured (aot::sharedMemory), where it watches that
   bool computes() const { return function || callable; }
   Segment segment;                     ///< `guards` and `graph` have been moved out
   size_t sharedCount = 0;

@@ -181,7 +181,7 @@ void EntryMaker::explainMisses(const char* outcome) {
   for (const auto& entry : point_.entries)
     if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
   for (Miss& miss : misses)
-    if (miss.failure.guard.empty() && miss.entry->segment.torchWrites)
+    if (miss.failure.guard.empty() && miss.entry->watchesMemory)
       miss.failure = {.guard = "STORAGE_OVERLAPPING", .expected = "inputs that share memory as those of the capture do", .found = "they share memory in another way"};
     else if (miss.failure.guard.empty() && rankFunctions().allHit)
       miss.failure = {.guard = "RANKS", .expected = "every rank has code for its call", .found = "another rank has none, and all compile together"};
@@ -739,6 +739,7 @@ void EntryMaker::keep(const Entry& entry) {
   std::string why;
   try {
     if (entry.segment.ofProcess) why = std::string("it relies on ") + entry.segment.ofProcess + ", which may be another one in other processes";
+    else if (entry.watchesMemory) why = "its inputs share memory";
     else why = kept_->keep(entry, CaptureFacts::of(entry, point_).text(), captureNs_);
   } catch (std::exception& error) {
     why = runtime::textOf(error);
@@ -886,6 +887,7 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
     *failed = PyErr_Occurred();
     return nullptr;
   }
+  entry->watchesMemory = entry->callable ? entry->segment.torchWrites : entry->function && !entry->function->module().memoryOf.empty();
   entry->sharedMemory = sharedMemoryOf(*entry);
   install(entry);
   return entry;

@@ -28,6 +28,7 @@ struct CaptureBreak {
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
   std::function<bool()> first = nullptr;  ///< to be done once evaluation has been taken back; then it starts over, if that gives true
   bool isOfGraph = false;  ///< the graph as a whole is refused, and which instruction is to blame is not known
+  bool isOfSharedMemory = false;  ///< inputs are to share memory in the trace, too: evaluation starts over with that
   std::optional<LongLoop> loop = std::nullopt;  ///< of the root frame, is too long: evaluation starts over, and ends where the loop begins
 };
 

@@ -3,6 +3,7 @@
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
+#include "engine/aot/input_overlap.h"
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
@@ -244,6 +245,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   trace_->setMayStop(!options_.fullgraph);
+  trace_->setInputsShareMemory(options_.inputsShareMemory);
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
   if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && (!options.functionBackend || wantsDataInGraphs())) {
     trace_->dataSizes().isAllowed = true;
@@ -408,6 +410,7 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   if (!module) {
     CaptureBreak stopped{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, pythonOpAt_ >= 0 ? pythonOpAt_ : firstLeaf_};
     stopped.isOfGraph = stopped.birth < 0;
+    stopped.isOfSharedMemory = !options_.inputsShareMemory && aot::writtenBeside(*trace_).first;
     throw stopped;
   }
   module->beforeBackward = functions_->lookAgain();
@@ -725,6 +728,11 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
     }
     if (stopped->first && stopped->first()) {
       if (options.endsAtSetUp) throw SetUp{};
+      --attempt;
+      continue;
+    }
+    if (stopped->isOfSharedMemory) {
+      options.inputsShareMemory = true;
       --attempt;
       continue;
     }

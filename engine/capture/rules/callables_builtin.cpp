@@ -1,9 +1,12 @@
 // Rules for the functions of the builtins module and a few relatives.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/call_errors.h"
+#include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
@@ -90,7 +93,52 @@ PyRef ruleAnyAll(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 bool isPlainNumber(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o); }
 
-/// Numbers are added up by CPython's own sum, which keeps more digits than additions one by one (3.12) as long as nothing else comes.
+/// Numbers that changed between calls, added up as CPython's sum does while ints and floats come: since 3.12 what an addition of floats rounds off is
+/// kept, and added at the end (Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974; here without a branch, as
+/// Knuth's TwoSum, which gives the same).
+class ChangingSum {
+ public:
+  ChangingSum(Evaluation& e, PyRef* total) : e_(e), total_(*total) {}
+  static bool takes(PyObject* item) { return PyFloat_CheckExact(item) || PyLong_CheckExact(item) || PyBool_Check(item) || isSymbolicFloat(item); }
+  /// So many were added that one constant is better.
+  bool isFull() const { return count_ > kMost; }
+  /// False with a Python error set.
+  bool add(PyObject* item) {
+    ++count_;
+    const PyRef before = std::exchange(total_, e_.binary(kAdd, total_.get(), item));
+    if (!total_ || PY_VERSION_HEX < 0x030C0000 || PyLong_Check(item)) return static_cast<bool>(total_);
+    const PyRef taken = e_.binary(kSubtract, total_.get(), before.get());
+    const PyRef left = taken ? e_.binary(kSubtract, total_.get(), taken.get()) : PyRef();
+    const PyRef one = left ? e_.binary(kSubtract, before.get(), left.get()) : PyRef();
+    const PyRef other = one ? e_.binary(kSubtract, item, taken.get()) : PyRef();
+    PyRef error = other ? e_.binary(kAdd, one.get(), other.get()) : PyRef();
+    if (error) lost_ = lost_ ? e_.binary(kAdd, lost_.get(), error.get()) : std::move(error);
+    return other && lost_;
+  }
+  /// What was rounded off comes to the total, unless that is infinite or no number. False with a Python error set.
+  bool finish() {
+    const PyRef lost = std::exchange(lost_, {});
+    if (!lost) return true;
+    const PyRef limit = PyRef::steal(PyFloat_FromDouble(HUGE_VAL)), lowest = PyRef::steal(PyFloat_FromDouble(-HUGE_VAL));
+    for (const auto& [op, bound] : {std::pair{Py_LT, limit.get()}, std::pair{Py_GT, lowest.get()}}) {
+      const PyRef within = e_.compare(op, lost.get(), bound);
+      const int truth = within ? e_.truth(within.get()) : -1;
+      if (truth <= 0) return truth == 0;
+    }
+    total_ = e_.binary(kAdd, total_.get(), lost.get());
+    return static_cast<bool>(total_);
+  }
+
+ private:
+  static constexpr int kMost = 64;
+  Evaluation& e_;
+  PyRef& total_;
+  PyRef lost_;
+  int count_ = 0;
+};
+
+/// Numbers are added up by CPython's own sum, which keeps more digits than additions one by one (3.12) as long as nothing else comes; those that
+/// changed between calls as it would.
 PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 2, {"start"})) return {};
   PyObject* startKeyword = a.keyword("start");
@@ -103,22 +151,36 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
     numbers = PyRef();
     return static_cast<bool>(total);
   };
+  std::optional<ChangingSum> changing;
+  if (isSymbolicFloat(total.get())) changing.emplace(e, &total);
   if (!isPlainNumber(total.get())) {
     if (isConstantValue(total.get()) && !addNumbers()) return {};  // text is refused
     numbers = PyRef();
   }
   while (PyRef item = e.next(iterator.get())) {
     e.refuseAddress(item.get());
-    if (isSymbolicFloat(item.get())) item = e.plainNumber(item.get(), "sum() of floats");
+    if (numbers && isSymbolicFloat(item.get()) && ChangingSum::takes(total.get())) {
+      changing.emplace(e, &total);
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers.get()); ++i)
+        if (!changing->add(PyList_GET_ITEM(numbers.get(), i))) return {};
+      numbers = PyRef();
+    }
+    if (isSymbolicFloat(item.get()) && (!changing || changing->isFull())) item = e.plainNumber(item.get(), "sum() of floats");
+    if (changing && ChangingSum::takes(item.get())) {
+      if (!changing->add(item.get())) return {};
+      continue;
+    }
+    if (changing && !changing->finish()) return {};
+    changing.reset();
     if (numbers && isPlainNumber(item.get())) {
       PyList_Append(numbers.get(), item.get());
       continue;
     }
     if (numbers && !addNumbers()) return {};
-    total = e.binary(0, total.get(), item.get());
+    total = e.binary(kAdd, total.get(), item.get());
     if (!total) return {};
   }
-  if (PyErr_Occurred() || (numbers && !addNumbers())) return {};
+  if (PyErr_Occurred() || (numbers && !addNumbers()) || (changing && !changing->finish())) return {};
   return total;
 }
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import sqlite3
 import tempfile
 import unittest
@@ -130,6 +131,29 @@ class FloatsThatChange(unittest.TestCase):
                     arguments = draw(n)
                     torch.testing.assert_close(compiled(*arguments), f(*arguments))
                 self.assertEqual(fusebox.counters()["recompiles"] - before["recompiles"], 1)
+
+    def test_sums_keep_what_python_keeps(self):
+        """Since 3.12 CPython adds what additions round off: to the last bit, with ints, a start and tensors among the floats."""
+        programs = {
+            "mean": lambda x, l: (x + 1, sum(l) / len(l)),
+            "start": lambda x, l: (x, sum(l, 0.5), sum(l, l[1])),
+            "ints": lambda x, l: (x, sum([1, True, *l, 3]), sum(v * 2 for v in l)),
+            "tensor": lambda x, l: (sum([*l, x, l[0]]), x * sum(l)),
+        }
+        draws = random.Random(7)
+        for name, f in programs.items():
+            with self.subTest(name):
+                fusebox.reset()
+                compiled, before = fusebox.compile(f), fusebox.counters()
+                for _ in range(9):
+                    numbers = [draws.uniform(-1e3, 1e3) * 10 ** draws.randint(-8, 8) for _ in range(7)]
+                    x = torch.ones(3, dtype=torch.float64)
+                    self.assertEqual(str(compiled(x, numbers)), str(f(x, numbers)))
+                    self.assertEqual(compiled(x, numbers)[1].tolist() if name == "tensor" else compiled(x, numbers)[1:],
+                                     f(x, numbers)[1].tolist() if name == "tensor" else f(x, numbers)[1:])
+                self.assertEqual(fusebox.counters()["recompiles"] - before["recompiles"], 1)
+        for numbers in ([1e308, 1e308, 1.5], [math.inf, 1.0, -math.inf], [-0.0, -0.0], [1.0] * 100):
+            self.assertEqual(repr(fusebox.compile(programs["mean"])(torch.ones(1), numbers)[1]), repr(programs["mean"](torch.ones(1), numbers)[1]))
 
     def test_sessions_say_what_they_are(self):
         def scaled(x, rate):
