@@ -43,11 +43,11 @@ const Shared::GradientCode& Shared::interfaceOf(Gradients which) {
   return which == Gradients::OfInputs ? describe(which, *module->backward) : describe(which, gradientGraph(*module, which));
 }
 
-const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
+const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass, bool allIsKept) {
   constexpr size_t kForms = 8;  // a program that gives ever other gradients gets zeros for those it does not give
   std::lock_guard lock(mutex);
   auto& known = code[static_cast<size_t>(which)];
-  if (known.forms.size() >= kForms && !known.forms.count(pass)) {
+  if (allIsKept && known.forms.size() >= kForms && !known.forms.count(pass)) {
     pass.given.assign(pass.given.size(), true);
     pass.wanted.assign(pass.wanted.size(), true);
   }
@@ -484,7 +484,7 @@ variable_list CompiledNode::compute(Gradients which, variable_list given, const 
     }
   }
   const graph::Graph byOperators = transformed ? shared_->graphOf(which, pass) : graph::Graph();
-  const Shared::GradientCode::Form* form = transformed ? nullptr : &shared_->form(which, pass);
+  const Shared::GradientCode::Form* form = transformed ? nullptr : &shared_->form(which, pass, std::find(isGivenUp_.begin(), isGivenUp_.end(), true) == isGivenUp_.end());
   const std::vector<bool> reads = transformed ? placeholdersUsed(byOperators) : form->reads;
   variable_list inputs, results, kept;
   for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(reads[i] ? unpackSaved(i) : at::Tensor());

@@ -57,8 +57,9 @@ struct AotFunction::Shared {
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
-  /// Compiles on the first call. Throws c10::Error when compiling failed.
-  const GradientCode::Form& form(Gradients which, Pass pass);
+  /// Compiles on the first call. Throws c10::Error when compiling failed. `allIsKept`: no saved value was given up, so that code for more than the
+  /// pass could read them all.
+  const GradientCode::Form& form(Gradients which, Pass pass, bool allIsKept = true);
   const SecondOrder& secondOrder(Gradients which);
   graph::Graph graphOf(Gradients which, const Pass& pass) const;
   const GradientCode::SecondForm& secondForm(Gradients which, Pass pass);

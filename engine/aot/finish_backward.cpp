@@ -206,15 +206,24 @@ Result<void> TraceFinisher::recordBackward() {
     module_.inner.push_back({-1, valueRef(known), valueRef(own), viewed[view], valueRef(belowFunctionalisation(observer.views[view])), {}});
     return impl::to_functional_tensor(own);
   };
-  for (auto& g : walkBackward(seeds, ends, observer)) {
+  std::vector<at::Tensor> gradients = walkBackward(seeds, ends, observer);
+  const auto rootOf = [&](const at::Tensor& g) { return storageRoot(recorder.graph(), valueRef(g)); };
+  std::vector<graph::ValueRef> seenThroughViews;
+  for (auto& g : gradients) {
+    if (!g.defined()) continue;
+    g = belowFunctionalisation(g);
+    if (const auto root = rootOf(g); root != valueRef(g)) seenThroughViews.push_back(root);
+  }
+  for (auto& g : gradients) {
     if (!g.defined()) {
       gradients_.push_back(std::nullopt);
       continue;
     }
-    g = belowFunctionalisation(g);
     // A gradient that is a kept tensor itself would let the optimizer write into it.
-    auto root = storageRoot(recorder.graph(), valueRef(g));
-    if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
+    // In eager the leaf that a gradient comes to first copies it while others still hold it: one that is a view of it gets the original.
+    const auto root = rootOf(g);
+    const bool isSeenByOthers = root == valueRef(g) && std::find(seenThroughViews.begin(), seenThroughViews.end(), root) != seenThroughViews.end();
+    if (isSeenByOthers || !recorder.graph().node(root.node).isBackward) g = at::clone(g);
     gradients_.push_back(valueRef(g));
   }
   const auto isReentrant = [&](torch::autograd::Node& node) {

@@ -345,9 +345,13 @@ Result<int32_t> TraceFinisher::baseOfGroup(const at::Tensor& member) {
     if (isWholeBase(candidate) && ownStorageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
   }
   const bool isOfGroup = !group.empty() && byFunction_[storage].empty();  // a part of the memory, perhaps
-  const at::Tensor shared = isOfGroup ? ownBase(group.front()) : at::Tensor();
+  // What is no view to the program may be one in the graph (the result of a product of more than two dimensions).
+  const auto baseToProgram = [](const at::Tensor& t) { return t.is_inference() || t.is_view() ? ownBase(t) : t; };
+  const auto counts = [&](const at::Tensor& t) { return t.requires_grad() == anyGrad; };  // others are detached from it
+  const auto first = std::find_if(group.begin(), group.end(), counts);
+  const at::Tensor shared = isOfGroup && first != group.end() ? baseToProgram(*first) : at::Tensor();
   if (!base.defined() && shared.defined() && shared.requires_grad() == anyGrad &&
-      std::all_of(group.begin(), group.end(), [&](auto& t) { return ownBase(t).is_same(shared); }))
+      std::all_of(first, group.end(), [&](auto& t) { return !counts(t) || baseToProgram(t).is_same(shared); }))
     base = shared;
   int32_t slot;
   if (base.defined()) {

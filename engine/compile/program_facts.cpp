@@ -58,22 +58,50 @@ int64_t flopsOfPoint(const inductor::Section& section) {
   return flops;
 }
 
-/// At the hints, where a size is only known in the call.
-int64_t flopsOfLaunch(const inductor::Kernel& kernel, const inductor::LaunchStep& step) {
-  const auto size = [&](inductor::Symbol symbol) -> std::optional<int64_t> {
-    for (size_t i = 0; i < kernel.sizeSymbols.size() && i < step.sizes.size(); ++i)
-      if (kernel.sizeSymbols[i] == symbol) return graph::hint(step.sizes[i]);
-    return std::nullopt;
-  };
-  const auto points = [&](const std::vector<inductor::Axis>& axes) {
-    int64_t count = 1;
-    for (const inductor::Axis& axis : axes) count *= axis.extent.evaluate(size).value_or(0);
-    return count;
-  };
-  int64_t flops = 0;
-  for (const inductor::Section& section : kernel.sections) flops += flopsOfPoint(section) * points(section.axes);
-  return flops * points(kernel.outer);
-}
+/// How often a launch comes to the points of its kernel: at the hints, where a size is only known in the call.
+class LaunchPoints {
+ public:
+  LaunchPoints(const inductor::Kernel& kernel, const inductor::LaunchStep& step) : kernel_(kernel), step_(step) {}
+
+  int64_t of(const inductor::Section& section) const { return count(section.axes) * count(kernel_.outer); }
+  int64_t flops() const {
+    int64_t flops = 0;
+    for (const inductor::Section& section : kernel_.sections) flops += flopsOfPoint(section) * of(section);
+    return flops;
+  }
+  /// Loads of a buffer's elements, or stores to them, masked ones included.
+  int64_t loads(BufferId id) const {
+    return visits([&](const inductor::Section& section) {
+      return std::count_if(section.values.begin(), section.values.end(), [&](const inductor::Value& v) { return v.op == inductor::Op::Load && v.buffer == id; });
+    });
+  }
+  int64_t stores(BufferId id) const {
+    return visits([&](const inductor::Section& section) {
+      return std::count_if(section.body.begin(), section.body.end(), [&](const inductor::Statement& s) { return s.buffer == id; });
+    });
+  }
+
+ private:
+  int64_t count(const std::vector<inductor::Axis>& axes) const {
+    const auto size = [&](inductor::Symbol symbol) -> std::optional<int64_t> {
+      for (size_t i = 0; i < kernel_.sizeSymbols.size() && i < step_.sizes.size(); ++i)
+        if (kernel_.sizeSymbols[i] == symbol) return graph::hint(step_.sizes[i]);
+      return std::nullopt;
+    };
+    int64_t points = 1;
+    for (const inductor::Axis& axis : axes) points *= axis.extent.evaluate(size).value_or(0);
+    return points;
+  }
+  template <class Count>
+  int64_t visits(const Count& inSection) const {
+    int64_t all = 0;
+    for (const inductor::Section& section : kernel_.sections) all += inSection(section) * of(section);
+    return all;
+  }
+
+  const inductor::Kernel& kernel_;
+  const inductor::LaunchStep& step_;
+};
 
 class Reader {
  public:
@@ -114,7 +142,8 @@ class Reader {
 
   void readLaunch(const inductor::LaunchStep& step) {
     const auto& kernel = schedule_.program.kernels[at(step.kernel)];
-    if (step.group >= 0) facts_.groups[at(step.group)].flops = flopsOfLaunch(kernel, step);
+    const LaunchPoints points(kernel, step);
+    if (step.group >= 0) facts_.groups[at(step.group)].flops = points.flops();
     size_t argument = 0;
     for (const inductor::KernelBuffer& buffer : kernel.buffers) {
       if (buffer.role == BufferRole::Scratch) continue;
@@ -122,10 +151,12 @@ class Reader {
       const BufferId id = step.buffers[argument++];
       touch(id, step.group);
       if (!isBuffer(id) || step.group < 0) continue;
-      const int64_t bytes = bytesOf(buffers_[at(id)].meta);
+      // Each element once, of those that the kernel comes to.
+      const graph::TensorMeta& meta = buffers_[at(id)].meta;
+      const auto bytes = [&](int64_t visits) { return kernel.attention ? bytesOf(meta) : std::min(bytesOf(meta), visits * graph::elementSize(meta.dtype)); };
       auto& traffic = facts_.groups[at(step.group)];
-      if (buffer.role != BufferRole::Output) traffic.readBytes += bytes;
-      if (buffer.role != BufferRole::Input) traffic.writeBytes += bytes;
+      if (buffer.role != BufferRole::Output) traffic.readBytes += bytes(points.loads(buffer.id));
+      if (buffer.role != BufferRole::Input) traffic.writeBytes += bytes(points.stores(buffer.id));
     }
   }
 

@@ -50,6 +50,25 @@ void keepWhatIsThere(BodyBuilder& b, BufferId id, DType type, const SymExpr& at,
   made.value = choice.args[1];
 }
 
+/// The operator that puts what a view sees back; null: there is none.
+const char* scatterOf(const std::string& view) {
+  if (view == "aten::select.int") return "aten::select_scatter";
+  if (view == "aten::slice.Tensor") return "aten::slice_scatter";
+  if (view == "aten::diagonal") return "aten::diagonal_scatter";
+  return nullptr;
+}
+
+/// Whether `scatter` writes `source` to where `view` looks.
+bool putsBack(const Node& scatter, ValueRef source, const Node& view) {
+  const auto is = [](const graph::Argument& arg, ValueRef v) { return arg.as<ValueRef>() && *arg.as<ValueRef>() == v; };
+  const char* op = scatterOf(view.op);
+  if (!op || scatter.op != op || scatter.args.size() != view.args.size() + 1 || !view.args[0].as<ValueRef>()) return false;
+  if (!is(scatter.args[0], *view.args[0].as<ValueRef>()) || !is(scatter.args[1], source)) return false;
+  for (size_t i = 1; i < view.args.size(); ++i)
+    if (scatter.args[i + 1].str() != view.args[i].str()) return false;
+  return true;
+}
+
 /// "aten::index_copy_" of "aten::index_copy".
 std::string inPlaceName(const std::string& op) {
   const size_t dot = op.find('.', op.find("::") + 2);
@@ -74,7 +93,11 @@ bool Lowering::isRead(BufferId id) const {
 
 /// Who still reads the buffer after the current node, where that cannot be brought forward. Formulas that do are made real: those that read it
 /// themselves, and those made from formulas that have had the buffer since.
-std::string Lowering::readLater(BufferId id) {
+std::string Lowering::readLater(BufferId id, const std::vector<NodeId>& putBack) {
+  const auto lastReader = [&](const std::vector<NodeId>& users) {
+    const auto last = std::find_if(users.rbegin(), users.rend(), [&](NodeId n) { return std::find(putBack.begin(), putBack.end(), n) == putBack.end(); });
+    return last == users.rend() ? -1 : *last;
+  };
   const int64_t bytes = bytesOf(out_.buffers[static_cast<size_t>(id)].meta);
   std::vector<const LazyTensor*> pending;
   std::vector<char> reads(static_cast<size_t>(current_->id), 0);  // by node
@@ -82,14 +105,15 @@ std::string Lowering::readLater(BufferId id) {
     bool fromReader = false;
     graph::Graph::forEachValue(graph_.node(n).args, [&](ValueRef arg) { fromReader |= reads[static_cast<size_t>(arg.node)] != 0; });
     const auto& users = users_[static_cast<size_t>(n)];
-    const bool isUsedLater = !users.empty() && users.back() > current_->id;
+    const NodeId last = lastReader(users);
+    const bool isUsedLater = last > current_->id;
     for (const LazyTensor& value : values_[static_cast<size_t>(n)]) {
       const bool isPending = value.storage && !value.storage->isReal();
       if (!touches(value, id) && !(isPending && fromReader)) continue;
       reads[static_cast<size_t>(n)] = 1;
       if (!isUsedLater) continue;
       if (!isPending || bytesOf(value.storage->meta) > bytes)
-        return fmt::format("{} needs the old value of {} later", graph_.node(users.back()).name, graph_.node(n).name);
+        return fmt::format("{} needs the old value of {} later", graph_.node(last).name, graph_.node(n).name);
       pending.push_back(&value);
     }
   }
@@ -97,11 +121,31 @@ std::string Lowering::readLater(BufferId id) {
   return {};
 }
 
+std::vector<NodeId> Lowering::putBackBy(const LazyTensor& self) const {
+  const auto* part = current_->args.empty() ? nullptr : current_->args[0].as<ValueRef>();
+  if (!part || current_->outputs.size() != 1 || tensor(*part).storage != self.storage) return {};
+  std::vector<NodeId> found;
+  ValueRef made{current_->id, 0}, seen = *part;
+  for (;;) {
+    const Node& view = graph_.node(seen.node);
+    const auto& users = users_[static_cast<size_t>(made.node)];
+    if (view.kind != graph::NodeKind::Call || users.size() != 1 || !putsBack(graph_.node(users[0]), made, view)) break;
+    found.push_back(users[0]);
+    made = {users[0], 0};
+    seen = *view.args[0].as<ValueRef>();
+  }
+  const LazyTensor& whole = tensor(seen);
+  const bool isWhole = whole.storage == self.storage && stridedLayout(whole) && graph::product(whole.sizes) == graph::product(whole.storage->meta.sizes);
+  return isWhole ? found : std::vector<NodeId>();
+}
+
 std::string Lowering::whyNotChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable) {
   const BufferId id = self.storage->buffer;
   const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];
   const auto layout = stridedLayout(self);
-  if (!layout || !(graph::product(self.sizes) == graph::product(self.storage->meta.sizes)) || !hasOwnPlaces(self.sizes, layout->strides))
+  const bool isWhole = graph::product(self.sizes) == graph::product(self.storage->meta.sizes);
+  const std::vector<NodeId> putBack = isWhole ? std::vector<NodeId>() : putBackBy(self);
+  if (!layout || !(isWhole || !putBack.empty()) || !hasOwnPlaces(self.sizes, layout->strides))
     return "what is written is not the whole tensor, element by element";
   if (!hasOwnPlaces(buffer.meta.sizes, buffer.meta.strides)) return "elements of the tensor share memory";
   for (const LazyTensor& operand : operands)
@@ -115,7 +159,9 @@ std::string Lowering::whyNotChange(const LazyTensor& self, const std::vector<Laz
     }
     if (lastRaising_ >= current_->id) return graph_.node(lastRaising_).name + " may raise afterwards, and the write could not be undone";
   }
-  return readLater(id);
+  std::string why = readLater(id, putBack);
+  if (why.empty()) isPutBack_.insert(putBack.begin(), putBack.end());
+  return why;
 }
 
 bool Lowering::mayChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable) {
@@ -128,7 +174,7 @@ bool Lowering::mayChange(const LazyTensor& self, const std::vector<LazyTensor>& 
     const bool isFresh = first && !self.reindex && users_[static_cast<size_t>(first->node)].back() <= current_->id && graph::hasArithmetic(meta.dtype);
     if (!isFresh || !options_.refusal(meta.device).empty()) return false;
     realise(self);  // in memory that nobody knows but views of the same value
-    return readLater(self.storage->buffer).empty();
+    return readLater(self.storage->buffer, {}).empty();
   }
   const BufferId id = self.storage->buffer;
   const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];

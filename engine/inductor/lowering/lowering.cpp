@@ -497,6 +497,10 @@ Result<void> Lowering::lowerNode(const Node& node) {
     // Expressions over the inputs' sizes are evaluated where they are used.
     return {};
   }
+  if (isPutBack_.contains(node.id)) {
+    settle(node, {tensor(*node.args[0].as<graph::ValueRef>())});
+    return {};
+  }
   std::string reason = "PyTorch's own kernel is called: none is generated for " + node.op;
   if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
     reason = failed->second;

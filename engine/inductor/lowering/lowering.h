@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/graph/axis_symbol.h"
@@ -128,7 +129,10 @@ class Lowering {
   bool mayChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
   /// Why not; empty: it may.
   std::string whyNotChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
-  std::string readLater(BufferId id);
+  std::string readLater(BufferId id, const std::vector<graph::NodeId>& putBack);
+  /// Nodes after the current one that only put what it makes of a part of a tensor back into that, innermost first. Empty: it is no part, or its
+  /// value is looked at elsewhere.
+  std::vector<graph::NodeId> putBackBy(const LazyTensor& self) const;
   bool isRead(BufferId id) const;
   bool isWrittenInput(BufferId id) const;
   /// Notes that `op`, the last operation, changes `id` in place.
@@ -204,6 +208,7 @@ class Lowering {
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
   std::unordered_map<BufferId, std::vector<BufferId>> views_;  ///< by base
+  std::unordered_set<graph::NodeId> isPutBack_;  ///< nodes whose result lies in their first operand's memory when they are come to: a part was written there
   std::vector<char> isReadWhole_;  ///< by node
   std::vector<char> isReadByJumps_;  ///< by node
   std::vector<char> isInMemory_;     ///< by node: neededInMemory()

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/node_args.h"
 #include "engine/inductor/passes/passes.h"
@@ -11,10 +13,11 @@ using graph::Node;
 using graph::OutputMeta;
 using graph::TensorMeta;
 
-bool sameLayout(const TensorMeta& a, const TensorMeta& b) {
-  return a.sizes == b.sizes && a.strides == b.strides && a.dtype == b.dtype && a.device == b.device &&
-         a.storageOffset == b.storageOffset;
+bool sameSteps(const TensorMeta& a, const TensorMeta& b) {
+  return a.sizes == b.sizes && a.strides == b.strides && a.dtype == b.dtype && a.device == b.device;
 }
+
+bool sameLayout(const TensorMeta& a, const TensorMeta& b) { return sameSteps(a, b) && a.storageOffset == b.storageOffset; }
 
 bool isNumber(const Node& n, size_t i, double wanted) {
   NodeArgs args(n);
@@ -49,7 +52,7 @@ bool isReplacedWhole(const Graph& graph, const Node& n) {
 
 class Noops {
  public:
-  explicit Noops(const Graph& graph) : graph_(graph), visible_(reachesOutputByViews(graph)), standsFor_(graph.nodes().size()) {}
+  explicit Noops(const Graph& graph) : graph_(graph), users_(graph.users()), visible_(reachesOutputByViews(graph)), standsFor_(graph.nodes().size()) {}
 
   /// The operand that the node hands on; nothing where it does anything else.
   std::optional<graph::ValueRef> handedOn(const Node& n) const {
@@ -60,7 +63,9 @@ class Noops {
     const graph::ValueRef source = *n.args[replaced ? 1 : 0].as<graph::ValueRef>();
     const bool isSame = (isView(n) && !graph::factsOf(n).reinterprets) || ((replaced || isCopy(n) || isNeutralArithmetic(n)) && mayBe(n, source));
     const OutputMeta& m = graph_.meta(source);
-    if (!isSame || m.kind != OutputMeta::Kind::Tensor || !sameLayout(m.tensor, n.outputs[0].tensor)) return std::nullopt;
+    if (!isSame || m.kind != OutputMeta::Kind::Tensor) return std::nullopt;
+    const bool fits = isCopy(n) && isOnlyScatteredInto(n) ? sameSteps(m.tensor, n.outputs[0].tensor) : sameLayout(m.tensor, n.outputs[0].tensor);
+    if (!fits) return std::nullopt;
     return source;
   }
 
@@ -70,6 +75,16 @@ class Noops {
   }
 
  private:
+  /// Whether all that is made of it is itself with a part replaced: nobody asks where in memory it begins.
+  bool isOnlyScatteredInto(const Node& n) const {
+    return std::all_of(users_[static_cast<size_t>(n.id)].begin(), users_[static_cast<size_t>(n.id)].end(), [&](graph::NodeId id) {
+      const Node& user = graph_.node(id);
+      if (user.op != "aten::slice_scatter" && user.op != "aten::select_scatter" && user.op != "aten::diagonal_scatter") return false;
+      const auto is = [&](const graph::Argument& arg) { return arg.as<graph::ValueRef>() && arg.as<graph::ValueRef>()->node == n.id; };
+      return is(user.args[0]) && !is(user.args[1]);
+    });
+  }
+
   bool isVisible(const Node& n) const { return visible_[static_cast<size_t>(n.id)]; }
 
   /// The value in whose memory this one lies, with what was removed so far.
@@ -96,6 +111,7 @@ class Noops {
   }
 
   const Graph& graph_;
+  const std::vector<std::vector<graph::NodeId>> users_;
   std::vector<bool> visible_;
   std::vector<std::optional<graph::ValueRef>> standsFor_;  ///< of a node that was removed
 };

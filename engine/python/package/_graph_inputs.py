@@ -1,31 +1,12 @@
 """Inputs for a saved graph: generated in the recorded shapes and types, or taken from a file."""
 
+import math
+
 import torch
 
+from ._index_ranges import IndexRanges
 from ._saved_graph import short_name
 
-# Where an integer is an index: operator, position of the argument -> how many rows there are, from (program, node).
-_INDEXED = {
-    ("embedding", 1): lambda p, n: _size(p, n, 0, 0),
-    ("index_select", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("gather", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("scatter", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("scatter_add", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("scatter_reduce", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("index_add", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("index_copy", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("index_fill", 2): lambda p, n: _size_along(p, n, 0, 1),
-    ("nll_loss_forward", 1): lambda p, n: _classes(p, n, 0),
-    ("nll_loss2d_forward", 1): lambda p, n: _classes(p, n, 0),
-    ("nll_loss", 1): lambda p, n: _classes(p, n, 0),
-    ("nll_loss_nd", 1): lambda p, n: _classes(p, n, 0),
-    ("nll_loss_backward", 2): lambda p, n: _classes(p, n, 1),
-    ("nll_loss2d_backward", 2): lambda p, n: _classes(p, n, 1),
-    ("cross_entropy_loss", 1): lambda p, n: _classes(p, n, 0),
-    ("embedding_dense_backward", 1): lambda p, n: n["args"][2] if isinstance(n["args"][2], int) else None,
-    ("one_hot", 0): lambda p, n: n["args"][1] if isinstance(n["args"][1], int) and n["args"][1] > 0 else None,
-    ("take", 1): lambda p, n: _numel(p, n, 0),
-}
 # Inputs that make no sense below zero: variances, and what roots and logarithms are taken of.
 _POSITIVE = {("native_batch_norm", 4), ("_native_batch_norm_legit_no_training", 4), ("batch_norm", 4), ("cudnn_batch_norm", 4),
              ("_batch_norm_no_update", 4), ("native_batch_norm_backward", 4), ("native_batch_norm_backward", 6), ("sqrt", 0),
@@ -33,64 +14,17 @@ _POSITIVE = {("native_batch_norm", 4), ("_native_batch_norm_legit_no_training", 
 _DEFAULT_RANGE = 8
 
 
-def _meta_of(program, node, position):
-    value = next(program.values_in([node["args"][position]]), None)
-    return program.meta(*value) if value else None
-
-
-def _size(program, node, position, dim):
-    meta = _meta_of(program, node, position)
-    return meta[0][dim] if meta and meta[0] else None
-
-
-def _size_along(program, node, position, dim_position):
-    meta, dim = _meta_of(program, node, position), node["args"][dim_position]
-    return meta[0][dim] if meta and meta[0] and isinstance(dim, int) and -len(meta[0]) <= dim < len(meta[0]) else None
-
-
-def _classes(program, node, position):
-    meta = _meta_of(program, node, position)
-    return meta[0][1 if len(meta[0]) > 1 else 0] if meta and meta[0] else None
-
-
-def _numel(program, node, position):
-    meta = _meta_of(program, node, position)
-    return torch.Size(meta[0]).numel() if meta else None
-
-
-def index_range(program, index, users):
-    """How many values an integer input may take, 0 upwards: the smallest of what its uses allow; None where nothing says."""
-    found = []
-    for node, position in program.reaches(index, users):
-        if node["kind"] != "call":
-            continue
-        rule = _INDEXED.get((short_name(node["op"]), position))
-        if rule:
-            found.append(rule(program, node))
-        if short_name(node["op"]) in ("index", "index_put", "_unsafe_index", "_unsafe_index_put") and position == 1:
-            found.append(_indexed_dimension(program, node, index, users))
-    return min((n for n in found if n), default=None)
-
-
-def _indexed_dimension(program, node, index, users):
-    meta = _meta_of(program, node, 0)
-    if not meta:
-        return None
-    indices = node["args"][1]
-    return min((meta[0][d] for d, a in enumerate(indices) if isinstance(a, dict) and d < len(meta[0])), default=None)
-
-
 def _is_positive(program, index, users):
     return any(node["kind"] == "call" and (short_name(node["op"]), position) in _POSITIVE
                for node, position in program.reaches(index, users))
 
 
-def _elements(program, index, count, dtype, generator, users):
+def _elements(program, index, count, dtype, generator, users, ranges):
     if dtype == torch.bool:
         return torch.randint(0, 2, (count,), generator=generator).bool()
     if not (dtype.is_floating_point or dtype.is_complex):
-        top = index_range(program, index, users) or _DEFAULT_RANGE
-        return torch.randint(0, max(1, top), (count,), generator=generator).to(dtype)
+        low, high = _drawn_between(*ranges.of((index, 0)), dtype)
+        return torch.randint(low, high + 1, (count,), generator=generator).to(dtype)
     values = torch.randn(count, generator=generator, dtype=torch.complex64 if dtype.is_complex else torch.float32)
     out = program.nodes[index]["out"][0]
     if out.get("grad") and len(out["sizes"]) > 1:  # a weight: activations keep their scale through layers
@@ -101,21 +35,30 @@ def _elements(program, index, count, dtype, generator, users):
     return values.to(dtype)
 
 
-def tensor_like(program, index, generator, users):
+def _drawn_between(low, high, dtype):
+    """Where integers are drawn that may be from `low` to `high`: from 0 up where that is allowed, and few where nothing says how many."""
+    low = max(low, 0) if high >= 0 else low if low > -math.inf else high
+    high = low + _DEFAULT_RANGE - 1 if high == math.inf else max(low, high)
+    most = torch.iinfo(dtype).max
+    return min(int(low), most), min(int(high), most)
+
+
+def tensor_like(program, index, generator, users, ranges):
     """A random tensor of the recorded sizes, strides, offset, dtype and device."""
     meta = program.meta(index)
     if meta is None:
         return None
     sizes, strides, offset, dtype, device = meta
     reach = offset + sum((n - 1) * s for n, s in zip(sizes, strides)) + 1 if all(sizes) else offset
-    base = _elements(program, index, max(reach, 0), dtype, generator, users).to(device)
+    base = _elements(program, index, max(reach, 0), dtype, generator, users, ranges).to(device)
     return base.as_strided(sizes, strides, offset)
 
 
 def random_inputs(program, seed=0):
     generator = torch.Generator().manual_seed(seed)
     users = program.users()
-    return with_numbers(program, [tensor_like(program, i, generator, users) for i in program.inputs])
+    ranges = IndexRanges(program, users)
+    return with_numbers(program, [tensor_like(program, i, generator, users, ranges) for i in program.inputs])
 
 
 def with_numbers(program, inputs):
@@ -128,10 +71,11 @@ def random_constants(program, kept, seed=0):
     """The captured constants: kept data, or where a session does not hold them random values. Returns (tensors, how many were made)."""
     generator = torch.Generator().manual_seed(seed + 1)
     users = program.users()
+    ranges = IndexRanges(program, users)
     tensors, made = list(kept), 0
     for i, node in enumerate(program.nodes):
         if node["kind"] == "constant" and tensors[node["index"]] is None:
-            tensors[node["index"]] = tensor_like(program, i, generator, users)
+            tensors[node["index"]] = tensor_like(program, i, generator, users, ranges)
             made += 1
     return [t if t is not None else torch.empty(0) for t in tensors], made
 

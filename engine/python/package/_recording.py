@@ -73,6 +73,16 @@ def stop():
         _engine.stop_recording()
 
 
+def discard(path):
+    """Ends the recording and removes its file."""
+    try:
+        stop()
+    finally:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                os.remove(f"{path}{ending}")
+
+
 @contextlib.contextmanager
 def record(path):
     """Records everything compiled and run inside the with block into the session file `path`."""

@@ -8,8 +8,8 @@ import torch
 
 _MEMORY_FORMATS = {0: torch.contiguous_format, 1: torch.preserve_format, 2: torch.channels_last, 3: torch.channels_last_3d}
 _DEVICES = {0: "cpu", 1: "cuda", 2: "meta"}
-_VIEW_LIKE = {"view", "reshape", "_unsafe_view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "slice", "select",
-              "clone", "contiguous", "alias", "detach", "_to_copy", "to", "flatten", "as_strided", "_reshape_alias"}
+VIEW_LIKE = {"view", "reshape", "_unsafe_view", "expand", "permute", "transpose", "t", "squeeze", "unsqueeze", "slice", "select",
+             "clone", "contiguous", "alias", "detach", "_to_copy", "to", "flatten", "as_strided", "_reshape_alias"}
 
 
 def dtype_of(name):
@@ -48,7 +48,7 @@ def is_uninitialised(op):
 
 class Program:
     """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes; without, those at capture. `numbers`: values of
-    inputs that are single floats, by name."""
+    inputs that are single floats, by name. `text` has the sizes as those at capture: what is said of traffic is said of them."""
 
     def __init__(self, text, sizes=None, numbers=None):
         self.text = text
@@ -57,6 +57,9 @@ class Program:
         self.inputs = [i for i, node in enumerate(self.nodes) if node["kind"] == "placeholder"]
         self.symbols = [self._symbol_value(s, sizes or {}) for s in self.data["symbols"]]
         self.sizes = {s["name"]: value for s, value in zip(self.data["symbols"], self.symbols)}
+        if any(s.get("hint") != value for s, value in zip(self.data["symbols"], self.symbols)):
+            self.data["symbols"] = [{**s, "hint": value} for s, value in zip(self.data["symbols"], self.symbols)]
+            self.text = json.dumps(self.data)
         self.floats = [self.nodes[i]["name"] for i in self.inputs if self._is_float(i)]
         self.numbers = {name: value for name, value in (numbers or {}).items() if name in self.floats}
         self._operators = {}
@@ -162,23 +165,22 @@ class Program:
                 yield tuple(a["v"])
 
     def users(self):
-        """For each node, the calls that read it: (node, position of the argument)."""
-        users = [[] for _ in self.nodes]
+        """For each value, (node, output), the calls that read it: (node, position of the argument)."""
+        users = {}
         for i, node in enumerate(self.nodes):
             for position, a in enumerate(node["args"]):
-                for source, _ in self.values_in([a]):
-                    users[source].append((i, position))
+                for value in self.values_in([a]):
+                    users.setdefault(value, []).append((i, position))
         return users
 
-    def reaches(self, start, users=None):
-        """(call, position) where the value of `start` arrives, seen through views and casts."""
-        users = users or self.users()
+    def reaches(self, start, users):
+        """(call, position) where the value of the node `start` arrives, seen through views and casts."""
         todo, seen = [start], {start}
         while todo:
-            for call, position in users[todo.pop()]:
+            for call, position in users.get((todo.pop(), 0), ()):
                 node = self.nodes[call]
                 yield node, position
-                if node["kind"] == "call" and position == 0 and short_name(node["op"]) in _VIEW_LIKE and call not in seen:
+                if node["kind"] == "call" and position == 0 and short_name(node["op"]) in VIEW_LIKE and call not in seen:
                     seen.add(call)
                     todo.append(call)
 

@@ -17,7 +17,7 @@ from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
 from ._saved_graph import Program, is_random, is_uninitialised
-from .replay import arguments, program_for, recorded_rules, run_host
+from .replay import arguments, program_for, recorded_rules, region_at, run_host
 
 _CHUNK_BYTES = 512 << 20   # of inner values handed out by one compiled graph
 _MAX_LOCAL = 48            # nodes that are compiled alone
@@ -85,13 +85,13 @@ def errors_of(value, eager, exact):
     return row
 
 
-def compile_text(text, direction="inference"):
-    """The compiler under test: text of a saved graph and its constants in, a function of the inputs out."""
+def compile_text(text, direction="inference", sizes=None):
+    """The compiler under test: text of a saved graph and its constants in, a function of the inputs out. `sizes`: values of its symbols."""
     handle = _engine.SavedGraph(text)
 
     def build(constants):
         region = _engine.CompiledGraph(handle, constants, direction, "numerics")
-        return region.run, region.facts()
+        return region_at(region, sizes or {}), region.facts()
 
     return build
 
@@ -154,7 +154,7 @@ class Numerics:
 
     def __init__(self, program, inputs, constants, direction="inference", compiler=None):
         self.program, self.inputs, self.constants, self.direction = program, inputs, constants, direction
-        self.compiler = compiler or (lambda text: compile_text(text, direction))
+        self.compiler = compiler or (lambda text: compile_text(text, direction, program.sizes))
 
     def chunks(self):
         """Values to be handed out, a bounded number of bytes at a time."""
@@ -324,8 +324,8 @@ def examine(program, inputs, constants, direction="inference", compiler=None, bi
 def _work(options):
     with open(options.graph, encoding="utf-8") as file:
         text = file.read()
-    handle = _engine.SavedGraph(text)
     program = program_for(text, options)
+    handle = _engine.SavedGraph(program.text)
     handle.record(program.name, "numerics", "backward" if options.direction == "backward" else "forward", options.direction)
     constants, made = random_constants(program, handle.constants(), options.seed)
     inputs = saved_inputs(program, options.inputs) if options.inputs else random_inputs(program, options.seed)

@@ -18,7 +18,7 @@ import time
 
 import torch
 
-from . import _recording
+from . import _recording, _size_relations
 from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
@@ -80,9 +80,9 @@ def _timed(make):
 
 # --- a saved graph ---
 
-def region_at(region, inputs, sizes):
-    """Runs a compiled graph on inputs for which its size symbols have the values `sizes`."""
-    return lambda: region.run(inputs, sizes)
+def region_at(region, sizes):
+    """A compiled graph as a function of inputs for which its size symbols have the values `sizes`."""
+    return lambda inputs: region.run(inputs, sizes)
 
 
 def eager_at(handle, inputs, constants, sizes):
@@ -122,8 +122,8 @@ def _graph_variant(label, program, inputs, constants, options, settings=None):
             with config.patch(**(settings or recorded_rules(options))):
                 region, ms = _timed(lambda: _engine.CompiledGraph(handle, constants, options.direction, program.name))
             asked = {k: v for k, v in settings.items() if v} if settings else None
-            variant = Variant(label, "fusebox", region_at(region, inputs, program.sizes), ms, region.facts(), asked)
-            variant.at = lambda tensors, sizes: region_at(region, tensors, sizes)
+            variant = Variant(label, "fusebox", lambda: region_at(region, program.sizes)(inputs), ms, region.facts(), asked)
+            variant.region = region
             return variant
         if options.engine == "eager":
             return Variant(label, "eager", lambda: eager_at(handle, inputs, constants, program.sizes), 0.0)
@@ -186,7 +186,7 @@ def program_for(text, options):
     points = sweep(program, options.size)
     if len(points) > 1:
         raise Misuse("--size: several values of a size are for `fusebox replay`")
-    return sized(program, points[0])
+    return sized(program, points[0], _size_relations.read(options.relations))
 
 
 def known_sizes(text, hints):
@@ -196,14 +196,21 @@ def known_sizes(text, hints):
             if name in symbols and "hint" not in symbols[name] and symbols[name]["lower"] <= value <= symbols[name]["upper"]}
 
 
-def sized(program, sizes):
+def sized(program, sizes, relations):
+    """The program at `sizes`, which hold `relations` as those at capture do."""
     if not sizes:
         return program
     numbers = {name: sizes[name] for name in sizes if name in program.floats}
     try:
-        return Program(program.text, {**program.sizes, **{k: v for k, v in sizes.items() if k not in numbers}}, {**program.numbers, **numbers})
+        made = Program(program.text, {**program.sizes, **{k: v for k, v in sizes.items() if k not in numbers}}, {**program.numbers, **numbers})
     except ValueError as problem:
         raise Misuse(f"--size {problem}") from None
+    broken = _size_relations.broken(relations, made.sizes | made.numbers)
+    if broken:
+        asked = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        raise Misuse(f"--size {asked}: this graph holds for {broken['relation']}{broken['place'] and ', asked for at ' + broken['place']}; "
+                     "for other sizes the program runs another one")
+    return made
 
 
 def replay_graph(options):
@@ -246,10 +253,11 @@ def replay_sizes(text, points, options):
     fixed = options.fixed or options.engine != "fusebox"
     report = {"graph": base.name, "nodes": len(base.nodes), "direction": options.direction, "inputs": f"random, seed {options.seed}",
               "sizes": base.sizes | base.numbers, "fixed": fixed, "sweep": []}
+    relations = _size_relations.read(options.relations)
     variants, shared = [], {}
     for sizes in points:
         try:
-            program = sized(base, sizes)
+            program = sized(base, sizes, relations)
         except Misuse as problem:
             report["sweep"].append({"sizes": sizes, "left_out": str(problem).removeprefix("--size ")})
             continue
@@ -275,8 +283,9 @@ def _sized_variant(program, label, shared, options):
     if program.sizes:  # compiled with symbols: once
         if "region" not in shared:
             shared["region"] = _graph_variant("all sizes", program, inputs, constants, options)
-        region = shared["region"]
-        variant = Variant(label, region.engine, region.at(inputs, program.sizes), 0.0 if shared.get("used") else region.compile_ms)
+        first = shared["region"]
+        run = region_at(first.region, program.sizes)
+        variant = Variant(label, first.engine, lambda: run(inputs), 0.0 if shared.get("used") else first.compile_ms)
         shared["used"] = True
     else:
         variant = _graph_variant(label, program, inputs, constants, options)
@@ -464,11 +473,12 @@ def sweep(program, texts):
     known = [s["name"] for s in program.data["symbols"]]
     points = [{}]
     for text in texts:
-        name, values = size_values(text, program.floats)
-        if name not in known and name not in program.floats:
+        name, equals, _ = text.partition("=")
+        if name and equals and name not in known and name not in program.floats:
             there = f"the sizes of this graph are {', '.join(known)}" if known else \
                 "all sizes of this graph are fixed; compile the program with dynamic=True, or mark a size"
             raise Misuse(f"--size {text}: {there}" + (f"; its floats are {', '.join(program.floats)}" if program.floats else ""))
+        name, values = size_values(text, program.floats)
         if any(name in p for p in points):
             raise Misuse(f"--size {text}: {name} is named twice; give all its values at once, as {name}=8,37")
         points = [{**p, name: value} for p in points for value in values]
@@ -487,6 +497,7 @@ def arguments(parser):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--size", action="append", default=[], help="value of a size symbol or a float: s0=32, f0=0.5; several: s0=8,37, s0=8:64:8, s0=1:512:x2")
     parser.add_argument("--hint", type=_pair, action="append", default=[], help="value of a size symbol where --size gives it none")
+    parser.add_argument("--relations", help="JSON file of what the sizes must be to each other: [{\"relation\": \"s0 <= 64\", \"place\": \"model.py:5\"}]")
     parser.add_argument("--shape", action="append", default=[], help="an input of a program that does not say its own: float32[2,3]")
     parser.add_argument("--forbid", action="append", default=[], help="A,B: do not fuse these operations")
     parser.add_argument("--force", action="append", default=[], help="A,B: fuse these operations")
@@ -524,9 +535,16 @@ def run_host(work, options, engine):
             _recording.start(options.session, engine, replay=options.graph or options.program)
         try:
             report = work(options)
-        finally:
+        except BaseException:
             if options.session:
-                _recording.stop()
+                _recording.discard(options.session)
+            raise
+        if options.session:
+            _recording.stop()
+    except IndexError as problem:  # of an operator
+        hint = "" if options.inputs else "; the inputs are random numbers, give the program's own with --inputs FILE.pt"
+        print(f"fusebox: {problem}{hint}", file=sys.stderr)
+        return 3
     except (Failure, ValueError, RuntimeError, OSError) as problem:
         print(f"fusebox: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Misuse) else 3

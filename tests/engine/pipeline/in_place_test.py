@@ -2,7 +2,9 @@
 whether the write happened in place or not; and where it must happen in place, it does."""
 
 import copy
+import math
 import os
+import re
 import sqlite3
 import tempfile
 import unittest
@@ -119,6 +121,14 @@ WRITES = {
     "returned": (lambda a: a.add_(1), lambda: [R(4, 3)]),
     "view returned": (lambda a: (a.add_(1).t(), a[0]), lambda: [R(4, 3)]),
     "row": (lambda a: a[1].add_(2), lambda: [R(4, 3)]),
+    "row of rows": (lambda c, v: (put(c[1], (slice(None), 5), v).sum(), c * 2), lambda: [R(3, 2, 8, 4), R(2, 4)]),
+    "row of rows at places": (lambda c, i, v: (put(c[1], (slice(None), i), v).sum(), c * 2), lambda: [R(3, 2, 8, 4), I([3, 1]), R(2, 2, 4)]),
+    "places of a row": (lambda c, i, v: (c[2].index_copy_(1, i, v), c.sum())[1], lambda: [R(3, 2, 8, 4), I([3]), R(2, 1, 4)]),
+    "added to places of a row": (lambda c, i, v: (c[2][1:].index_add_(1, i, v), c.sum())[1], lambda: [R(3, 3, 8, 4), I([3, 3]), R(2, 2, 4)]),
+    "diagonal of a row": (lambda c, v: (c[1].diagonal().copy_(v), c[1].sum())[1], lambda: [R(3, 4, 4), R(4)]),
+    "row of rows read before": (lambda c, v: (c[1] * 2, put(c[1], 2, v), c[0] + 1), lambda: [R(3, 4, 5), R(5)]),
+    "row of rows read later": (lambda c, v: (c[1].clone(), put(c[1], 2, v).sum(), c[1, 2] * 3)[::2], lambda: [R(3, 4, 5), R(5)]),
+    "rows by each other": (lambda c: put(c[1], slice(0, 2), c[0, 1:3]).sum(), lambda: [R(3, 4, 5)]),
     "diagonal": (lambda a: (a.diagonal().fill_(2), a.sum())[1], lambda: [R(4, 4)]),
     "flat view": (lambda a, i, v: (a.view(-1).index_copy_(0, i, v), a * 2)[1], lambda: [R(4, 4), I([3, 7]), R(2)]),
     "transposed view": (lambda a, i, v: (a.t().index_copy_(0, i, v), a * 2)[1], lambda: [R(4, 4), I([3, 1]), R(2, 4)]),
@@ -197,11 +207,27 @@ class Writes(unittest.TestCase):
 
     def test_happens_in_place(self):
         for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed",
-                     "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
+                     "copied before", "returned", "row", "row of rows", "row of rows at places", "places of a row", "diagonal of a row", "flat view", "transposed view", "lerp", "one number"):
             f, make = WRITES[name]
             with self.subTest(name), torch.no_grad():
                 made = decisions(f, *make())
                 self.assertTrue(made and made[-1][0], made)
+
+    def test_goes_through_the_part_alone(self):
+        """What is written of a large cache does not depend on how large it is."""
+        calls = {"a row": lambda c, v, i: put(c[1], (slice(None), 5), v[:, 0]), "rows": lambda c, v, i: c[0][:, 7:8].copy_(v), "at places": lambda c, v, i: put(c[1], (slice(None), i), v)}
+        for name, write in calls.items():
+            with self.subTest(name), torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+                fusebox.reset()
+                path = os.path.join(folder, "s.fusebox")
+                with fusebox.record(path):
+                    fusebox.compile(lambda c, v, i, write=write: (write(c, v, i), None)[1])(torch.zeros(2, 4, 4096, 64), R(4, 1, 64), I([5]))
+                with sqlite3.connect(path) as db:
+                    kernels = db.execute("SELECT loop_ir, reason FROM kernels").fetchall()
+                self.assertTrue(kernels)
+                for loops, reason in kernels:
+                    points = math.prod(int(n) for n in re.findall(r"\bi\d+ < (\d+)", loops or ""))
+                    self.assertTrue(points == 4 * 64 or "in place" in (reason or ""), (loops, reason))
 
     def test_is_refused_with_a_reason(self):
         for f, make, why in ((WRITES["reversed"][0], WRITES["reversed"][1], "at other points"),

@@ -15,6 +15,7 @@ import unittest
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
 import fusebox
 from fusebox import numerics, replay
@@ -108,6 +109,32 @@ class SavedGraphs(unittest.TestCase):
         self.assertLess(max(int(t.max()) for t in integers.values()), 50)
         self.assertTrue(any(int(t.max()) > 8 for t in integers.values()), "indices of 50 rows come from all of them")
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(tensors, random_inputs(program, 1))))
+
+    def test_indices_stay_inside_through_what_the_graph_makes_of_them(self):
+        def work(ids, kinds, positions, fields, mask, words, types, places, joined):
+            kind = torch.gather(kinds.expand(2, -1), 1, positions.expand(2, -1))  # an index, and what is looked up with it
+            field = fields + 10 * torch.arange(4)
+            place = mask.cumsum(1) * mask + 1
+            target = torch.cat([ids, ids.flip(1)], 1) - 3
+            return (F.embedding(ids, words), F.embedding(kind, types), F.embedding(field, joined), F.embedding(place, places), words[target // 2],
+                    F.one_hot(kinds, 2), words.index_select(0, positions[0] * 2))
+
+        made = (torch.full((2, 6), 5), torch.zeros(1, 9, dtype=torch.int64), torch.zeros(1, 6, dtype=torch.int64), torch.zeros(2, 4, dtype=torch.int64),
+                torch.ones(2, 6, dtype=torch.int64), torch.randn(50, 3), torch.randn(2, 3), torch.randn(8, 3), torch.randn(40, 3))
+        session = recorded.path("indices.fusebox")
+        with fusebox.record(session), torch.no_grad():
+            fusebox.compile(work)(*made)
+        (text,), = sqlite3.connect(session).execute("SELECT text FROM t_saved_graph").fetchall()
+        program, handle = Program(text), _engine.SavedGraph(text)
+        highest = {}
+        for seed in range(20):
+            tensors = random_inputs(program, seed)
+            handle.run_eager(tensors, [c for c in handle.constants()], {})
+            for i, t in zip(program.inputs, tensors):
+                if not t.is_floating_point():
+                    highest[program.nodes[i]["name"]] = max(highest.get(program.nodes[i]["name"], 0), int(t.max()))
+        self.assertEqual({**highest, "mask": 0, "ids": 0}, {"ids": 0, "kinds": 1, "positions": 8, "fields": 9, "mask": 0})
+        self.assertGreater(highest["ids"], 40)
 
     def test_saved_inputs(self):
         program = graph()
@@ -270,6 +297,27 @@ class Replay(unittest.TestCase):
             code, complaint = sweep("--size", size)
             self.assertEqual((code, words in complaint), (2, True), complaint)
 
+    def test_a_name_that_no_float_has_is_no_size(self):
+        code, complaint = self.run_sizes("--size", "f0=0.5")
+        self.assertEqual(code, 2)
+        self.assertIn("--size f0=0.5: the sizes of this graph are s0", complaint)
+
+    def test_traffic_is_that_of_the_sizes(self):
+        traffic = {rows: self.run_sizes("--size", f"s0={rows}")[1]["runs"][0]["bytes"] for rows in (6, 12, 60)}
+        self.assertEqual(traffic, {rows: rows * 8 * 4 + rows * 4 for rows in traffic})
+
+    def test_sizes_for_which_the_program_runs_another_graph(self):
+        with open(recorded.path("relations.json"), "w") as file:
+            json.dump([{"relation": "L['x'].stride()[0] == s0", "place": ""}, {"relation": "2*(s0 // 2) != 40", "place": "model.py:4"},
+                       {"relation": "min(s0, s9) <= 3", "place": ""}, {"relation": "s0 <= 50", "place": "model.py:5"}], file)
+        rules = ("--relations", recorded.path("relations.json"))
+        for size, words in (("s0=51", "s0 <= 50, asked for at model.py:5"), ("s0=41", "2*(s0 // 2) != 40, asked for at model.py:4")):
+            code, complaint = self.run_sizes("--size", size, *rules)
+            self.assertEqual(code, 2)
+            self.assertIn(f"--size {size}: this graph holds for {words}", complaint)
+        code, report = self.run_sizes("--size", "s0=49,50,51", *rules)
+        self.assertEqual((code, [p.get("left_out", "")[:35] for p in report["sweep"]]), (0, ["", "", "s0=51: this graph holds for s0 <= 5"]))
+
     def test_a_sweep_runs_one_compiled_graph_at_every_size(self):
         code, report = self.run_sizes("--size", "s0=1:64:x2", "--session", recorded.path("sweep.fusebox"))
         self.assertEqual(code, 0, report)
@@ -301,6 +349,19 @@ class Replay(unittest.TestCase):
                 code, complaint = report_of(main, "--graph", recorded.files["forward"], "--direction", "forward", *words)
                 self.assertEqual(code, 2, (words, complaint))
                 self.assertIn(allowed, complaint)
+
+    def test_what_fails_leaves_no_session(self):
+        session = recorded.path("indices_of_floats.fusebox")
+        with fusebox.record(session), torch.no_grad():
+            fusebox.compile(lambda x, table: table[(x * 1000).long()])(torch.zeros(4), torch.randn(5, 2))
+        (text,), = sqlite3.connect(session).execute("SELECT text FROM t_saved_graph").fetchall()
+        with open(recorded.path("floats.json"), "w") as file:
+            file.write(text)
+        for main in (replay.main, numerics.main):
+            code, complaint = report_of(main, "--graph", recorded.path("floats.json"), "--session", recorded.path("half.fusebox"))
+            self.assertEqual(code, 3)
+            self.assertIn("give the program's own with --inputs FILE.pt", complaint)
+            self.assertFalse([name for name in os.listdir(recorded.dir.name) if name.startswith("half.fusebox")])
 
     def test_damaged_graph(self):
         with open(recorded.path("cut.json"), "w") as file:
@@ -432,6 +493,15 @@ class Numerics(unittest.TestCase):
         self.assertEqual(numerics.smallest(items, lambda some: "17" in some), ["17"])
         self.assertEqual(set(numerics.smallest(items, lambda some: {"3", "30"} <= set(some))), {"3", "30"})
 
+    def test_graphs_with_sizes(self):
+        with open(recorded.path("rows.json"), "w") as file:
+            file.write(Replay.SIZES)
+        for words, rows in (((), 6), (("--size", "s0=9"), 9)):
+            code, report = report_of(numerics.main, "--graph", recorded.path("rows.json"), *words)
+            self.assertEqual(code, 0, report)
+            self.assertEqual([(r["op"], r["elements"], r["note"], "local_abs" in r) for r in report["rows"]],
+                             [("aten::mul.Tensor", 8 * rows, "", True), ("aten::sum.dim_IntList", rows, "", True)])
+
     def test_rows_are_in_the_session(self):
         session = recorded.path("numerics.fusebox")
         code, report = report_of(numerics.main, "--graph", recorded.files["forward"], "--direction", "forward", "--session", session)
@@ -461,6 +531,18 @@ class CommandLine(unittest.TestCase):
         self.assertIn("no divergence", done.stdout)
         done = self.run_fusebox("replay", recorded.session, "--forbid", "no_such,thing")
         self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+
+    def test_a_size_beyond_a_comparison_of_the_program(self):
+        session = recorded.path("compares.fusebox")
+        script = "import torch\n\ndef f(x):\n    return x.sin() if x.shape[0] > 64 else x * 2\n\ntorch.compile(f, dynamic=True)(torch.ones(8, 3))\n"
+        with open(recorded.path("compares.py"), "w") as file:
+            file.write(script)
+        done = self.run_fusebox("run", "--session", session, recorded.path("compares.py"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_fusebox("replay", session, "--size", "s0=100")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("this graph holds for s0 <= 64, asked for at " + recorded.path("compares.py:4"), done.stderr)
+        self.assertEqual(self.run_fusebox("replay", session, "--size", "s0=64", "--repeat", "2").returncode, 0)
 
     def test_what_cannot_be(self):
         done = self.run_fusebox("replay", recorded.session, "--graph", "4711")

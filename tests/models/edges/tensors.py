@@ -839,3 +839,65 @@ def parts_of_inputs_are_kept_for_backward_as_they_are_copied(compile, engine):
         c(values, masks, given).backward()
         out.append(weight.grad.clone())
     return out
+
+
+@edge
+def gradients_of_leaves_are_written_apart(compile, engine):
+    """What scales gradients in place scales each once, also where one leaf's gradient is a part of another's."""
+    def joined(cls, pos, x):
+        return (torch.cat([cls.expand(x.shape[0], -1, -1), x], 1) + pos).square().sum()
+
+    def viewed(a, b, x):
+        return (a.view(-1) + b).square().sum() + x.sum()
+
+    def stacked(a, b, x):
+        return ((torch.stack([a, a * 2]) + b) * x.sum()).square().sum()
+
+    ones = lambda *sizes: torch.ones(sizes, dtype=torch.float64)  # noqa: E731
+    out = []
+    for f, sizes in ((joined, ((1, 1, 4), (1, 3, 4))), (viewed, ((3, 4), (12,))), (stacked, ((4,), (2, 4)))):
+        for whole in (False, True):
+            leaves = [ones(*size).requires_grad_() for size in sizes]
+            forward = f if whole else compile(f)
+
+            def step(x):
+                for leaf in leaves:
+                    leaf.grad = None
+                loss = forward(*leaves, x)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(leaves, 1.0)
+                with torch.no_grad():
+                    torch._foreach_sub_(leaves, [leaf.grad for leaf in leaves])
+                return loss.detach()
+
+            run = compile(step) if whole else step
+            for _ in range(3):
+                out.append(round(run(ones(1, 2, 4)).item(), 9))
+            out += [[round(v, 9) for v in leaf.flatten().tolist()] for leaf in leaves]
+    return out
+
+
+@edge
+def losses_with_many_hooks_go_backward_one_by_one(compile, engine):
+    """Each pass has a way of its own through what both losses were computed with; there are more ways than graphs are compiled for."""
+    out = []
+    for n in (1, 3, 6, 9):
+        seen = []
+
+        def chain(x, w):
+            for _ in range(n):
+                x = (x * w).sigmoid()
+                x.register_hook(seen.append)
+            return x.sum()
+
+        def f(x, w, v):
+            a, b = chain(x, w), chain(x, v)
+            a.backward()
+            b.backward()
+            return a.detach()
+
+        c = compile(f)
+        for k in range(2):
+            w, v = (torch.full((3,), 0.5 + k + d, dtype=torch.float64, requires_grad=True) for d in (0, 0.2))
+            out += [round(c(torch.ones(3, dtype=torch.float64), w, v).item(), 9), len(seen), [round(t.grad.sum().item(), 9) for t in (w, v)]]
+    return out

@@ -290,3 +290,29 @@ def views_that_lie_otherwise_are_written_in_place(compile, engine):
         (v * v).sum().backward()
         out += [v, base, strides, x.grad, c(x.detach())]
     return out, not engine or engine.counters()["graph_breaks"] == breaks
+
+
+@edge
+def products_of_more_dimensions_and_their_parts_are_results(compile, engine):
+    """What a linear layer without bias gives is a view in the graph and none to the program."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 6, bias=False).double()
+    programs = (lambda z: (z[:, -1], z), lambda z: (z[:, 1:], z.transpose(1, 2), z), lambda z: (z.sum(), z[:, -1], z, z.detach()), lambda z: (z[:, -1].mul_(2), z),
+                lambda z: (*z.chunk(2, -1), z), lambda z: (z.view(-1, 6), z), lambda z: (z[:, 0], z[:, 1:], z.detach()[0]))
+    products = (layer, lambda x: x @ layer.weight.t(), lambda x: torch.nn.functional.scaled_dot_product_attention(layer(x), layer(x), layer(x)))
+    out, before = [], engine.counters()["graph_breaks"] if engine else 0
+    for part in programs:
+        for product in products:
+            c = compile(lambda x, part=part, product=product: part(product(x)))
+            for sizes in ((3, 5, 4), (2, 7, 4)):
+                layer.weight.grad, x = None, torch.ones(sizes, dtype=torch.float64).mul_(0.5).requires_grad_()
+                try:
+                    given = c(x)
+                    sum((t * (i + 2)).square().sum() for i, t in enumerate(given) if t.requires_grad).backward()
+                    out.append([[round(v, 6) for v in t.flatten().tolist()] for t in (*given, x.grad, layer.weight.grad)])
+                    with torch.no_grad():
+                        given[0].mul_(3)
+                    out.append([(t._is_view(), t._base is given[-1], t._version, t.storage_offset(), round(t.sum().item(), 6)) for t in given])
+                except RuntimeError as e:
+                    out.append(str(e)[:60])
+    return out, not engine or engine.counters()["graph_breaks"] == before
