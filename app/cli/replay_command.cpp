@@ -71,6 +71,28 @@ Result<void> addRecordedRules(const std::vector<query::RecordedRule>& recorded, 
   return {};
 }
 
+Result<void> writeText(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path);
+  return {};
+}
+
+/// What the sizes of a graph must be to each other, and which line asked: a list that the engine reads (--relations).
+Result<Json> relationsOf(const session::Reader& reader, int64_t graph) {
+  Json relations = Json::array();
+  auto read = reader.each("SELECT r.relation, r.file, r.line FROM graphs g JOIN compiles c ON c.compile_id = g.compile_id JOIN relations r "
+                          "ON r.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? ORDER BY r.relation_id",
+                          {graph}, [&](const session::Statement& row) {
+                            const std::string file = row.string("file");
+                            relations.push_back({{"relation", row.string("relation")},
+                                                 {"place", file.empty() ? "" : fmt::format("{}:{}", file, row.integer("line"))}});
+                          });
+  if (!read) return tl::unexpected(read.error());
+  return relations;
+}
+
 /// "--graph FILE --direction D" or "--program FILE".
 Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const TemporaryFolder& folder) {
   if (isProgram(options.file)) {
@@ -82,11 +104,13 @@ Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const Tempora
   auto graph = query::savedGraph(**reader, options.graph);
   if (!graph) return tl::unexpected(graph.error());
   const std::string path = folder.file("graph.json");
-  std::ofstream out(path, std::ios::binary);
-  out << graph->text;
-  out.close();
-  if (!out) return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path);
-  std::vector<std::string> words{"--graph", path, "--direction", graph->direction};
+  if (auto written = writeText(path, graph->text); !written) return tl::unexpected(written.error());
+  auto relations = relationsOf(**reader, graph->graph);
+  if (!relations) return tl::unexpected(relations.error());
+  const std::string relationsPath = folder.file("relations.json");
+  if (auto written = writeText(relationsPath, relations->dump(-1, ' ', false, Json::error_handler_t::replace)); !written)
+    return tl::unexpected(written.error());
+  std::vector<std::string> words{"--graph", path, "--direction", graph->direction, "--relations", relationsPath};
   auto recorded = query::recordedRules(**reader, graph->graph);
   if (!recorded) return tl::unexpected(recorded.error());
   if (auto added = addRecordedRules(*recorded, options, words); !added) return tl::unexpected(added.error());

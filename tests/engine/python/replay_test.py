@@ -494,13 +494,16 @@ class Numerics(unittest.TestCase):
         self.assertEqual(set(numerics.smallest(items, lambda some: {"3", "30"} <= set(some))), {"3", "30"})
 
     def test_graphs_with_sizes(self):
-        with open(recorded.path("rows.json"), "w") as file:
-            file.write(Replay.SIZES)
-        for words, rows in (((), 6), (("--size", "s0=9"), 9)):
-            code, report = report_of(numerics.main, "--graph", recorded.path("rows.json"), *words)
+        session = recorded.path("flat.fusebox")
+        with fusebox.record(session), torch.no_grad():
+            fusebox.compile(lambda x, n: (x * 2).reshape(-1).softmax(0) + n, dynamic=True)(torch.ones(4, 3), 7)
+        (text,), = sqlite3.connect(session).execute("SELECT text FROM t_saved_graph").fetchall()
+        with open(recorded.path("flat.json"), "w") as file:
+            file.write(text)
+        for words, rows in (((), 4), (("--size", "s0=9"), 9)):
+            code, report = report_of(numerics.main, "--graph", recorded.path("flat.json"), *words)
             self.assertEqual(code, 0, report)
-            self.assertEqual([(r["op"], r["elements"], r["note"], "local_abs" in r) for r in report["rows"]],
-                             [("aten::mul.Tensor", 8 * rows, "", True), ("aten::sum.dim_IntList", rows, "", True)])
+            self.assertEqual({(r["elements"], r["note"], "local_abs" in r) for r in report["rows"]}, {(3 * rows, "", True)})
 
     def test_rows_are_in_the_session(self):
         session = recorded.path("numerics.fusebox")
