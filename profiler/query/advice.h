@@ -69,9 +69,17 @@ struct GuardProblem {
     bool operator==(const Size&) const = default;
   };
   std::vector<Size> sizes;  ///< of other inputs that changed in the same call
+  bool isResumed = false;   ///< the code resumes after a break: its names are no arguments of the call
+  bool isInside = false;    ///< compiled code makes the call
+  StackPlace entrance;      ///< where the program enters compiled code on the way to the call; of no file where not recorded
+  bool takesAny = false;    ///< the entry that was made for the call holds for any value of the source
+  std::vector<Advice> use;  ///< what to do about the line that needs the number; empty where none was recorded
 };
 /// Best first. Never empty: a guard that no rule knows gets what holds for all.
 std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources);
+
+/// For a branch of the program that depends on a size or a number.
+Advice adviseBranch();
 
 /// What differs between two texts of a tensor: "size 0: 4, now 8"; empty if they are not both tensors or nothing
 /// differs.
@@ -82,6 +90,7 @@ struct BreakProblem {
   std::string engine, kind, reason, hint, opcode;
   std::string file;
   int line = 0;
+  std::vector<StackPlace> stack;  ///< innermost last; may be empty
 };
 /// Best first. Never empty.
 std::vector<Advice> adviseBreak(const BreakProblem& problem, Sources& sources);

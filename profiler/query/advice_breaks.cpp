@@ -1,6 +1,9 @@
 // Remedies for graph breaks, one rule a table row.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "engine/support/text.h"
 #include "profiler/query/advice.h"
 #include "profiler/query/python_line.h"
@@ -8,6 +11,18 @@
 namespace fusebox::query {
 namespace {
 
+/// A text without the names of the program in it, which say nothing of the kind: prepare_for_backward, numpy.linalg.svd.
+std::string withoutNames(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, length);
+    text.remove_prefix(std::min(length + 1, text.size()));
+    while (!word.empty() && std::string_view(".,:;").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+    if (word.find_first_of("._") == std::string_view::npos) (out += word) += ' ';
+  }
+  return out;
+}
 
 /// A break with the line that it happened on.
 struct Place {
@@ -16,9 +31,6 @@ struct Place {
   std::string line;
   std::string_view code;  ///< the line without comment and indentation
 
-  bool says(std::string_view word) const {
-    return problem.kind.find(word) != std::string::npos || problem.reason.find(word) != std::string::npos;
-  }
   std::string replaced(const std::string& text) const {
     return sources.diff(problem.file, {{LineEdit::Kind::Replace, problem.line, text}});
   }
@@ -300,50 +312,80 @@ void adviseBytecode(const Place&, Out& out) {
                  {}});
 }
 
+/// Where a rule's word stands. Names of functions are no words of the reason.
+enum class WordOf { Kind, Reason, Name };
+
 struct BreakRule {
-  const char* word;  ///< part of kind or reason
+  const char* word;
   void (*advise)(const Place&, Out&);
+  WordOf where = WordOf::Reason;  ///< Reason: or in the kind
 };
 // The first that fits counts: more special words stand before more general ones.
 constexpr BreakRule kBreakRules[] = {
     {"explicit graph break", adviseExplicit},
-    {"torch._dynamo.graph_break", adviseExplicit},
-    {"Tensor.item()", adviseItem},
+    {"torch._dynamo.graph_break", adviseExplicit, WordOf::Name},
+    {"Tensor.item()", adviseItem, WordOf::Name},
     {"data-dependent shape", adviseDynamicShape},
     {"Dynamic shape operator", adviseDynamicShape},
     {"Dynamic slicing", adviseDynamicShape},
     {"`print`", adviseOutput},
     {"print of", adviseOutput},
     {"output that depends", adviseOutput},
-    {"logging", adviseOutput},
+    {"logging.", adviseOutput, WordOf::Name},
     {"Print outside", adviseOutput},
     {"a tensor is formatted", adviseOutput},
     {"ata-dependent", adviseDataDependent},
     {"data access", adviseDataAccess},
-    {"numpy", adviseDataAccess},
+    {"numpy", adviseDataAccess, WordOf::Kind},
     {"disabled function", adviseDisabled},
-    {"torch.compiler.disable", adviseDisabled},
-    {"backward", adviseBackward},
-    {"import", adviseImport},
+    {"torch.compiler.disable", adviseDisabled, WordOf::Name},
+    {"backward", adviseBackward, WordOf::Kind},
+    {"import", adviseImport, WordOf::Kind},
     {"side effect", adviseSideEffect},
     {"Mutat", adviseSideEffect},
     {"tensor subclass", adviseSubclass},
     {"named tensor", adviseSubclass},
     {"iterator from outside", adviseIterator},
-    {"generator", adviseGenerator},
+    {"generator", adviseGenerator, WordOf::Kind},
     {"input aliasing", adviseInput},
     {"input mutation", adviseInput},
     {"bytecode", adviseBytecode},
-    {"exception", adviseException},
+    {"exception", adviseException, WordOf::Kind},
     {"recursion", adviseSize},
     {"too much Python", adviseSize},
     {"long loop", adviseSize},
-    {"identity", adviseIdentity},
+    {"identity", adviseIdentity, WordOf::Kind},
     {"unsupported call", adviseUnsupportedCall},
     {"unsupported operator", adviseUnsupportedCall},
     {"skipped function", adviseUnsupportedCall},
     {"builtin", adviseUnsupportedCall},
 };
+
+bool applies(const BreakRule& rule, const BreakProblem& p) {
+  const auto holds = [&](const std::string& text) { return text.find(rule.word) != std::string::npos; };
+  if (holds(p.kind)) return true;
+  return rule.where != WordOf::Kind && holds(rule.where == WordOf::Name ? p.reason : withoutNames(p.reason));
+}
+
+/// What happens inside of a library, whose lines are nobody's here to change.
+void adviseLibrary(const BreakProblem& p, Out& out) {
+  const auto user = std::find_if(p.stack.rbegin(), p.stack.rend(), [](const StackPlace& place) { return place.isUsers(); });
+  const auto isParallel = [](const StackPlace& place) { return place.file.ends_with("torch/nn/parallel/distributed.py"); };
+  if (p.engine != kStock && std::any_of(p.stack.rbegin(), user, isParallel)) {
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Compile the module, then wrap it")),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "The break is in what DistributedDataParallel does around the module: its hooks and counters are no part of a graph. "
+                                    "DistributedDataParallel(torch.compile(module)) compiles the module alone and has none of these breaks.")),
+                   {}});
+    return;
+  }
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Leave it, or compile what lies around it")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "It happens inside of a library that this line calls, so there is no line of the program to change. What comes before and "
+                                  "after is compiled all the same. Where it is passed often, call it outside of the compiled function, or compile the "
+                                  "parts that do not need it.")),
+                 {}});
+}
 
 }  // namespace
 
@@ -352,14 +394,14 @@ std::vector<Advice> adviseBreak(const BreakProblem& problem, Sources& sources) {
   at.code = codeOf(at.line);
   Out out;
   // The whole line may say more than the reason: print(x.item()) is best moved, not rewritten.
-  if (at.code.starts_with("print(") || at.code.starts_with("logging.") || at.code.starts_with("warnings.warn(")) {
+  const bool isUsers = problem.file.empty() || StackPlace{problem.file, {}, problem.line}.isUsers();
+  if (isUsers && (at.code.starts_with("print(") || at.code.starts_with("logging.") || at.code.starts_with("warnings.warn("))) {
     adviseOutput(at, out);
   } else {
-    for (const BreakRule& rule : kBreakRules) {
-      if (!at.says(rule.word)) continue;
-      rule.advise(at, out);
-      break;
-    }
+    const auto rule = std::find_if(std::begin(kBreakRules), std::end(kBreakRules), [&](const BreakRule& r) { return applies(r, problem); });
+    const bool isAsked = rule != std::end(kBreakRules) && rule->advise == adviseExplicit;
+    if (!isUsers && !isAsked) adviseLibrary(problem, out);
+    else if (rule != std::end(kBreakRules)) rule->advise(at, out);
   }
   if (!problem.hint.empty()) out.push_back({say(FUSEBOX_TEXT("Advice", "What the compiler says")), problem.hint, {}});
   if (out.empty()) {

@@ -29,8 +29,9 @@ std::string sourceOf(const GuardProblem& p) {
 
 using Out = std::vector<Advice>;
 
-/// The diff that marks all of these before the call; none where one of them is no name there.
+/// The diff that marks all of these before the call; none where one of them is no name there, or where compiled code calls, which cannot mark.
 std::string markAll(const GuardProblem& p, const std::vector<GuardProblem::Size>& marks, Sources& sources) {
+  if (p.isInside) return {};
   std::string text, file;
   int line = 0;
   for (const auto& size : marks) {
@@ -44,19 +45,26 @@ std::string markAll(const GuardProblem& p, const std::vector<GuardProblem::Size>
   return sources.diff(file, {{LineEdit::Kind::InsertBefore, line, text}});
 }
 
+/// Sizes that have entries of their own whatever is marked.
+bool isApart(std::string_view size) { return size == "0" || size == "1"; }
+
+/// `change` is a sentence: what the size was and is.
+Advice adviseApart(std::string_view size, const std::string& change) {
+  return {say(FUSEBOX_TEXT("Advice", "Expect an entry of its own for size {}"), size),
+          change + " " + say(FUSEBOX_TEXT("Advice",
+                                          "Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element "
+                                          "broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2.")),
+          {}};
+}
+
 void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
   const std::string source = sourceOf(p);
   const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
-  const auto isApart = [](const std::string& size) { return size == "0" || size == "1"; };
   const auto apart = std::find_if(change.numbers.begin(), change.numbers.end(), [&](const auto& n) { return isApart(n.first) || isApart(n.second); });
   if (apart != change.numbers.end()) {
     const int dim = change.dims[static_cast<size_t>(apart - change.numbers.begin())];
-    out.push_back({say(FUSEBOX_TEXT("Advice", "Expect an entry of its own for size {}"), isApart(apart->first) ? apart->first : apart->second),
-                   say(FUSEBOX_TEXT("Advice",
-                                    "Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element "
-                                    "broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2."),
-                       dim, source, apart->first, apart->second),
-                   {}});
+    out.push_back(adviseApart(isApart(apart->first) ? apart->first : apart->second,
+                              say(FUSEBOX_TEXT("Advice", "Dimension {} of {} was {}, now {}."), dim, source, apart->first, apart->second)));
     return;
   }
   std::vector<GuardProblem::Size> marks;
@@ -73,7 +81,10 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
                                "their own). Call it on the tensor before the compiled function sees it."),
                   dims, source),
               markAll(p, marks, sources)};
-  if (!others.empty()) mark.text += " " + say(FUSEBOX_TEXT("Advice", "Mark also what changed with it, or that makes the function compile again: {}."), others);
+  const auto add = [&mark](const std::string& sentence) { (mark.text += ' ') += sentence; };
+  if ((p.isInside || p.isResumed) && !p.entrance.file.empty())
+    add(say(FUSEBOX_TEXT("Advice", "Compiled code hands this one on and cannot mark it: mark the tensor that the size comes from, before {}:{}."), p.entrance.file, p.entrance.line));
+  if (!others.empty()) add(say(FUSEBOX_TEXT("Advice", "Mark also what changed with it, or that makes the function compile again: {}."), others));
   out.push_back(std::move(mark));
   // Where an argument has no name to be marked by, the option does it for all of them.
   out.insert(out.end() - (others.empty() || !out.back().diff.empty() ? 0 : 1),
@@ -145,13 +156,15 @@ void adviseTensor(const GuardProblem& p, Sources& sources, Out& out) {
       return;
     case What::Gradient:
       out.push_back(
-          {say(FUSEBOX_TEXT("Advice", "Keep requires_grad as it is")),
+          {say(FUSEBOX_TEXT("Advice", "Expect an entry with a gradient and one without")),
            say(FUSEBOX_TEXT(
                    "Advice",
-                   "requires_grad of {} was {}, now {}: with and without a backward are two programs. Call detach() "
-                   "where no gradient is wanted, or use one compiled function for training and one for evaluation."),
+                   "requires_grad of {} was {}, now {}: with and without a backward are two programs, compiled once each. Where one call gets "
+                   "data and the next what was computed from it (layers in a loop), compile the function that makes these calls: it is one "
+                   "program. Where no gradient is wanted, make all calls under torch.no_grad(). Do not detach what was computed: training would "
+                   "not reach what is before it."),
                source, change.from, change.to),
-           change.from == "False" ? rewriteArgument(p, sources, "", ".detach()") : std::string()});
+           {}});
       return;
     case What::Keys:
     case What::None:
@@ -171,87 +184,72 @@ bool isNumber(const std::string& text) {
   return end && *end == '\0';
 }
 
-/// "scale" of L['self'].scale and L['self'].block.scale; empty for other sources.
+/// "scale" of L['self'].scale; empty for sources that are no attribute.
 std::string attributeOf(const std::string& source) {
   const size_t dot = source.rfind('.');
-  if (dot == std::string::npos || !source.starts_with("L['self']")) return {};
-  const std::string name = source.substr(dot + 1);
+  const std::string name = dot == std::string::npos ? std::string() : source.substr(dot + 1);
   return isIdentifier(name) ? name : std::string();
 }
 
-std::string bufferDiff(const std::string& attribute, Sources& sources) {
-  const std::string target = "self." + attribute;
-  for (const auto& path : sources.paths()) {
-    const auto lines = sources.lines(path);
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const auto code = codeOf(lines[i]);
-      if (!code.starts_with(target)) continue;
-      const size_t sign = code.find('=');
-      if (sign == std::string_view::npos || sign + 1 >= code.size() || code[sign + 1] == '=' ||
-          codeOf(code.substr(0, sign)) != target)
-        continue;
-      const std::string value(codeOf(code.substr(sign + 1)));
-      // Only a constant is surely a number when the module is made.
-      if (!isNumber(value)) continue;
-      return sources.diff(
-          path,
-          {{LineEdit::Kind::Replace, static_cast<int>(i) + 1,
-            fmt::format("{}self.register_buffer(\"{}\", torch.tensor({}))", indentOf(lines[i]), attribute, value)}});
-    }
+void adviseNumber(const GuardProblem& p, Sources& sources, Out& out) {
+  if (p.takesAny) {
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Expect one entry more")),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "{} was {}, now {}. A number is a constant until a second value of it comes; the entry that was made then takes any "
+                                    "value. Only what the program decides by it makes further ones."),
+                       p.source, p.expected, p.found),
+                   {}});
+    return;
   }
-  return {};
+  if (!p.use.empty()) {
+    out.insert(out.end(), p.use.begin(), p.use.end());
+    return;
+  }
+  const std::string attribute = attributeOf(p.source);
+  if (!attribute.empty() && p.source.starts_with("L['self']")) {
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Make {} a buffer, if it is only calculated with"), attribute),
+         say(FUSEBOX_TEXT(
+                 "Advice",
+                 "{} was {}, now {}: an entry for each. As a tensor it is an input, and one entry serves all values: self.register_buffer(\"{}\", "
+                 "torch.tensor({})) in __init__, and self.{}.fill_(value) wherever it is assigned. Where `if`, `range`, an index or a size needs "
+                 "it, it must stay a number: a tensor would break the graph there."),
+             p.source, p.expected, p.found, attribute, p.expected, attribute),
+         {}});
+    return;
+  }
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Pass a tensor, if it is only calculated with")),
+       say(FUSEBOX_TEXT("Advice",
+                        "{} was {}, now {}: an entry for each. As an argument that is a tensor of no dimensions it is an input, and one entry serves all "
+                        "values. Where `if`, `range`, an index or a size needs it, it must stay a number: a tensor would break the graph there."),
+           p.source, p.expected, p.found),
+       {}});
+  if (p.engine == kStock && p.expected.find_first_of(".en") == std::string::npos) {
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Let the integer be dynamic")),
+         say(FUSEBOX_TEXT("Advice", "With dynamic=True integers become symbols at the first compile.")),
+         compileWith(p, sources, "dynamic=True", "dynamic")});
+  }
 }
 
 void adviseConstant(const GuardProblem& p, Sources& sources, Out& out) {
-  const bool number = isNumber(p.expected) && (p.found == unknown() || isNumber(p.found));
-  const std::string attribute = attributeOf(p.source), local = localOf(p);
-  if (attribute == "training") {
+  if (attributeOf(p.source) == "training") {
     out.push_back({say(FUSEBOX_TEXT("Advice", "Train and evaluate with an entry each")),
                    say(FUSEBOX_TEXT(
                        "Advice",
                        "train() and eval() are two programs and need one entry each; that is two compiles in all, not "
                        "one for every switch. Nothing to change unless the module is switched inside of a step.")),
                    {}});
-  } else if (number && !attribute.empty()) {
-    out.push_back(
-        {say(FUSEBOX_TEXT("Advice", "Make {} a buffer"), attribute),
-         say(FUSEBOX_TEXT(
-                 "Advice",
-                 "A Python number is burned into the code: {} was {}, now {}. As a tensor it is an input, and one "
-                 "entry serves all values. Assign with self.{}.fill_(value), and do not use it in Python conditions."),
-             p.source, p.expected, p.found, attribute),
-         bufferDiff(attribute, sources)});
-  } else if (number && !local.empty()) {
-    out.push_back(
-        {say(FUSEBOX_TEXT("Advice", "Pass the number as a tensor")),
-         say(FUSEBOX_TEXT("Advice",
-                          "{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input like "
-                          "any other. Inside, it can take part in arithmetic, not in `if`, `range` or as a size."),
-             local, p.expected, p.found),
-         rewriteArgument(p, sources, "torch.tensor(", ")")});
-    if (p.engine == kStock) {
-      out.push_back(
-          {say(FUSEBOX_TEXT("Advice", "Let the integer be dynamic")),
-           say(FUSEBOX_TEXT(
-               "Advice",
-               "With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.")),
-           compileWith(p, sources, "dynamic=True", "dynamic")});
-    }
-  } else if (number) {
-    out.push_back(
-        {say(FUSEBOX_TEXT("Advice", "Hand the number in as a tensor argument")),
-         say(FUSEBOX_TEXT("Advice",
-                          "{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor."),
-             p.source, p.expected, p.found),
-         {}});
-  } else {
-    out.push_back({say(FUSEBOX_TEXT("Advice", "Decide outside of the compiled function")),
-                   say(FUSEBOX_TEXT("Advice",
-                                    "{} was {}, now {}. Each value of a string, flag or None is a program of its own: "
-                                    "fine for a few, else make the choice before the call and compile what is chosen."),
-                       p.source.empty() ? p.text : p.source, p.expected, p.found),
-                   {}});
+    return;
   }
+  if (isNumber(p.expected) && (p.found == unknown() || isNumber(p.found))) return adviseNumber(p, sources, out);
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Decide outside of the compiled function")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "{} was {}, now {}. Each value of a string, flag or None is a program of its own: "
+                                  "fine for a few, else make the choice before the call and compile what is chosen."),
+                     p.source.empty() ? p.text : p.source, p.expected, p.found),
+                 {}});
 }
 
 void adviseGlobalState(const GuardProblem& p, Sources&, Out& out) {
@@ -324,9 +322,17 @@ void adviseClass(const GuardProblem& p, Sources&, Out& out) {
 /// "L['n'] == 3, asked by …": the code holds for one number, not for a range.
 bool isConstantSize(const std::string& expected) {
   const size_t at = expected.find(" == ");
-  if (at == std::string::npos) return false;
+  if (at == std::string::npos || expected.starts_with('(')) return false;
   const size_t end = expected.find_first_not_of("-0123456789", at + 4);
   return end != at + 4 && (end == std::string::npos || expected[end] == ',');
+}
+
+/// Whether the program itself asks ("asked by a comparison of the program"), or about something that is no size: its branches are programs.
+bool isBranch(const std::string& expected) {
+  const size_t asked = expected.find(", asked by ");
+  const std::string_view by = asked == std::string::npos ? std::string_view() : std::string_view(expected).substr(asked);
+  if (by.find("comparison") != std::string_view::npos || by.find("condition") != std::string_view::npos) return true;
+  return expected.find(".size()[") == std::string::npos && expected.find(".stride()[") == std::string::npos;
 }
 
 void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
@@ -334,6 +340,10 @@ void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
     out.push_back({say(FUSEBOX_TEXT("Advice", "Move what needs the number out of the compiled function")),
                    say(FUSEBOX_TEXT("Advice", "This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.")),
                    {}});
+    return;
+  }
+  if (isBranch(p.expected)) {
+    out.push_back(adviseBranch());
     return;
   }
   out.push_back({say(FUSEBOX_TEXT("Advice", "Say the range beforehand")),
@@ -350,12 +360,20 @@ void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
   }
 }
 
+/// "L['x'].size()[0] (s0) >= 2", found "L['x'].size()[0] = 1".
+void adviseRange(const GuardProblem& p, Sources& sources, Out& out) {
+  const std::string_view size = std::string_view(p.found).substr(p.found.rfind(' ') + 1);
+  if (!isApart(size)) return adviseShape(p, sources, out);
+  out.push_back(adviseApart(size, p.found + "."));
+}
+
 struct GuardRule {
   const char* kind;  ///< part of the kind
   void (*advise)(const GuardProblem&, Sources&, Out&);
 };
 constexpr GuardRule kGuardRules[] = {
     {"SHAPE", adviseShape},
+    {"SYMBOL_RANGE", adviseRange},
     {"GLOBAL_STATE", adviseGlobalState},
     {"GRAD_MODE", adviseGlobalState},
     {"TORCH_FUNCTION_MODE", adviseGlobalState},

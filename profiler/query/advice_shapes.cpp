@@ -19,6 +19,10 @@ struct Rule {
   Text title, text;
 };
 
+constexpr Text kBranchTitle = FUSEBOX_TEXT("Advice", "Decide before the call, or put both sides into the graph");
+constexpr Text kBranchText = FUSEBOX_TEXT("Advice", "The branch depends on a size or a number, so each side is an entry of its own. That is two compiles, once. Where it is one too "
+                                                    "many, decide outside of the compiled function, or use torch.where or torch.cond.");
+
 const Rule kSpecialised[] = {
     {"number", "range(", FUSEBOX_TEXT("Advice", "Replace the loop over a size by an operator"),
      FUSEBOX_TEXT("Advice", "A loop over range() is unrolled into the graph, so every length is a graph of its own. An operator over the whole "
@@ -61,9 +65,7 @@ const Rule kFailed[] = {
     {"plan", "", FUSEBOX_TEXT("Advice", "Say how large the size becomes"),
      FUSEBOX_TEXT("Advice", "Kernels were made for sizes within this bound (index widths, vector lengths, tiles). torch._dynamo.mark_dynamic(tensor, dim, max=…) "
                             "makes the choice fit all sizes at once.")},
-    {"guard", "if ", FUSEBOX_TEXT("Advice", "Decide before the call, or put both sides into the graph"),
-     FUSEBOX_TEXT("Advice", "The branch depends on a size, so each side is an entry of its own. That is two compiles, once. Where it is one too many, decide outside "
-                            "of the compiled function, or use torch.where or torch.cond.")},
+    {"guard", "if ", kBranchTitle, kBranchText},
     {"guard", "", FUSEBOX_TEXT("Advice", "Say what holds of the size"),
      FUSEBOX_TEXT("Advice", "An operator is made differently where this relation does not hold. If it always does, torch._check(…) before this line says so; else it is one "
                             "more entry, once.")},
@@ -80,6 +82,8 @@ std::vector<Advice> apply(const Rule (&rules)[N], std::string_view kind, const s
 }
 
 }  // namespace
+
+Advice adviseBranch() { return {say(kBranchTitle), say(kBranchText), {}}; }
 
 std::vector<Advice> adviseShape(const session::Reader& reader, const ShapeSpecialisation& s) {
   Sources sources(reader);

@@ -371,7 +371,7 @@ std::vector<Advice> adviseBreak(const Reader& reader, const BreakSummary& b) {
   Sources sources(reader);
   // What the break is about stands where it happened.
   const StackPlace at = b.inside.file.empty() ? StackPlace{b.file, b.function, static_cast<int>(b.line)} : b.inside;
-  return adviseBreak({reader.info("engine"), b.kind, b.recorded, b.hint, b.opcode, at.file, at.line}, sources);
+  return adviseBreak({reader.info("engine"), b.kind, b.recorded, b.hint, b.opcode, at.file, at.line, b.stack}, sources);
 }
 
 }  // namespace fusebox::query

@@ -19,8 +19,11 @@ struct CallSite {
   size_t begin = 0, end = 0;  ///< of the argument in the line
 };
 
-/// Of the user's innermost caller; none where the call was not recorded or spans lines.
+/// Of the user's innermost caller; none where the call was not recorded or spans lines, or where it cannot be told from others on its line.
 std::optional<CallSite> callSite(const GuardProblem& problem, Sources& sources);
+
+/// Says whether the call comes from compiled code, and where the program enters that.
+void findEntrance(const session::Reader& reader, Sources& sources, GuardProblem& problem);
 
 /// The diff that puts `before` and `after` around the argument at the call site ("", ".contiguous()").
 std::string rewriteArgument(const GuardProblem& problem, Sources& sources, const std::string& before,

@@ -84,6 +84,29 @@ bool readArguments(std::string_view line, CallText& call) {
   return closed;
 }
 
+/// "f" of "  def f(x):"; empty for other lines.
+std::string_view definedName(std::string_view line) {
+  std::string_view code = codeOf(line);
+  if (code.starts_with("async ")) code.remove_prefix(6);
+  if (!code.starts_with("def ")) return {};
+  code.remove_prefix(4);
+  const auto end = std::find_if_not(code.begin(), code.end(), isWord);
+  return code.substr(0, static_cast<size_t>(end - code.begin()));
+}
+
+/// Whether the `def` at index `at` stands in the body of a class and takes its object.
+bool isInClass(const std::vector<std::string_view>& lines, int at) {
+  const size_t indent = indentOf(lines[static_cast<size_t>(at)]).size();
+  bool isDecorated = true;  // the lines so far are its decorators
+  while (--at >= 0) {
+    const std::string_view line = lines[static_cast<size_t>(at)], code = codeOf(line);
+    isDecorated = isDecorated && code.starts_with('@');
+    if (isDecorated && code == "@staticmethod") return false;
+    if (!code.empty() && indentOf(line).size() < indent) return code.starts_with("class ");
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<CallText> callsOn(std::string_view line) {
@@ -122,15 +145,26 @@ const CallText::Argument* argumentOf(const CallText& call, std::string_view line
   return nullptr;
 }
 
-std::vector<std::string> parametersAt(const std::vector<std::string_view>& lines, int first) {
+std::string_view lastName(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
+
+int definitionAround(const std::vector<std::string_view>& lines, int line, std::string_view function) {
+  const int last = std::min(line, static_cast<int>(lines.size()));
+  if (last < 1 || function.empty()) return 0;
+  const size_t indent = indentOf(lines[static_cast<size_t>(last) - 1]).size();
+  for (int at = last; at >= 1; --at) {
+    const std::string_view text = lines[static_cast<size_t>(at) - 1];
+    if (definedName(text) == lastName(function) && (at == last || indentOf(text).size() < indent)) return at;
+  }
+  return 0;
+}
+
+Definition definitionAt(const std::vector<std::string_view>& lines, int first) {
   constexpr int kMostDecorators = 20, kLongestHead = 40;
   int at = std::max(first, 1) - 1;
   const int limit = std::min(static_cast<int>(lines.size()), at + kMostDecorators);
-  const auto isDef = [&](std::string_view line) {
-    const auto code = codeOf(line);
-    return code.starts_with("def ") || code.starts_with("async def ");
-  };
-  while (at < limit && !isDef(lines[static_cast<size_t>(at)])) ++at;
+  // What starts otherwise is no function of a name: a lambda.
+  if (const auto code = at < limit ? codeOf(lines[static_cast<size_t>(at)]) : std::string_view(); !code.empty() && !code.starts_with('@') && definedName(code).empty()) return {};
+  while (at < limit && definedName(lines[static_cast<size_t>(at)]).empty()) ++at;
   if (at >= limit) return {};
   std::string head;
   CallText call;
@@ -140,12 +174,12 @@ std::vector<std::string> parametersAt(const std::vector<std::string_view>& lines
     call.open = head.find('(');
     if (call.open != std::string::npos && readArguments(head, call)) break;
   }
-  std::vector<std::string> out;
+  Definition out{std::string(definedName(lines[static_cast<size_t>(at)])), at + 1, isInClass(lines, at), {}};
   for (const auto& argument : call.arguments) {
     std::string name =
         argument.keyword.empty() ? head.substr(argument.begin, argument.end - argument.begin) : argument.keyword;
     name = name.substr(0, name.find_first_of(": ="));
-    out.push_back(std::move(name));
+    out.parameters.push_back(std::move(name));
   }
   return out;
 }

@@ -28,8 +28,19 @@ std::optional<CallText> callOf(std::string_view line, std::string_view name);
 const CallText::Argument* argumentOf(const CallText& call, std::string_view line, const std::string& keyword,
                                      int position);
 
-/// Names of the parameters of the `def` that starts at or soon behind line `first` (1-based, decorators are skipped).
-std::vector<std::string> parametersAt(const std::vector<std::string_view>& lines, int first);
+/// A `def`. Its line is 1-based; 0 where there is none.
+struct Definition {
+  std::string name;
+  int line = 0;
+  bool isMethod = false;  ///< its first parameter is the object
+  std::vector<std::string> parameters;
+};
+/// That at or soon behind line `first` (1-based, decorators are skipped).
+Definition definitionAt(const std::vector<std::string_view>& lines, int first);
+/// The line of the `def` of `function` ("f", "Net.forward") that has `line` in its body; 0 if there is none.
+int definitionAround(const std::vector<std::string_view>& lines, int line, std::string_view function);
+/// "forward" of "Net.forward".
+std::string_view lastName(std::string_view dotted);
 
 std::string_view indentOf(std::string_view line);
 bool isIdentifier(std::string_view text);

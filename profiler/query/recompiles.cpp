@@ -9,6 +9,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/bounded.h"
+#include "profiler/query/call_site.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/shapes.h"
 
@@ -185,6 +186,23 @@ static std::optional<GuardProblem::Size> sizeOf(const std::string& source) {
   return size;
 }
 
+bool takesAnyValue(const Reader& reader, const ShapeEntry& entry, const GuardMiss& miss) {
+  if (miss.guard == 0 || miss.source.empty()) return false;  // not every log has the guards themselves
+  const std::string& source = miss.source;
+  const auto isOfSource = [&](const ShapeSpecialisation& s) { return s.source == source; };
+  if (std::any_of(entry.specialisations.begin(), entry.specialisations.end(), isOfSource)) return false;
+  bool isRecorded = false, isFixed = false;
+  const auto read = reader.each("SELECT kind, source, expected FROM guards WHERE compile_id = ?", {entry.compile}, [&](const Statement& s) {
+    isRecorded = true;
+    const std::string kind = s.string("kind"), whole = sourceWords(s.text("source"));
+    const bool isConstant = kind.find("CONSTANT_MATCH") != std::string::npos || kind.find("EQUALS_MATCH") != std::string::npos;
+    // A constant that contains the number has it, too.
+    isFixed |= isConstant && !whole.empty() && source.starts_with(whole);
+    isFixed |= sourceWords(s.text("expected")).starts_with(source + " == ");
+  });
+  return read && isRecorded && !isFixed;
+}
+
 std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain, const GuardMiss& miss) {
   Sources sources(reader);
   GuardProblem p;
@@ -201,18 +219,24 @@ std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain
   p.codeLine = static_cast<int>(chain.line);
   p.call = miss.call;
   if (const auto entry = miss.recompile > 0 ? shapeEntry(reader, miss.recompile) : Result<ShapeEntry>(); entry) {
+    p.takesAny = takesAnyValue(reader, *entry, miss);
+    for (const ShapeSpecialisation& s : entry->specialisations) {
+      if (s.source == miss.source && p.use.empty()) p.use = adviseShape(reader, s);
+    }
     for (const ShapeSymbol& s : entry->symbols) {
       const auto size = sizeOf(s.source);
       if (size && !s.before.empty() && !s.after.empty() && s.before != s.after && std::find(p.sizes.begin(), p.sizes.end(), *size) == p.sizes.end()) p.sizes.push_back(*size);
     }
   }
   // What resumes after a break starts in the middle of its function.
-  if (chain.parent != 0) {
+  p.isResumed = chain.parent != 0;
+  if (p.isResumed) {
     (void)reader.each("SELECT file, line FROM frames WHERE frame_id = ?", {chain.parent}, [&](const Statement& s) {
       p.codeFile = s.string("file");
       p.codeLine = static_cast<int>(s.integer("line"));
     });
   }
+  findEntrance(reader, sources, p);
   return adviseGuard(p, sources);
 }
 

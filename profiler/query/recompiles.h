@@ -10,6 +10,8 @@
 
 namespace fusebox::query {
 
+struct ShapeEntry;
+
 /// One compiled entry of a code object.
 struct ChainEntry {
   int64_t compile = 0, attempt = 0;
@@ -59,6 +61,8 @@ struct RecompileChain {
 /// several resume there).
 std::string chainName(const RecompileChain& chain);
 Result<std::vector<RecompileChain>> recompileChains(const session::Reader& reader, bool all = false);
+/// Whether an entry that was made for a miss holds for any value of what was missed: its guards are recorded, and none says which one.
+bool takesAnyValue(const session::Reader& reader, const ShapeEntry& entry, const GuardMiss& miss);
 /// What to do about a guard that failed.
 std::vector<Advice> adviseMiss(const session::Reader& reader, const RecompileChain& chain, const GuardMiss& miss);
 

@@ -153,8 +153,26 @@ std::string staticReason(const Reader& reader, const VariedNumber& number, const
   const std::string automatic = reader.info("config.automatic_dynamic_shapes"), engine = reader.info("engine");
   if (automatic == "False" || automatic == "false" || automatic == "0") return say(FUSEBOX_TEXT("Shapes", "automatic_dynamic_shapes was off"));
   if (frame.limit) return say(FUSEBOX_TEXT("Shapes", "the frame's limit of entries was reached"));
-  if (number.values.size() < 3) return say(FUSEBOX_TEXT("Shapes", "a size is a constant until a second value of it is seen"));
+  const bool isSize = number.source.find(".size()[") != std::string::npos;
+  if (number.cost.recompiles == 0) {
+    return say(isSize ? FUSEBOX_TEXT("Shapes", "a size is a constant until a second value of it is seen")
+                      : FUSEBOX_TEXT("Shapes", "a number is a constant until a second value of it is seen"));
+  }
+  const auto isApart = [](const std::string& value) { return value == "0" || value == "1"; };
+  if (isSize && number.values.size() == 2 && std::any_of(number.values.begin(), number.values.end(), isApart))
+    return say(FUSEBOX_TEXT("Shapes", "sizes 0 and 1 are entries of their own"));
   return say(FUSEBOX_TEXT("Shapes", "each value was compiled for itself; the session holds no reason"));
+}
+
+/// The first entry that was made for another value of a number and takes any; 0 if there is none. Sizes have symbols for that.
+int64_t entryForAny(const Reader& reader, const ShapeFrame& frame, const std::vector<Miss>& misses, const std::string& source) {
+  if (source.ends_with(']') && (source.find(".size()[") != std::string::npos || source.find(".stride()[") != std::string::npos)) return 0;
+  for (const Miss& m : misses) {
+    if (m.miss->recompile == 0 || !concerns(m, source)) continue;
+    const auto entry = std::find_if(frame.entries.begin(), frame.entries.end(), [&](const ShapeEntry& e) { return e.compile == m.miss->recompile; });
+    if (entry != frame.entries.end() && takesAnyValue(reader, *entry, *m.miss)) return entry->compile;
+  }
+  return 0;
 }
 
 void findVaried(const Reader& reader, const RecompileChain& chain, const std::vector<Miss>& misses, ShapeFrame& frame) {
@@ -191,7 +209,7 @@ void findVaried(const Reader& reader, const RecompileChain& chain, const std::ve
       v.symbol.clear();
       v.why = fixed->sentence();
       v.advice = adviseShape(reader, *fixed);
-    } else if (!v.symbol.empty()) {
+    } else if (!v.symbol.empty() || (v.compile = entryForAny(reader, frame, misses, v.source)) != 0) {
       v.outcome = VariedNumber::Outcome::Symbolic;
     } else {
       v.why = staticReason(reader, v, frame);

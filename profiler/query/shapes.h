@@ -56,7 +56,7 @@ struct VariedNumber {
   std::string source;
   std::vector<std::string> values;  ///< those that entries were made for, in order
   Outcome outcome = Outcome::Static;
-  std::string symbol;               ///< Symbolic: its name in the newest entry that has it
+  std::string symbol;               ///< Symbolic: its name in the newest entry that has it; empty where it has none and any value fits
   int64_t compile = 0;              ///< Symbolic: the first entry that has it; Specialised: the newest that fixed it
   std::string why;                  ///< Static and Specialised: why it is a constant
   ShapeCost cost;

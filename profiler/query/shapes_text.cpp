@@ -134,7 +134,7 @@ std::string toText(const Reader& reader, const std::vector<ShapeFrame>& frames) 
       for (size_t i = 0; i < std::min(kShown, v.values.size()); ++i) values += (i > 0 ? ", " : "") + v.values[i];
       if (v.values.size() > kShown) values += ", …";
       out += fmt::format("  {} was {}: ", v.source, values);
-      if (v.outcome == VariedNumber::Outcome::Symbolic) out += fmt::format("symbolic ({}) from #{} on", v.symbol, numberOf(v.compile));
+      if (v.outcome == VariedNumber::Outcome::Symbolic) out += fmt::format("{} from #{} on", v.symbol.empty() ? "any value" : "symbolic (" + v.symbol + ")", numberOf(v.compile));
       if (v.outcome == VariedNumber::Outcome::Specialised) out += fmt::format("a constant in #{}: {}", numberOf(v.compile), v.why);
       if (v.outcome == VariedNumber::Outcome::Static) out += fmt::format("a constant in every entry: {}", v.why);
       out += costText(v.cost) + "\n" + toText(v.advice, 4);

@@ -10,6 +10,7 @@
 #include "engine/support/clock.h"
 #include "profiler/query/advice.h"
 #include "profiler/query/breaks.h"
+#include "profiler/query/call_site.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/python_line.h"
 #include "profiler/query/recompiles.h"
@@ -62,6 +63,15 @@ def h(x):
         x = x - 1
     assert x.sum().item() > 0
     return x
+
+
+def go(y):
+    for i in range(1, 6): g(i, y)
+    g(x); g(y); g(y)
+    return loss(g(x), 3)
+
+
+for y in [x]: go(y)
 )";
 enum Line {
   kForward = 10,
@@ -76,7 +86,12 @@ enum Line {
   kCallG = 31,
   kItemIf = 35,
   kItemWhile = 37,
-  kItemAssert = 39
+  kItemAssert = 39,
+  kGo = 43,
+  kCallInFor = 44,
+  kCallThrice = 45,
+  kCallInCall = 46,
+  kCallGo = 49
 };
 
 }  // namespace
@@ -321,20 +336,137 @@ class ExplainTest : public QObject {
     QTest::newRow("mark dynamic") << 0 << "torch._dynamo.mark_dynamic(x, 0)\ny = net(x, 3)\n";
     QTest::newRow("dynamic=True") << 1 << "net = torch.compile(Net(), dynamic=True)\n";
     QTest::newRow("drop last") << 2 << "DataLoader([torch.zeros(3)], batch_size=2, drop_last=True):\n";
-    QTest::newRow("buffer") << 3 << "        self.register_buffer(\"scale\", torch.tensor(1.0))\n";
-    QTest::newRow("number") << 4 << "y = net(x, torch.tensor(3))\n";
-    QTest::newRow("dtype") << 5 << "y = net(x.to(torch.float32), 3)\n";
-    QTest::newRow("strides") << 6 << "y = net(x.contiguous(), 3)\n";
-    QTest::newRow("limit") << 7 << "DataLoader\ntorch._dynamo.config.recompile_limit = 32\n";
-    QTest::newRow("where") << 8 << "    x = torch.where(x.sum() > 0, x + 1, x)\n    print(\"x\", x)\n";
-    QTest::newRow("print") << 9
+    QTest::newRow("dtype") << 3 << "y = net(x.to(torch.float32), 3)\n";
+    QTest::newRow("strides") << 4 << "y = net(x.contiguous(), 3)\n";
+    QTest::newRow("limit") << 5 << "DataLoader\ntorch._dynamo.config.recompile_limit = 32\n";
+    QTest::newRow("where") << 6 << "    x = torch.where(x.sum() > 0, x + 1, x)\n    print(\"x\", x)\n";
+    QTest::newRow("print") << 7
                            << "    if not torch.compiler.is_compiling():\n        print(\"x\", x)\n    import json\n";
-    QTest::newRow("item") << 10 << "    v = x.max()\n";
-    QTest::newRow("assert") << 11 << "    torch._assert_async(v.isfinite())\n";
-    QTest::newRow("import") << 12 << "DataLoader\nimport json\n";
-    QTest::newRow("expression as argument") << 13 << "    g((x + 1).contiguous())\n";
-    QTest::newRow("decorator") << 14 << "@torch.compile(dynamic=True)\ndef g(x):\n";
+    QTest::newRow("item") << 8 << "    v = x.max()\n";
+    QTest::newRow("assert") << 9 << "    torch._assert_async(v.isfinite())\n";
+    QTest::newRow("import") << 10 << "DataLoader\nimport json\n";
+    QTest::newRow("expression as argument") << 11 << "    g((x + 1).contiguous())\n";
+    QTest::newRow("decorator") << 12 << "@torch.compile(dynamic=True)\ndef g(x):\n";
   }
+  /// What a module does with what it computed would not reach the parameters before it.
+  void noTensorIsDetached() {
+    Sources sources(*reader_);
+    for (const char* found : {"Float[4, 16] strides [16, 1] cpu requires_grad (not a leaf)", "Float[4, 16] strides [16, 1] cpu requires_grad"}) {
+      const auto advice = adviseGuard(problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 16] strides [16, 1] cpu", found), sources);
+      QCOMPARE(advice.size(), size_t{1});
+      QCOMPARE(advice[0].title, std::string("Expect an entry with a gradient and one without"));
+      QVERIFY(advice[0].diff.empty());
+    }
+  }
+
+  /// A tensor where the code needs a number breaks the graph, and an assignment of a number to a buffer is an error.
+  void noNumberBecomesATensorByADiff() {
+    Sources sources(*reader_);
+    for (const char* source : {"L['n']", "L['self'].scale", "G['n']"}) {
+      auto number = problem("fusebox", "CONSTANT_MATCH", source, "3", "4");
+      for (const bool takesAny : {false, true}) {
+        number.takesAny = takesAny;
+        const auto advice = adviseGuard(number, sources);
+        QCOMPARE(advice.size(), size_t{1});
+        QVERIFY2(advice[0].diff.empty(), source);
+        QCOMPARE(advice[0].title == "Expect one entry more", takesAny);
+      }
+    }
+    auto needed = problem("fusebox", "CONSTANT_MATCH", "L['n']", "3", "4");
+    needed.use = {{"Replace the loop", "by an operator", {}}};
+    QCOMPARE(adviseGuard(needed, sources).at(0).title, std::string("Replace the loop"));
+  }
+
+  void aModulesModeIsAnEntryWhateverItIsCalled() {
+    Sources sources(*reader_);
+    for (const char* source : {"L['self'].training", "L['s']._modules['d'].training"})
+      QCOMPARE(adviseGuard(problem("fusebox", "CONSTANT_MATCH", source, "True", "False"), sources).at(0).title, std::string("Train and evaluate with an entry each"));
+  }
+
+  void branchesOfTheProgramAreNoRanges() {
+    Sources sources(*reader_);
+    const auto titleOf = [&](const char* kind, const char* source, const char* expected, const char* found) {
+      return adviseGuard(problem("fusebox", kind, source, expected, found), sources).at(0).title;
+    };
+    const std::string decide = "Decide before the call, or put both sides into the graph";
+    QCOMPARE(titleOf("SHAPE_ENV", "", "(L['p'] > 0.5) <= 0, asked by a comparison of floats in a.py:3", "(L['p'] > 0.5) = 1"), decide);
+    QCOMPARE(titleOf("SHAPE_ENV", "", "((L['s'].step + 1) % 2) == 0, asked by a condition of the program in a.py:22", "L['s'].step = 2"), decide);
+    QCOMPARE(titleOf("SHAPE_ENV", "", "L['x'].size()[0] <= 64, asked by a comparison of the program in a.py:5", "L['x'].size()[0] = 65"), decide);
+    QCOMPARE(titleOf("SHAPE_ENV", "", "L['x'].size()[0] <= 64, asked by the widths of an index", "L['x'].size()[0] = 65"), std::string("Say the range beforehand"));
+    QCOMPARE(titleOf("SYMBOL_RANGE", "L['x']", "L['x'].size()[0] (s0) >= 2", "L['x'].size()[0] = 1"), std::string("Expect an entry of its own for size 1"));
+    QCOMPARE(titleOf("SYMBOL_RANGE", "L['x']", "L['x'].size()[0] (s0) <= 64", "L['x'].size()[0] = 65"), std::string("Say the range beforehand"));
+  }
+
+  void aCallIsChangedOnlyWhereItIsTheOne() {
+    Sources sources(*reader_);
+    auto strides = problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 3] strides [3, 1] cpu", "Float[4, 3] strides [1, 4] cpu");
+    strides.codeLine = kDecorator;
+    const auto diffAt = [&](int line) {
+      strides.call = {{script_.toStdString(), "<module>", kCallGo}, {script_.toStdString(), "go", line}, {script_.toStdString(), "g", kDecorator}};
+      return adviseGuard(strides, sources).at(0).diff;
+    };
+    QVERIFY(applied(diffAt(kCallInFor)).contains("range(1, 6): g(i.contiguous(), y)\n"));
+    QVERIFY(applied(diffAt(kCallInCall)).contains("return loss(g(x.contiguous()), 3)\n"));
+    QCOMPARE(diffAt(kCallThrice), std::string());  // which of the three?
+    strides.isResumed = true;
+    QCOMPARE(diffAt(kCallInFor), std::string());  // its x is no argument
+  }
+
+  void compiledCodeMarksNothing() {
+    Sources sources(*reader_);
+    auto size = problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 16] strides [16, 1] cpu", "Float[8, 16] strides [16, 1] cpu");
+    const std::string file = script_.toStdString();
+    size.codeLine = kDecorator;
+    size.call = {{file, "<module>", kCallGo}, {file, "go", kCallInCall}, {file, "g", kDecorator}};
+    findEntrance(*reader_, sources, size);
+    QVERIFY(!size.isInside);
+    QCOMPARE(size.entrance.line, int{kCallInCall});
+    QVERIFY(adviseGuard(size, sources).at(0).diff.find("mark_dynamic(x, 0)") != std::string::npos);
+
+    const std::string path = folder_.filePath("inside.fusebox").toStdString();
+    auto started = Recorder::start({.path = path, .facts = {{"engine", "fusebox"}}});
+    QVERIFY(started.has_value());
+    for (const auto& [name, line] : {std::pair{"go", int{kGo}}, {"g", int{kDecorator}}})
+      (*started)->endCompile((*started)->beginCompile({.frame = (*started)->frame({.name = name, .qualname = name, .place = {file, line, name}})}));
+    Recorder::stop();
+    auto both = session::Reader::open(path);
+    QVERIFY(both);
+    Sources inside(**both);
+    findEntrance(**both, inside, size);
+    QVERIFY(size.isInside);
+    QCOMPARE(size.entrance.line, int{kCallGo});
+    const Advice mark = adviseGuard(size, inside).at(0);
+    QCOMPARE(mark.title, std::string("Mark the dimension dynamic"));
+    QVERIFY(mark.diff.empty());
+    QVERIFY2(mark.text.find(file + ":" + std::to_string(kCallGo)) != std::string::npos, mark.text.c_str());
+  }
+
+  /// A function's name is no word about what the break is.
+  void namesOfFunctionsAreNoReasons() {
+    Sources sources(*reader_);
+    for (const char* name : {"torch._C.prepare_for_backward", "my.import_all", "a.generator", "numpy.linalg.svd", "x.exception_of"}) {
+      const std::string reason = std::string(name) + " is a C function that no rule describes";
+      QCOMPARE(adviseBreak(breakAt("fusebox", "unsupported call", reason.c_str(), kCallNet), sources).at(0).title, std::string("Call it before or after"));
+    }
+    QCOMPARE(adviseBreak(breakAt("fusebox", "unsupported operator", "a random operator takes its own generator", kCallNet), sources).at(0).title,
+             std::string("Call it before or after"));
+    QCOMPARE(adviseBreak(breakAt("fusebox", "backward", "backward() is called: gradients are accumulated outside of the graph", kCallNet), sources).at(0).title,
+             std::string("Call backward() outside of the compiled function"));
+  }
+
+  void breaksInsideOfLibrariesAreNoLinesToChange() {
+    Sources sources(*reader_);
+    const std::string torch = "/v/lib/python3.11/site-packages/torch/", parallel = torch + "nn/parallel/distributed.py", script = script_.toStdString();
+    BreakProblem problem{"fusebox", "unsupported call", "torch._C._distributed_c10d.prepare_for_backward is a C function that no rule describes", "", "CALL", parallel, 1648,
+                         {{script, "<module>", kCallNet}, {parallel, "DistributedDataParallel.forward", 1701}, {parallel, "DistributedDataParallel._post_forward", 1648}}};
+    const Advice wrapped = adviseBreak(problem, sources).at(0);
+    QCOMPARE(wrapped.title, std::string("Compile the module, then wrap it"));
+    QVERIFY2(wrapped.text.find("DistributedDataParallel(torch.compile(module))") != std::string::npos, wrapped.text.c_str());
+    problem.file = torch + "nn/modules/module.py";
+    problem.stack = {{script, "<module>", kCallNet}, {problem.file, "Module.zero_grad", 7}};
+    QCOMPARE(adviseBreak(problem, sources).at(0).title, std::string("Leave it, or compile what lies around it"));
+  }
+
   void aLibrarysBreakIsNotTheProgramsToRemove() {
     Sources sources(*reader_);
     const auto advice = adviseBreak({"stock", "Call to `torch._dynamo.graph_break()`", "User-inserted graph break.", "", "CALL", "/v/lib/python3.11/site-packages/torch/optim/optimizer.py", 80}, sources);
@@ -376,45 +508,39 @@ class ExplainTest : public QObject {
         advice = adviseGuard(size, sources);
         break;
       case 3:
-        advice = adviseGuard(problem("fusebox", "CONSTANT_MATCH", "L['self'].scale", "1.0", "2.0"), sources);
-        break;
-      case 4:
-        advice = adviseGuard(problem("fusebox", "CONSTANT_MATCH", "L['n']", "3", "4"), sources);
-        break;
-      case 5:
         advice = adviseGuard(
             problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4] strides [1] cpu", "Double[4] strides [1] cpu"),
             sources);
         break;
-      case 6:
+      case 4:
         advice = adviseGuard(problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 4] strides [4, 1] cpu",
                                      "Float[4, 4] strides [1, 4] cpu"),
                              sources);
         break;
-      case 7:
+      case 5:
         advice = adviseGuard(limit, sources);
         break;
-      case 8:
+      case 6:
         advice = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kIf), sources);
         break;
-      case 9:
+      case 7:
         advice =
             adviseBreak(breakAt("fusebox", "side effect", "output that depends on a computed value", kPrint), sources);
         break;
-      case 10:
+      case 8:
         advice = adviseBreak(breakAt("fusebox", "data-dependent value", "aten::_local_scalar_dense", kItem), sources);
         break;
-      case 11:
+      case 9:
         advice = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kAssert), sources);
         break;
-      case 12:
+      case 10:
         advice =
             adviseBreak(breakAt("fusebox", "import", "module json is imported for the first time", kImport), sources);
         break;
-      case 13:
+      case 11:
         advice = adviseGuard(ofG, sources);
         break;
-      case 14:
+      case 12:
         advice = adviseGuard(sizeOfG, sources);
         break;
     }
@@ -473,7 +599,7 @@ class ExplainTest : public QObject {
     Sources none(*reader_);
     const auto titleOf = [&](const char* expected) { return adviseGuard(problem("fusebox", "SHAPE_ENV", "", expected, "L['n'] = 9"), none).at(0).title; };
     QCOMPARE(titleOf("L['n'] == 3, asked by the number of elements of a range in a.py:50"), std::string("Move what needs the number out of the compiled function"));
-    for (const char* range : {"L['n'] <= 64", "L['n'] == L['x'].size()[0]"}) QCOMPARE(titleOf(range), std::string("Say the range beforehand"));
+    for (const char* range : {"L['x'].size()[0] <= 64", "L['n'] == L['x'].size()[0]"}) QCOMPARE(titleOf(range), std::string("Say the range beforehand"));
     for (const char* relation : {"L['n'] == 3, asked by the number of elements of a range in a.py:50", "L['n'] == 3", "self.sizes[0] < 4"})
       QCOMPARE(tensorDifference(relation, "L['n'] = 9"), std::string());  // says nothing of a tensor
     QCOMPARE(tensorDifference("Tensor, DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False, size=[8, "
@@ -527,8 +653,20 @@ class ExplainTest : public QObject {
     QCOMPARE(call->arguments[2].keyword, std::string("k"));
     QVERIFY(!callOf("y = net(a,", "net"));
     const std::string text = "@deco\ndef f(self, a: int = 3,\n      b=(1, 2), *args):\n    pass\n";
-    const auto parameters = parametersAt(splitLines(text), 1);
-    QCOMPARE(parameters, (std::vector<std::string>{"self", "a", "b", "*args"}));
+    const Definition f = definitionAt(splitLines(text), 1);
+    QCOMPARE(f.name, std::string("f"));
+    QCOMPARE(f.line, 2);
+    QCOMPARE(f.parameters, (std::vector<std::string>{"self", "a", "b", "*args"}));
+    QVERIFY(!f.isMethod);
+    const auto lines = splitLines("class A:\n  def f(s, x):\n    y = x\n    def g(): return y\n    return g()\n  @staticmethod\n  def h(x): return x\ndef f(x):\n  return x\n");
+    QVERIFY(definitionAt(lines, 2).isMethod);
+    QVERIFY(!definitionAt(lines, 6).isMethod);
+    QCOMPARE(definitionAt(lines, 3).line, 0);
+    QCOMPARE(definitionAt(lines, 6).name, std::string("h"));
+    QCOMPARE(definitionAround(lines, 5, "A.f"), 2);
+    QCOMPARE(definitionAround(lines, 4, "A.f.<locals>.g"), 4);
+    QCOMPARE(definitionAround(lines, 9, "f"), 8);
+    QCOMPARE(definitionAround(lines, 9, "<module>"), 0);
   }
 
   void cleanupTestCase() {

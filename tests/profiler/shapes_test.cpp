@@ -71,6 +71,20 @@ class ShapesTest : public QObject {
     const Id plain = entry(r, other, 0, 0, "Float[4, 16] strides [16, 1] cpu", &guards);
     entry(r, other, failure(r, other, plain, guards, "Float[4, 16] strides [16, 1] cpu", "Float[4, 18] strides [18, 1] cpu"), 1,
           "Float[4, 18] strides [18, 1] cpu", &guards);
+
+    // k: its second entry asks for its type only; n: each value has its own.
+    const auto number = [&](const char* name, const char* source, const char* kind, const char* expected) {
+      const Id numbers = r->frame({.name = name, .qualname = name, .place = {kFile, 40, name}});
+      const Id one = r->beginCompile({.frame = numbers});
+      const Id fixed = r->guards(one, {{.kind = "CONSTANT_MATCH", .source = source, .expected = "2", .place = {kFile, 41}}});
+      r->endCompile(one);
+      const Id missed = r->guardFailure({.frame = numbers, .compile = one, .guard = fixed, .text = "a guard", .expected = "2", .found = "3", .outcome = "recompile", .place = {kFile, 41}});
+      const Id two = r->beginCompile({.frame = numbers, .attempt = 1, .cause = missed});
+      r->guards(two, {{.kind = kind, .source = source, .expected = expected, .place = {kFile, 41}}});
+      r->endCompile(two);
+    };
+    number("any", "L['k']", "TYPE_MATCH", "type float");
+    number("each", "L['n']", "CONSTANT_MATCH", "3");
     const Id quiet = r->frame({.name = "quiet", .place = {kFile, 30, "quiet"}});
     r->endCompile(r->beginCompile({.frame = quiet}));
   }
@@ -98,8 +112,8 @@ class ShapesTest : public QObject {
   }
 
   void onlyFramesWithSomethingSymbolicOrVaried() {
-    QCOMPARE(frames_.size(), size_t{2});
-    QCOMPARE(shapeFrames(*reader_, true)->size(), size_t{3});
+    QCOMPARE(frames_.size(), size_t{4});
+    QCOMPARE(shapeFrames(*reader_, true)->size(), size_t{5});
     QCOMPARE(frame("f").recompiles, int64_t{3});
   }
 
@@ -109,10 +123,10 @@ class ShapesTest : public QObject {
     QVERIFY(summary);
     int64_t ofFunctions = 0;
     for (const auto& f : summary->coverage.functions) ofFunctions += f.recompiles;
-    QCOMPARE(summary->compiledAgain, int64_t{4});
+    QCOMPARE(summary->compiledAgain, int64_t{6});
     QCOMPARE(ofFunctions, summary->compiledAgain);
     QCOMPARE(summary->limitsReached, int64_t{1});
-    QCOMPARE(summary->recompiles.size(), size_t{5});
+    QCOMPARE(summary->recompiles.size(), size_t{7});
   }
 
   void symbolsSayWhereFromAndWithin() {
@@ -162,6 +176,24 @@ class ShapesTest : public QObject {
     QCOMPARE(frame("g").varied.size(), size_t{1});  // the stride that follows is the same change
   }
 
+  /// An entry that asks for a type only takes any number.
+  void aNumberThatNoGuardFixesIsNoConstant() {
+    const VariedNumber &any = frame("any").varied.at(0), &each = frame("each").varied.at(0);
+    QCOMPARE(int(any.outcome), int(VariedNumber::Outcome::Symbolic));
+    QCOMPARE(any.compile, frame("any").entries.at(1).compile);
+    QVERIFY(any.advice.empty());
+    QCOMPARE(int(each.outcome), int(VariedNumber::Outcome::Static));
+    QVERIFY2(each.why.find("each value") == 0, each.why.c_str());
+    const std::string text = toText(*reader_, frames_);
+    QVERIFY2(text.find("L['k'] was 2, 3: any value from #1 on") != std::string::npos, text.c_str());
+    auto chains = recompileChains(*reader_);
+    QVERIFY(chains);
+    for (const auto& chain : *chains) {
+      if (chain.name != "any" && chain.name != "each") continue;
+      QCOMPARE(adviseMiss(*reader_, chain, chain.misses.at(0)).at(0).title == "Expect one entry more", chain.name == "any");
+    }
+  }
+
   void recompilesSayWhatBecameSymbolicAndWhatWasFixed() {
     auto chains = recompileChains(*reader_);
     QVERIFY(chains);
@@ -178,7 +210,7 @@ class ShapesTest : public QObject {
     QCOMPARE(json["relations"].get<int>(), 2);
     QCOMPARE(json["specialisations"].get<int>(), 1);
     QCOMPARE(json["specialised_cost"]["recompiles"].get<int>(), 1);
-    const auto& f = json["frames"][json["frames"][0]["name"] == "f" ? 0 : 1];
+    const auto& f = *std::find_if(json["frames"].begin(), json["frames"].end(), [](const auto& each) { return each["name"] == "f"; });
     const auto& symbol = f["entries"][1]["symbols"][0];
     QCOMPARE(symbol["hint"].get<int>(), 8);
     QVERIFY(symbol["upper"].is_null());
