@@ -306,7 +306,11 @@ class Detective {
     if (levelOf(r) == kTimes) {
       return say(FUSEBOX_TEXT("Compare", "{}. What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks."), text);
     }
-    if (levelOf(r) == kGuards) return say(FUSEBOX_TEXT("Compare", "{}. Nothing recorded before it differs: the inputs did."), text);
+    if (levelOf(r) == kGuards) {
+      return say(o_.a.hasScript() && o_.b.hasScript() ? FUSEBOX_TEXT("Compare", "{}. Nothing recorded before it differs: the inputs did.")
+                                                      : FUSEBOX_TEXT("Compare", "{}. Nothing recorded before it differs. The text of the script is not recorded on both sides: it may differ, or the inputs."),
+                 text);
+    }
     return text + ".";
   }
 

@@ -51,36 +51,50 @@ Result<RankReport> compareRanks(const std::vector<std::string>& files) {
     for (const auto& loss : summary->losses)
       if (loss.what == "ranks differ" && std::find(report.told.begin(), report.told.end(), loss.detail) == report.told.end())
         report.told.push_back(loss.detail);
-    const std::string rank = (*reader)->info("rank");
-    report.ranks.push_back({rank.empty() ? std::to_string(readers.size()) : rank, file, std::move(*summary)});
+    report.ranks.push_back({(*reader)->info("rank"), file, std::move(*summary)});
     readers.push_back(std::move(*reader));
   }
   for (size_t i = 1; i < readers.size(); ++i) {
     auto comparison = compareSessions(*readers[0], *readers[i]);
     if (!comparison) return tl::unexpected(comparison.error());
-    for (std::string& text : differencesOf(*comparison)) report.differences.push_back({report.ranks[i].rank, std::move(text)});
+    for (std::string& text : differencesOf(*comparison)) report.differences.push_back({i, std::move(text)});
   }
   return report;
 }
 
+bool RankReport::areRanks() const {
+  return std::none_of(ranks.begin(), ranks.end(), [](const Rank& each) { return each.rank.empty(); });
+}
+
+std::string RankReport::name(size_t position) const {
+  return areRanks() ? "rank " + ranks[position].rank : fmt::format("session {}", position + 1);
+}
+
 std::string toText(const RankReport& report) {
-  std::string out = fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10}  {:>10}  {}\n", "rank", "compiles", "graphs", "breaks", "recompiles", "kernels",
-                                "compile ms", "run ms", "session");
-  for (const auto& [rank, file, s] : report.ranks)
-    out += fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10.1f}  {:>10.1f}  {}\n", rank, s.compiles, s.graphs, breaksOf(s), s.compiledAgain, s.kernels,
-                       s.totalCompileMs, s.runMs, file);
+  const bool areRanks = report.areRanks();
+  std::string out = fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10}  {:>10}  {}\n", areRanks ? "rank" : "", "compiles", "graphs", "breaks", "recompiles",
+                                "kernels", "compile ms", "run ms", "session");
+  for (size_t i = 0; i < report.ranks.size(); ++i) {
+    const auto& [rank, file, s] = report.ranks[i];
+    out += fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10.1f}  {:>10.1f}  {}\n", areRanks ? rank : std::to_string(i + 1), s.compiles, s.graphs, breaksOf(s),
+                       s.compiledAgain, s.kernels, s.totalCompileMs, s.runMs, file);
+  }
   if (!report.told.empty()) out += "What ranks found while they ran\n";
   for (const std::string& text : report.told) out += "  " + text + "\n";
-  if (!report.differences.empty()) out += fmt::format("Other than on rank {}\n", report.ranks.front().rank);
-  for (const auto& [rank, text] : report.differences) out += fmt::format("  rank {}: {}\n", rank, text);
-  if (report.told.empty() && report.differences.empty()) out += "All ranks compiled the same.\n";
+  if (!report.differences.empty()) out += fmt::format("Other than {} {}\n", areRanks ? "on" : "in", report.name(0));
+  for (const auto& [position, text] : report.differences) out += fmt::format("  {}: {}\n", report.name(position), text);
+  if (report.told.empty() && report.differences.empty()) out += fmt::format("All {} compiled the same.\n", areRanks ? "ranks" : "sessions");
   return out;
 }
 
 nlohmann::json toJson(const RankReport& report) {
   auto ranks = nlohmann::json::array(), differences = nlohmann::json::array();
-  for (const auto& [rank, file, summary] : report.ranks) ranks.push_back({{"rank", rank}, {"file", file}, {"summary", query::toJson(summary)}});
-  for (const auto& [rank, text] : report.differences) differences.push_back({{"rank", rank}, {"text", text}});
+  const auto number = [](const RankReport::Rank& each) { return each.rank.empty() ? nlohmann::json() : nlohmann::json(each.rank); };
+  for (const auto& each : report.ranks) ranks.push_back({{"rank", number(each)}, {"file", each.file}, {"summary", query::toJson(each.summary)}});
+  for (const auto& [position, text] : report.differences) {
+    const auto& each = report.ranks[position];
+    differences.push_back({{"rank", number(each)}, {"file", each.file}, {"text", text}});
+  }
   return {{"ranks", std::move(ranks)}, {"told", report.told}, {"differences", std::move(differences)}};
 }
 

@@ -310,6 +310,13 @@ Result<void> readGuardChecks(Loading& l) {
 
 }  // namespace
 
+bool Snapshot::hasScript() const {
+  const auto script = facts.find("script");
+  if (script == facts.end()) return false;
+  const std::string_view name = baseName(std::string_view(script->second).substr(0, script->second.find(' ')));
+  return std::any_of(sources.begin(), sources.end(), [&](const auto& source) { return baseName(source.first) == name; });
+}
+
 int highestLevel(const Reader& reader) {
   int level = -1;
   (void)reader.each("SELECT DISTINCT stage FROM t_graph", {}, [&](const Statement& s) { level = std::max(level, levelOf(s.text("stage"))); });

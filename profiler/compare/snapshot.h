@@ -128,6 +128,8 @@ struct Snapshot {
   int64_t compiles = 0, guards = 0;
   double compileNs = 0;
   bool hasGroups = false;
+
+  bool hasScript() const;  ///< the text of the file that was started is among the sources
 };
 
 /// How far the graphs of a session go: 3 after fusion or the gradient passes, 2 forward and backward, 1 joint, 0 captured, -1

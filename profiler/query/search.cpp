@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "engine/support/text.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/source_patch.h"
 
 namespace fusebox::query {
@@ -17,6 +19,7 @@ using session::Statement;
 constexpr SearchSubject kSubjects[] = {
     {SearchKind::Files, "files"},       {SearchKind::Frames, "functions"},    {SearchKind::Breaks, "breaks"},
     {SearchKind::Failures, "failures"}, {SearchKind::Guards, "guards"},       {SearchKind::Kernels, "kernels"},
+    {SearchKind::Operators, "operators"},
     {SearchKind::Groups, "groups"},     {SearchKind::Nodes, "nodes"},         {SearchKind::Passes, "passes"},
     {SearchKind::Lines, "lines"},       {SearchKind::Artifacts, "artifacts"}, {SearchKind::Losses, "losses"}};
 
@@ -32,10 +35,6 @@ constexpr SearchSql kSql[] = {
      "SELECT frame_id AS id, coalesce(qualname, name) AS title, status AS detail, file, line FROM frames WHERE coalesce(qualname, name) LIKE ?1 "
      "ESCAPE '\\' "
      "OR file LIKE ?1 ESCAPE '\\' ORDER BY frame_id LIMIT ?2"},
-    {SearchKind::Breaks,
-     "SELECT min(break_id) AS id, kind AS title, reason AS detail, file, line FROM graph_breaks WHERE kind LIKE ?1 ESCAPE '\\' OR reason LIKE "
-     "?1 ESCAPE '\\' "
-     "OR hint LIKE ?1 ESCAPE '\\' GROUP BY kind, reason, file, line ORDER BY 1 LIMIT ?2"},
     {SearchKind::Failures,
      "SELECT failure_id AS id, guard AS title, expected || ' → ' || coalesce(found, '') AS detail, file, line FROM guard_failures f WHERE "
      "(guard LIKE ?1 ESCAPE '\\' "
@@ -49,6 +48,9 @@ constexpr SearchSql kSql[] = {
     {SearchKind::Kernels,
      "SELECT kernel_id AS id, name AS title, kind || coalesce(' ' || op, '') AS detail, file, line FROM kernels WHERE name LIKE ?1 ESCAPE '\\' "
      "OR op LIKE ?1 ESCAPE '\\' ORDER BY kernel_id LIMIT ?2"},
+    {SearchKind::Operators,
+     "SELECT min(id) AS id, name AS title, kind || ', ' || count(*) || ' ×' AS detail, file, line FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
+     "GROUP BY name, kind, file, line ORDER BY 1 LIMIT ?2"},
     {SearchKind::Groups,
      "SELECT group_id AS id, name AS title, kind || coalesce(': ' || reason, '') AS detail, file, line FROM fusion_groups WHERE name LIKE ?1 "
      "ESCAPE '\\' "
@@ -99,6 +101,31 @@ bool containsText(std::string_view line, std::string_view text) {
   return std::search(line.begin(), line.end(), text.begin(), text.end(), same) != line.end();
 }
 
+/// Its letters in this order, as in a palette.
+bool containsLetters(std::string_view line, std::string_view text) {
+  for (const char c : text) {
+    const size_t at = static_cast<size_t>(std::find_if(line.begin(), line.end(), [&](char other) { return containsText({&other, 1}, {&c, 1}); }) - line.begin());
+    if (at == line.size()) return false;
+    line.remove_prefix(at + 1);
+  }
+  return true;
+}
+
+/// In the words that are shown, and in those that were recorded.
+Result<void> searchBreaks(const Reader& reader, const std::string& text, int limit, SearchMatch match, SearchGroup& out) {
+  const auto holds = match == SearchMatch::Letters ? containsLetters : containsText;
+  return reader.each("SELECT min(id) AS id, kind, reason, hint, file, line FROM t_graph_break GROUP BY kind, reason, file, line ORDER BY 1", {}, [&](const Statement& s) {
+    const std::string reason = breakReason(s.text("reason"));
+    const std::string_view texts[] = {s.text("kind"), reason, s.text("reason"), s.text("hint")};
+    if (out.more || std::none_of(std::begin(texts), std::end(texts), [&](std::string_view each) { return holds(each, text); })) return;
+    if (static_cast<int>(out.hits.size()) == limit) {
+      out.more = true;
+      return;
+    }
+    out.hits.push_back({s.integer("id"), s.string("kind"), reason, s.string("file"), s.integer("line")});
+  });
+}
+
 Result<void> searchLines(const Reader& reader, const std::string& text, int limit, SearchGroup& out) {
   return reader.each("SELECT file, text FROM source_files WHERE text IS NOT NULL ORDER BY file_id", {},
                      [&](const Statement& s) {
@@ -129,6 +156,10 @@ Result<SearchGroup> searchIn(const Reader& reader, SearchKind kind, const std::s
   if (text.empty() && match == SearchMatch::Substring) return out;
   if (kind == SearchKind::Lines) {
     if (auto read = searchLines(reader, text, limit, out); !read) return tl::unexpected(read.error());
+    return out;
+  }
+  if (kind == SearchKind::Breaks) {
+    if (auto read = searchBreaks(reader, text, limit, match, out); !read) return tl::unexpected(read.error());
     return out;
   }
   for (const SearchSql& search : kSql) {

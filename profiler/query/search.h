@@ -18,6 +18,7 @@ enum class SearchKind : uint8_t {
   Failures,
   Guards,
   Kernels,
+  Operators,  ///< of a trace, and its other spans on the CPU
   Groups,
   Nodes,
   Passes,

@@ -46,6 +46,7 @@ struct Program {
   int launches = 50;
   std::string folder = "/home/u";
   std::string name = "m.py";
+  bool hasScript = true;                         ///< the text of m.py is recorded
   std::string host = {};                         ///< text of Fusebox's own host.py
   std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
   std::string engine = "fusebox";
@@ -76,7 +77,7 @@ void writeProgram(const std::string& path, const Program& p) {
   w.post(rows::Info{.key = text("start_ns"), .value = kStart});
   for (const auto& [key, value] : facts) w.post(rows::Info{.key = text(key), .value = value});
   for (const auto& [key, value] : p.settings) w.post(rows::Info{.key = "config." + key, .value = value});
-  w.post(rows::SourceFile{.id = int64_t{1}, .path = file, .text = p.script, .bytes = static_cast<int64_t>(p.script.size()),
+  if (p.hasScript) w.post(rows::SourceFile{.id = int64_t{1}, .path = file, .text = p.script, .bytes = static_cast<int64_t>(p.script.size()),
       .truncated = int64_t{0}, .time_ns = kStart});
   w.post(rows::SourceFile{.id = int64_t{2}, .path = text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), .text = text("pass\n"),
       .bytes = int64_t{5}, .truncated = int64_t{0}, .time_ns = kStart});
@@ -418,6 +419,12 @@ class CompareTest : public QObject {
     QCOMPARE(root.subject, Subject::Recompile);
     QVERIFY2(c.cause.headline.find("the inputs did") != std::string::npos, c.cause.headline.c_str());
     QCOMPARE(root.b.value, 2.0);
+  }
+
+  void aScriptThatIsNotRecordedMayDiffer() {
+    const Comparison c = compare({}, {.recompiles = 2, .hasScript = false});
+    QVERIFY2(c.cause.headline.find("the inputs did") == std::string::npos, c.cause.headline.c_str());
+    QVERIFY2(c.cause.headline.find("not recorded on both sides") != std::string::npos, c.cause.headline.c_str());
   }
 
   /// A setting explains what it can touch, and nothing before it: neither how many processes compile nor what becomes of graphs moves guards.

@@ -13,6 +13,7 @@ constexpr KindOfObject kKinds[] = {
     {SearchKind::Files, ObjectKind::SourceLine},   {SearchKind::Frames, ObjectKind::Frame},
     {SearchKind::Breaks, ObjectKind::Break},       {SearchKind::Failures, ObjectKind::Failure},
     {SearchKind::Guards, ObjectKind::Guard},       {SearchKind::Kernels, ObjectKind::Kernel},
+    {SearchKind::Operators, ObjectKind::SourceLine},
     {SearchKind::Groups, ObjectKind::Group},       {SearchKind::Nodes, ObjectKind::Node},
     {SearchKind::Passes, ObjectKind::Compile},     {SearchKind::Lines, ObjectKind::SourceLine},
     {SearchKind::Artifacts, ObjectKind::Artifact}, {SearchKind::Losses, ObjectKind::None}};
@@ -23,6 +24,7 @@ Location locationOf(SearchKind kind, const query::SearchHit& hit) {
   for (const auto& row : kKinds) {
     if (row.search != kind) continue;
     if (row.object == ObjectKind::None) return Location::ofView("overview");
+    if (row.search == SearchKind::Operators && hit.file.empty()) return Location::ofView("timeline");
     return {row.object, hit.id, {}, hit.file, static_cast<int>(hit.line)};
   }
   return {};

@@ -89,6 +89,8 @@ QString FindView::nameOf(query::SearchKind kind) {
       return tr("Guards");
     case SearchKind::Kernels:
       return tr("Kernels");
+    case SearchKind::Operators:
+      return tr("Operators");
     case SearchKind::Groups:
       return tr("Fusion groups");
     case SearchKind::Nodes:

@@ -118,6 +118,30 @@ class Reports(unittest.TestCase):
         self.assertEqual(data["kernels"]["hits"][0]["title"], "fused_add_gelu_mul_0")
         self.assertEqual(fusebox("find", self.session, "no%such_thing").stdout, "Nothing found.\n")
 
+    def test_find_searches_what_is_shown(self):
+        session = self.path("words.fusebox")
+        shutil.copy(self.session, session)
+        with sqlite3.connect(session) as database:
+            database.execute("UPDATE t_graph_break SET reason = 'the number that aten::_local_scalar_dense reads is needed'")
+        database.close()
+        for words in ("tensor.ITEM", "_local_scalar_dense", "is needed"):
+            hits = json.loads(fusebox("find", "--json", session, words).stdout)["breaks"]["hits"]
+            self.assertEqual([hit["detail"] for hit in hits], ["the number that Tensor.item() reads is needed"], words)
+
+    def test_find_has_operators_of_traces(self):
+        trace = self.path("operators.json")
+        with open(trace, "w") as out:
+            json.dump({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::op17", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5} for i in range(3)]}, out)
+        (hit,) = json.loads(fusebox("find", "--json", trace, "aten::op1").stdout)["operators"]["hits"]
+        self.assertEqual((hit["title"], hit["detail"]), ("aten::op17", "cpu_op, 3 ×"))
+
+    def test_sessions_that_are_no_ranks(self):
+        text = fusebox("summary", self.session, synthesize(self.path("other.fusebox"), 100)).stdout
+        self.assertNotIn("rank", text)
+        self.assertEqual([line.split()[0] for line in text.split("\n")[1:3]], ["1", "2"])
+        report = json.loads(fusebox("summary", "--json", self.session, self.session).stdout)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [None, None])
+
     def test_query_agrees_with_plain_sqlite(self):
         sql = "SELECT kernel_id, name, launches, total_ns FROM kernels ORDER BY kernel_id"
         expected = sqlite3.connect(self.session).execute(sql).fetchall()
