@@ -14,6 +14,7 @@
 #include "engine/cache/bundle.h"
 #include "engine/cache/cache_folder.h"
 #include "engine/cache/cache_settings.h"
+#include "profiler/export/output_file.h"
 
 namespace fusebox::cli {
 namespace {
@@ -222,10 +223,7 @@ int exportCache(const CacheOptions& options) {
     ids.push_back(item->id);
   }
   const std::string bundle = cache::exportBundle(*folder, ids, cache::cacheSecret(), &exported);
-  std::ofstream file(options.file, std::ios::binary);
-  file << bundle;
-  file.close();
-  if (!file) return complain({ErrorCode::Io, std::strerror(errno), options.file});
+  if (auto written = exporting::writeOutput(options.file, bundle); !written) return complain(written.error());
   if (options.json) return print({{"entries", exported}, {"bytes", bundle.size()}});
   fmt::print("{} compiled graphs in {} ({})\n", exported.size(), options.file,
              bytesText(static_cast<int64_t>(bundle.size())));

@@ -2,29 +2,19 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <ostream>
 
 #include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/compare/report.h"
+#include "profiler/export/output_file.h"
 
 namespace fusebox::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool writePage(const std::string& path, const compare::Comparison& comparison) {
-  std::ofstream out(path, std::ios::binary);
-  if (out) compare::writeHtml(comparison, out);
-  out.close();
-  if (out) return true;
-  complainUsage(path + ": cannot be written: " + std::strerror(errno));
-  return false;
-}
 
 int report(const CompareOptions& options) {
   auto a = openInput(options.a), b = openInput(options.b);
@@ -34,7 +24,13 @@ int report(const CompareOptions& options) {
   if (!comparison) return complain(comparison.error());
   comparison->a.path = options.a;
   comparison->b.path = options.b;
-  if (!options.html.empty() && !writePage(options.html, *comparison)) return kUsage;
+  if (!options.html.empty()) {
+    auto written = exporting::writeOutput(options.html, [&](std::ostream& out) -> Result<int64_t> {
+      compare::writeHtml(*comparison, out);
+      return 0;
+    });
+    if (!written) return complain(written.error());
+  }
   if (options.json) {
     fmt::print("{}\n", compare::toJson(*comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/child_output.h"
@@ -12,6 +9,7 @@
 #include "app/cli/graph_drawing.h"
 #include "app/cli/open_input.h"
 #include "profiler/export/dot.h"
+#include "profiler/export/output_file.h"
 #include "profiler/query/graphs.h"
 #include "profiler/session/reader.h"
 
@@ -38,15 +36,6 @@ Result<int64_t> chooseGraph(const session::Reader& reader, const DiagramOptions&
     if (found) return found;
   }
   return found;
-}
-
-/// Writes a whole file. `what` is its content.
-Result<void> writeFile(const std::string& path, const std::string& what) {
-  std::ofstream out(path, std::ios::binary);
-  out << what;
-  out.close();
-  if (!out) return fail(ErrorCode::InvalidArgument, std::string("cannot be written: ") + std::strerror(errno), path);
-  return {};
 }
 
 struct Drawn {
@@ -76,12 +65,12 @@ Result<std::string> renderByDot(const query::GraphData& graph, const std::string
 Result<Drawn> draw(const query::GraphData& graph, const std::string& format, const std::string& path) {
   Drawn drawn;
   if (format == "dot") {
-    if (auto written = writeFile(path, exporting::toDot(graph)); !written) return tl::unexpected(written.error());
+    if (auto written = exporting::writeOutput(path, exporting::toDot(graph)); !written) return tl::unexpected(written.error());
     return drawn;
   }
   auto picture = renderByDot(graph, format, &drawn.scale);
   if (picture) {
-    if (auto written = writeFile(path, *picture); !written) return tl::unexpected(written.error());
+    if (auto written = exporting::writeOutput(path, *picture); !written) return tl::unexpected(written.error());
     return drawn;
   }
   if (!graphDrawing()) return tl::unexpected(picture.error());

@@ -17,8 +17,8 @@
 #include "app/cli/open_input.h"
 #include "profiler/compare/ranks.h"
 #include "profiler/export/chrome_trace.h"
-#include "profiler/export/gzip_output.h"
 #include "profiler/export/html_report.h"
+#include "profiler/export/output_file.h"
 #include "profiler/export/perfetto_trace.h"
 #include "profiler/export/redacted_session.h"
 #include "profiler/export/tables.h"
@@ -141,26 +141,6 @@ const ExportFormat kFormats[] = {
      }},
 };
 
-tl::unexpected<Error> notWritten(const std::string& path) { return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path); }
-
-Result<int64_t> writePlain(const ExportFormat& format, const session::Reader& reader, const std::string& path) {
-  std::ofstream out(path, std::ios::binary);
-  if (!out) return notWritten(path);
-  auto written = format.write(reader, out);
-  out.close();
-  if (written && !out) return notWritten(path);
-  return written;
-}
-
-Result<int64_t> writeCompressed(const ExportFormat& format, const session::Reader& reader, const std::string& path) {
-  exporting::GzipOutput out(path);
-  if (out.failed()) return notWritten(path);
-  auto written = format.write(reader, out.stream());
-  out.close();
-  if (written && out.failed()) return notWritten(path);
-  return written;
-}
-
 /// A session of its own: of an imported file, or without what would show the program.
 int exportCopy(const ExportOptions& options) {
   auto reader = openInput(options.file);
@@ -191,8 +171,8 @@ int exportSession(const ExportOptions& options) {
   }
   auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
-  auto written = isCompressed ? writeCompressed(*format, **reader, options.output) : writePlain(*format, **reader, options.output);
-  if (!written) return written.error().code == ErrorCode::Io ? complainUsage(written.error().text()) : complain(written.error());
+  auto written = exporting::writeOutput(options.output, [&](std::ostream& out) { return format->write(**reader, out); });
+  if (!written) return complain(written.error());
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"count", *written}, {"of", format->counted}}.dump());
   } else {

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "app/cli/colour.h"
@@ -15,6 +13,7 @@
 #include "app/cli/stock_trace.h"
 #include "profiler/compare/ranks.h"
 #include "profiler/cupti/pm_sampler.h"
+#include "profiler/export/output_file.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/recorded_list.h"
@@ -24,13 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool writeSummaryFile(const std::string& path, const nlohmann::json& json) {
-  std::ofstream out(path);
-  out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  out.close();
-  if (out) return true;
-  fmt::print(stderr, "fusebox: the summary cannot be written to {}: {}\n", path, std::strerror(errno));
-  return false;
+void writeSummaryFile(const std::string& path, const nlohmann::json& json) {
+  auto written = exporting::writeOutput(path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!written) complain(written.error());
 }
 
 void report(const RunOptions& options, const std::string& session, const ScriptEnd& end, const ReplacedSession& replaced) {

@@ -27,7 +27,7 @@ Result<double> drawGraph(const query::GraphData& graph, const std::string& path)
   const QRectF bounds = painter.bounds().adjusted(-24, -24, 24, 24);
   const QString problem =
       writePicture({bounds, [&](QPainter& p) { painter.paint(p, bounds, 1); }}, QString::fromStdString(path));
-  if (!problem.isEmpty()) return fail(ErrorCode::InvalidArgument, problem.toStdString(), path);
+  if (!problem.isEmpty()) return fail(ErrorCode::Io, problem.toStdString(), path);
   return path.ends_with(".png") ? std::min(1.0, imageScale(bounds)) : 1.0;
 }
 

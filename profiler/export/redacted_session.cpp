@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiler/export/operator_names.h"
+#include "profiler/export/output_file.h"
 #include "profiler/session/sqlite.h"
 
 namespace fusebox::exporting {
@@ -282,8 +283,15 @@ Result<void> redact(Database& database) {
 
 std::span<const ColumnRedaction> columnRedactions() { return kColumns; }
 
-Result<void> copySession(const session::Reader& reader, const std::string& path) {
-  if (auto allowed = mayWrite(path); !allowed) return allowed;
+namespace {
+
+/// Of an error while one file was read and another written: only what is damaged is the fault of the one that was read.
+Result<void> aboutOutput(Result<void> done, const std::string& path) {
+  if (!done && done.error().code != ErrorCode::Corrupt) done.error().context = path;
+  return done;
+}
+
+Result<void> copyInto(const session::Reader& reader, const std::string& path) {
   auto source = Database::openForReading(reader.path());
   if (!source) return tl::unexpected(source.error());
   std::string quoted;
@@ -291,15 +299,26 @@ Result<void> copySession(const session::Reader& reader, const std::string& path)
   return source->execute("VACUUM INTO '" + quoted + "'");
 }
 
-Result<void> writeRedactedSession(const session::Reader& reader, const std::string& path) {
-  if (auto copied = copySession(reader, path); !copied) return copied;
+Result<void> redactInto(const std::string& path) {
   auto database = Database::openForWriting(path);
-  auto done = database ? redact(*database) : Result<void>(tl::unexpected(database.error()));
-  if (done) return done;
-  std::error_code error;
-  database = Database();
-  std::filesystem::remove(path, error);  // half of it would be worse than none
-  return done;
+  return database ? redact(*database) : Result<void>(tl::unexpected(database.error()));
+}
+
+}  // namespace
+
+Result<void> copySession(const session::Reader& reader, const std::string& path) {
+  if (auto allowed = mayWrite(path); !allowed) return allowed;
+  OutputFile file(path);
+  if (auto copied = aboutOutput(copyInto(reader, file.path()), path); !copied) return copied;
+  return file.finish();
+}
+
+Result<void> writeRedactedSession(const session::Reader& reader, const std::string& path) {
+  if (auto allowed = mayWrite(path); !allowed) return allowed;
+  OutputFile file(path);
+  if (auto copied = aboutOutput(copyInto(reader, file.path()), path); !copied) return copied;
+  if (auto done = aboutOutput(redactInto(file.path()), path); !done) return done;
+  return file.finish();
 }
 
 }  // namespace fusebox::exporting

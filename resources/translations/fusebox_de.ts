@@ -1863,20 +1863,12 @@
 <context>
     <name>QObject</name>
     <message>
-        <source>the file cannot be opened for writing</source>
-        <translation>die Datei kann nicht zum Schreiben geöffnet werden</translation>
-    </message>
-    <message>
         <source>writing stopped early</source>
         <translation>das Schreiben brach vorzeitig ab</translation>
     </message>
     <message>
         <source>there is nothing to draw yet</source>
         <translation>es gibt noch nichts zu zeichnen</translation>
-    </message>
-    <message>
-        <source>the file cannot be written</source>
-        <translation>die Datei kann nicht geschrieben werden</translation>
     </message>
     <message>
         <source>unknown ending .%1; use .svg, .png or .pdf</source>

@@ -10,9 +10,10 @@
 #include <QPointer>
 #include <QPushButton>
 #include <QVBoxLayout>
-#include <fstream>
+#include <ostream>
 
 #include "profiler/compare/report.h"
+#include "profiler/export/output_file.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
@@ -280,10 +281,11 @@ void CompareView::openCurrent(bool inA) {
 void CompareView::exportPage() {
   const QString path = QFileDialog::getSaveFileName(this, tr("Export comparison"), QStringLiteral("comparison.html"), tr("Page (*.html)"));
   if (path.isEmpty()) return;
-  std::ofstream out(path.toStdString(), std::ios::binary);
-  compare::writeHtml(comparison_, out);
-  out.close();
-  if (!out) QMessageBox::warning(this, tr("Export comparison"), tr("%1 was not written. Check the folder's permissions and the disk.").arg(path));
+  const auto written = exporting::writeOutput(path.toStdString(), [&](std::ostream& out) -> Result<int64_t> {
+    compare::writeHtml(comparison_, out);
+    return 0;
+  });
+  if (!written) QMessageBox::warning(this, tr("Export comparison"), tr("%1 was not written. Check the folder's permissions and the disk.").arg(path));
 }
 
 }  // namespace fusebox::views

@@ -1,14 +1,18 @@
 #include "views/widgets/picture_export.h"
 
 #include <QApplication>
+#include <QBuffer>
 #include <QClipboard>
 #include <QFileDialog>
 #include <QMessageBox>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QSaveFile>
 #include <QStatusTipEvent>
 #include <QSvgGenerator>
 #include <QWidget>
+#include <algorithm>
+#include <iterator>
 
 #include "views/widgets/theme.h"
 
@@ -33,29 +37,38 @@ QImage imageOf(const Picture& picture) {
   return image;
 }
 
-QString writeSvg(const Picture& picture, const QString& path) {
+bool writeSvg(const Picture& picture, QIODevice& into) {
   QSvgGenerator generator;
-  generator.setFileName(path);
+  generator.setOutputDevice(&into);
   generator.setSize(picture.bounds.size().toSize());
   generator.setViewBox(picture.bounds);
   generator.setTitle(QStringLiteral("Fusebox"));
   QPainter painter;
-  if (!painter.begin(&generator)) return QObject::tr("the file cannot be opened for writing");
+  if (!painter.begin(&generator)) return false;
   paintAll(picture, painter);
-  return painter.end() ? QString() : QObject::tr("writing stopped early");
+  return painter.end();
 }
 
-QString writePdf(const Picture& picture, const QString& path) {
-  QPdfWriter writer(path);
+bool writePdf(const Picture& picture, QIODevice& into) {
+  QPdfWriter writer(&into);
   writer.setPageSize(QPageSize(picture.bounds.size(), QPageSize::Point));
   writer.setPageMargins(QMarginsF());
   writer.setResolution(72);
   QPainter painter;
-  if (!painter.begin(&writer)) return QObject::tr("the file cannot be opened for writing");
+  if (!painter.begin(&writer)) return false;
   painter.translate(-picture.bounds.topLeft());
   paintAll(picture, painter);
-  return painter.end() ? QString() : QObject::tr("writing stopped early");
+  return painter.end();
 }
+
+bool writePng(const Picture& picture, QIODevice& into) { return imageOf(picture).save(&into, "PNG"); }
+
+struct PictureFormat {
+  QLatin1String ending;
+  bool (*write)(const Picture&, QIODevice&);
+};
+
+constexpr PictureFormat kPictureFormats[] = {{QLatin1String("svg"), writeSvg}, {QLatin1String("pdf"), writePdf}, {QLatin1String("png"), writePng}};
 
 }  // namespace
 
@@ -66,12 +79,15 @@ double imageScale(const QRectF& bounds) {
 QString writePicture(const Picture& picture, const QString& path) {
   if (picture.bounds.isEmpty()) return QObject::tr("there is nothing to draw yet");
   const QString ending = path.section(QLatin1Char('.'), -1).toLower();
-  if (ending == QLatin1String("svg")) return writeSvg(picture, path);
-  if (ending == QLatin1String("pdf")) return writePdf(picture, path);
-  if (ending == QLatin1String("png")) {
-    return imageOf(picture).save(path) ? QString() : QObject::tr("the file cannot be written");
-  }
-  return QObject::tr("unknown ending .%1; use .svg, .png or .pdf").arg(ending);
+  const auto* format = std::find_if(std::begin(kPictureFormats), std::end(kPictureFormats), [&](const PictureFormat& f) { return f.ending == ending; });
+  if (format == std::end(kPictureFormats)) return QObject::tr("unknown ending .%1; use .svg, .png or .pdf").arg(ending);
+  // What paints minds no errors of a file, nor does commit() those of its own flush.
+  QBuffer painted;
+  QSaveFile file(path);
+  if (!painted.open(QIODevice::WriteOnly) || !file.open(QIODevice::WriteOnly)) return file.errorString();
+  const bool isWritten = format->write(picture, painted) && file.write(painted.data()) == painted.size() && file.flush();
+  if (isWritten && file.commit()) return {};
+  return file.error() == QFileDevice::NoError ? QObject::tr("writing stopped early") : file.errorString();
 }
 
 void sayWritten(QWidget* widget, const QString& path) {

@@ -199,7 +199,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("diagram", self.session, "--stage", "nonsense", "-o", "x.svg").returncode, 2)
         self.assertEqual(fusebox("diagram", self.session, "--graph", 999, "-o", "x.dot").returncode, 3)
         unwritable = fusebox("diagram", self.session, "-o", "/nonexistent/x.svg")
-        self.assertEqual(unwritable.returncode, 2)
+        self.assertEqual(unwritable.returncode, 3)
         self.assertIn("/nonexistent/x.svg", unwritable.stderr)
 
     def test_diagram_without_dot(self):
