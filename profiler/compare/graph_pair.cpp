@@ -2,7 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "profiler/compare/align.h"
 #include "profiler/compare/outline.h"
@@ -21,6 +26,7 @@ Side nodeSide(const Node* node) {
 struct NodePairs {
   std::vector<int32_t> inB;  ///< by node of A, -1 for none
   std::vector<Match> all;
+  std::vector<char> otherShape;  ///< by match: both sides have a node, of shapes that differ
   bool cut = false;
 };
 
@@ -39,9 +45,45 @@ bool counts(const Node& node, bool sameEngine) {
 /// Unknown shapes are no difference.
 bool differ(const std::string& x, const std::string& y) { return !x.empty() && !y.empty() && x != y; }
 
-bool changed(const Node& a, const Node& b, bool sameEngine) {
-  return differ(a.shape, b.shape) || differ(a.dtype, b.dtype) || (sameEngine && a.op != b.op);
+bool changed(const Node& a, const Node& b, bool otherShape, bool sameEngine) {
+  return otherShape || differ(a.dtype, b.dtype) || (sameEngine && a.op != b.op);
 }
+
+/// Which symbol of B stands for which of A: an engine, and a run, numbers the sizes of a program in its own way.
+class SymbolPairs {
+ public:
+  /// The texts are the same but for the names of symbols, which go on standing for one another.
+  bool same(std::string_view x, std::string_view y) {
+    const auto known = std::pair(inB_, inA_);
+    while (!x.empty() && !y.empty()) {
+      const std::string_view a = takeWord(x), b = takeWord(y);
+      if (isSymbol(a) && isSymbol(b) ? !pair(a, b) : a != b) break;
+      if (x.empty() && y.empty()) return true;
+    }
+    std::tie(inB_, inA_) = known;
+    return false;
+  }
+
+ private:
+  /// A name or number, or one character.
+  static std::string_view takeWord(std::string_view& text) {
+    const auto ends = std::find_if_not(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    const std::string_view word = text.substr(0, std::max<size_t>(1, static_cast<size_t>(ends - text.begin())));
+    text.remove_prefix(word.size());
+    return word;
+  }
+  /// "s0", "u3", "zuf1".
+  static bool isSymbol(std::string_view word) {
+    const size_t digits = word.find_first_of("0123456789");
+    return digits != 0 && digits != std::string_view::npos && word.find_first_not_of("0123456789", digits) == std::string_view::npos;
+  }
+  bool pair(std::string_view a, std::string_view b) {
+    const auto there = inB_.try_emplace(std::string(a), b).first, back = inA_.try_emplace(std::string(b), a).first;
+    return there->second == b && back->second == a;
+  }
+
+  std::map<std::string, std::string> inB_, inA_;
+};
 
 NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
   Vocabulary words;
@@ -61,6 +103,12 @@ NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
     const Match pair{m.a < 0 ? -1 : whereX[static_cast<size_t>(m.a)], m.b < 0 ? -1 : whereY[static_cast<size_t>(m.b)]};
     if (pair.a >= 0 && pair.b >= 0) out.inB[static_cast<size_t>(pair.a)] = pair.b;
     out.all.push_back(pair);
+  }
+  SymbolPairs symbols;
+  for (const Match& m : out.all) {
+    const bool both = m.a >= 0 && m.b >= 0;
+    const std::string x = both ? a.nodes[static_cast<size_t>(m.a)].shape : "", y = both ? b.nodes[static_cast<size_t>(m.b)].shape : "";
+    out.otherShape.push_back(differ(x, y) && !symbols.same(x, y));
   }
   return out;
 }
@@ -93,14 +141,15 @@ struct NodeDifferences {
 
 NodeDifferences nodeDifferences(const Graph& a, const Graph& b, const NodePairs& pairs, bool sameEngine) {
   NodeDifferences out;
-  for (const Match& m : pairs.all) {
+  for (size_t i = 0; i < pairs.all.size(); ++i) {
+    const Match& m = pairs.all[i];
     if (m.a < 0 || m.b < 0) {
       ++(m.a < 0 ? out.onlyB : out.onlyA);
       continue;
     }
     const Node &x = a.nodes[static_cast<size_t>(m.a)], &y = b.nodes[static_cast<size_t>(m.b)];
-    if (!changed(x, y, sameEngine)) continue;
-    ++(differ(x.shape, y.shape) ? out.shapes : differ(x.dtype, y.dtype) ? out.types : out.operators);
+    if (!changed(x, y, pairs.otherShape[i], sameEngine)) continue;
+    ++(pairs.otherShape[i] ? out.shapes : differ(x.dtype, y.dtype) ? out.types : out.operators);
     if (out.first.empty()) out.first = fmt::format("{} → {}", nodeText(x), x.op == y.op ? y.dtype + y.shape : nodeText(y));
   }
   return out;
@@ -111,9 +160,10 @@ std::string nameOf(const Graph& graph) { return graph.name.empty() ? say(FUSEBOX
 void listNodes(Outline& o, int32_t parent, const Graph& a, const Graph& b, const NodePairs& pairs) {
   int listed = 0;
   int64_t left = 0;
-  for (const Match& m : pairs.all) {
+  for (size_t i = 0; i < pairs.all.size(); ++i) {
+    const Match& m = pairs.all[i];
     const Node *x = m.a < 0 ? nullptr : &a.nodes[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.nodes[static_cast<size_t>(m.b)];
-    const bool other = x && y && changed(*x, *y, o.sameEngine);
+    const bool other = x && y && changed(*x, *y, pairs.otherShape[i], o.sameEngine);
     if (x && y && !other) continue;
     if (++listed > kMostNodes) {
       ++left;
