@@ -176,6 +176,7 @@ void MainWindow::openSession(const QString& path) {
   // A file that cannot be read gives way to what was open before.
   if (session_ && session_->isOpen() && session_->path() != file && !session_->isImporting()) before_ = session_->path();
   const bool isReload = session_ && session_->path() == file;
+  if (isReload && session_->isOpen() && !QFileInfo::exists(file)) return sessionVanished(views::SessionLink::tr("The file was deleted or moved."));
   leaveSession();
   // What was recorded anew has other places.
   if (isReload || file == awaited_) tabs_->forgetPlaces(file);

@@ -139,6 +139,24 @@ class WindowFlowTest : public QObject {
     QCOMPARE(second->session()->path(), other);
   }
 
+  void aSessionWhoseFileHasGoneStaysThroughReloading() {
+    const QString gone = folder_.filePath("gone.fusebox");
+    QVERIFY(QFile::copy(session_, gone));
+    open(session_);
+    open(gone);
+    QVERIFY(QFile::remove(gone));
+    window_->findChild<QAction*>("file.reload")->trigger();
+    QTest::qWait(300);
+    QVERIFY(window_->session() && window_->session()->isOpen());
+    QCOMPARE(window_->session()->path(), gone);
+    QCOMPARE(window_->docks()->currentView()->session(), window_->session());
+    QVERIFY(window_->messages()->severity() == views::MessageBar::Severity::Warning);
+    QVERIFY(QFile::copy(session_, gone));  // it came back
+    window_->findChild<QAction*>("file.reload")->trigger();
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && !window_->messages()->isVisible());
+    QCOMPARE(window_->session()->path(), gone);
+  }
+
   void aScriptUnderTwoEnginesIsCompared() {
     const QString other = folder_.filePath("engine.fusebox");
     QVERIFY(test::writeModelSession(other.toStdString(), 2).has_value());
