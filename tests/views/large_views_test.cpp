@@ -216,6 +216,67 @@ class LargeViewsTest : public QObject, private test::ShownView {
     QVERIFY(!loadTimelineOutline(*reader_, other)->keepsSpans);
   }
 
+  /// Where not every span is held, the sum of all tells of the others, over the whole time.
+  void manySpansAreSummedUp() {
+    const auto whole = loadTimelineOutline(*reader_), part = loadTimelineOutline(*reader_, {}, 100);
+    QVERIFY(whole.has_value() && part.has_value());
+    QCOMPARE(part->lanes.size(), whole->lanes.size());
+    size_t held = 0, summed = 0;
+    for (size_t i = 0; i < whole->lanes.size(); ++i) {
+      const TimelineLane &all = whole->lanes[i], &some = part->lanes[i];
+      QVERIFY(all.sums.empty());
+      held += some.spans.size();
+      if (some.spans.size() == all.spans.size()) {
+        QVERIFY(some.sums.empty());
+        continue;
+      }
+      // Each step against all spans of the lane, one by one.
+      int64_t count = 0;
+      for (const query::Bar& sum : some.sums) {
+        int64_t within = 0, begun = 0;
+        for (const NamedSpan& span : all.spans) {
+          begun += span.startNs >= sum.startNs && span.startNs < sum.endNs;
+          within += std::max<int64_t>(0, std::min(span.endNs, sum.endNs) - std::max(span.startNs, sum.startNs));
+        }
+        QCOMPARE(sum.busyNs, std::min(within, sum.endNs - sum.startNs));
+        QCOMPARE(sum.count, begun);
+        count += sum.count;
+      }
+      QCOMPARE(count, static_cast<int64_t>(all.spans.size()));
+      ++summed;
+    }
+    QCOMPARE(held, size_t{100});
+    QVERIFY(summed > 0);
+  }
+
+  void sumsAreDrawnWhereNoSpanIsHeld() {
+    TimelineOutline outline;
+    outline.range = {0, 1'000'000};
+    outline.lanes.push_back({.kind = TimelineLane::Kind::Stages, .thread = 1, .title = "spans"});
+    const auto inked = [&] {
+      TimelineCanvas canvas;
+      canvas.resize(900, 200);
+      canvas.setOutline(outline, false);
+      canvas.setWindow(0, 1'000'000);
+      return canvas.grab().toImage();
+    };
+    const QImage without = inked();
+    outline.lanes[0].sums = {{600'000, 650'000, 50'000, 20, 5'000, 0}, {650'000, 700'000, 25'000, 10, 5'000, 0}};
+    const QImage with = inked();
+    std::vector<int> heights;  // of what differs, by column
+    for (int x = 0; x < with.width(); ++x) {
+      int height = 0;
+      for (int y = 0; y < with.height(); ++y) height += with.pixel(x, y) != without.pixel(x, y);
+      heights.push_back(height);
+    }
+    const auto first = std::find_if(heights.begin(), heights.end(), [](int h) { return h > 0; });
+    const auto last = std::find_if(heights.rbegin(), heights.rend(), [](int h) { return h > 0; }).base();
+    QVERIFY(first != heights.end());
+    const auto width = last - first;
+    QVERIFY2(width > with.width() / 20 && width < with.width() / 5, qPrintable(QString::number(width)));
+    QVERIFY(std::abs(2 * last[-3] - first[3]) <= 2);  // half as busy, half as high
+  }
+
   /// Kernels that never ran come last where runs decide, and a filter finds them all the same.
   void kernelsBeyondTheListAreFound() {
     const auto list = listKernels(*reader_, {}, 100);

@@ -249,6 +249,7 @@ void TimelineCanvas::takeSpans(TimelineOutline& grown) {
     if (old == outline_.lanes.end()) continue;
     lane.spans = std::move(old->spans);
     lane.rows = std::move(old->rows);
+    lane.sums = std::move(old->sums);
   }
 }
 
@@ -403,6 +404,13 @@ const TimelineLane* TimelineCanvas::laneOf(const Hit& hit) const {
 const NamedSpan* TimelineCanvas::spanOf(const Hit& hit) const {
   const TimelineLane* lane = laneOf(hit);
   return lane && lane->kind == TimelineLane::Kind::Stages ? at(lane->spans, hit.index) : nullptr;
+}
+
+const query::Bar* TimelineCanvas::sumAt(const Hit& hit) const {
+  const TimelineLane* lane = laneOf(hit);
+  if (!lane || lane->sums.empty()) return nullptr;
+  const auto sum = std::partition_point(lane->sums.begin(), lane->sums.end(), [&](const query::Bar& bar) { return bar.endNs <= hit.timeNs; });
+  return sum != lane->sums.end() && sum->startNs <= hit.timeNs ? &*sum : nullptr;
 }
 
 const query::SampleStep* TimelineCanvas::sampleOf(const Hit& hit) const {

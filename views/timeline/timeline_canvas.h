@@ -80,6 +80,7 @@ class TimelineCanvas : public QWidget {
   // The thing itself; none where the lane holds another kind.
   const query::Bar* barOf(const Hit& hit) const;
   const NamedSpan* spanOf(const Hit& hit) const;
+  const query::Bar* sumAt(const Hit& hit) const;  ///< of a lane with sums
   const query::SampleStep* sampleOf(const Hit& hit) const;
   int64_t ownerOf(const Hit& hit) const;
   QString describe(const Hit& hit) const;
@@ -140,6 +141,7 @@ class TimelineCanvas : public QWidget {
   void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
   void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
   void paintSamples(QPainter& painter, const TimelineLane& lane, const LaneBars& bars, double top, const QRectF& area) const;
+  void paintSums(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const;
   void paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const;
   void paintBox(QPainter& painter, const QRectF& box, const QColor& colour, const QString& text, bool selected) const;
   const LaneBars* barsOf(int lane) const;

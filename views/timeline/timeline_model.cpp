@@ -14,12 +14,14 @@ namespace {
 
 using session::Statement;
 
-// Imported traces may hold millions of spans; the longest are drawn, and the lane says so.
-constexpr int64_t kMostSpans = 200'000;
+constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
+
+int64_t sane(int64_t time) { return std::clamp<int64_t>(time, 0, kLatest); }
+
 // Numbered as in cpu_events (SCHEMA.md), compilations beside.
 std::string lengthsQuery() {
-  return "SELECT thread, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL AND kind NOT IN ('call', 'guard_check') "
-         "UNION ALL SELECT thread, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL UNION ALL SELECT thread, dur_ns FROM (" + std::string(query::kCompileSpans) + ")";
+  return "SELECT thread, start_ns, dur_ns AS ns FROM t_cpu_event WHERE dur_ns IS NOT NULL AND kind NOT IN ('call', 'guard_check') "
+         "UNION ALL SELECT thread, start_ns, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL UNION ALL SELECT thread, start_ns, dur_ns FROM (" + std::string(query::kCompileSpans) + ")";
 }
 std::string spansQuery() {
   return "SELECT id * 4 AS span_id, start_ns, dur_ns AS ns, compile_id, name, detail, thread, kind FROM t_cpu_event WHERE dur_ns >= ?1 AND kind NOT IN ('call', 'guard_check') "
@@ -29,26 +31,88 @@ std::string spansQuery() {
 
 /// Which spans are drawn, if not all: those that are longer than `length`, and `equal` ones of that length.
 struct LongestSpans {
-  int64_t length = INT64_MIN, equal = kMostSpans;
+  int64_t length = INT64_MIN, equal = 0;
   std::map<int64_t, int64_t> counts;  ///< of all, by thread
 };
 
 // Lengths first: what the longest are is read of them alone, not of millions.
-Result<LongestSpans> longestSpans(const session::Reader& reader) {
+Result<LongestSpans> longestSpans(const session::Reader& reader, int64_t most) {
   LongestSpans out;
+  out.equal = most;
   std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> longest;
   auto read = reader.each(lengthsQuery(), {}, [&](const Statement& s) {
     ++out.counts[s.integer("thread")];
     const int64_t length = s.integer("ns");
-    if (static_cast<int64_t>(longest.size()) == kMostSpans && length <= longest.top()) return;
+    if (static_cast<int64_t>(longest.size()) == most && length <= longest.top()) return;
     longest.push(length);
-    if (static_cast<int64_t>(longest.size()) > kMostSpans) longest.pop();
+    if (static_cast<int64_t>(longest.size()) > most) longest.pop();
   });
   if (!read) return tl::unexpected(read.error());
-  if (static_cast<int64_t>(longest.size()) < kMostSpans) return out;
+  if (static_cast<int64_t>(longest.size()) < most) return out;
   out.length = longest.top();
   out.equal = 0;
   for (; !longest.empty() && longest.top() == out.length; longest.pop()) ++out.equal;
+  return out;
+}
+
+/// The spans of one thread, summed up in steps of equal length.
+class SpanSums {
+ public:
+  SpanSums(const query::TimeRange& range, int64_t steps)
+      : start_(range.startNs), width_(std::max<int64_t>(1, (range.endNs - range.startNs) / steps + 1)), steps_(static_cast<size_t>(steps)) {}
+
+  void add(int64_t start, int64_t end) {
+    const size_t first = stepOf(start), last = stepOf(end);
+    Step& begin = steps_[first];
+    ++begin.count;
+    begin.longest = std::max(begin.longest, end - start);
+    if (first == last) {
+      begin.busy += end - start;
+      return;
+    }
+    begin.busy += startOf(first + 1) - start;
+    steps_[last].busy += end - startOf(last);
+    ++steps_[first + 1].whole;
+    --steps_[last].whole;
+  }
+
+  std::vector<query::Bar> bars() const {
+    std::vector<query::Bar> out;
+    int64_t whole = 0;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      whole += steps_[i].whole;
+      // What calls other spans is no more time than they are.
+      const int64_t busy = whole > 0 ? width_ : std::min(steps_[i].busy, width_);
+      if (busy > 0 || steps_[i].count > 0) out.push_back({startOf(i), startOf(i + 1), busy, steps_[i].count, steps_[i].longest, 0});
+    }
+    return out;
+  }
+
+ private:
+  struct Step {
+    int64_t busy = 0, count = 0, longest = 0;
+    int64_t whole = 0;  ///< spans that fill the steps from here on, less those that no longer do
+  };
+  size_t stepOf(int64_t time) const { return static_cast<size_t>(std::clamp<int64_t>((time - start_) / width_, 0, static_cast<int64_t>(steps_.size()) - 1)); }
+  int64_t startOf(size_t step) const { return start_ + static_cast<int64_t>(step) * width_; }
+
+  int64_t start_, width_;
+  std::vector<Step> steps_;
+};
+
+/// Of the lanes of which not all spans are drawn.
+Result<std::map<int64_t, SpanSums>> sumSpans(const session::Reader& reader, const query::TimeRange& range, const std::vector<int64_t>& threads) {
+  constexpr int64_t kSteps = 4096, kAllSteps = 1 << 18;
+  const int64_t steps = std::clamp<int64_t>(kAllSteps / std::max<int64_t>(1, static_cast<int64_t>(threads.size())), 64, kSteps);
+  std::map<int64_t, SpanSums> out;
+  for (const int64_t thread : threads) out.emplace(thread, SpanSums(range, steps));
+  if (out.empty()) return out;
+  auto read = reader.each(lengthsQuery(), {}, [&](const Statement& s) {
+    const auto sums = out.find(s.integer("thread"));
+    const int64_t start = sane(s.integer("start_ns"));
+    if (sums != out.end()) sums->second.add(start, start + sane(s.integer("ns")));
+  });
+  if (!read) return tl::unexpected(read.error());
   return out;
 }
 
@@ -62,9 +126,6 @@ constexpr const char* kFirstRun = R"(SELECT * FROM (SELECT start_ns, start_ns + 
     WHERE l.kernel_id = ?1 AND l.start_ns = f.ns LIMIT 1) LIMIT 1)";
 
 constexpr int kMostRows = 512;  // more are no stack of calls but a file that wants to be large
-constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
-
-int64_t sane(int64_t time) { return std::clamp<int64_t>(time, 0, kLatest); }
 
 /// Puts each span on the first row that is free, so that nested and overlapping ones stand below each other.
 void stackSpans(TimelineLane& lane) {
@@ -154,8 +215,8 @@ Result<void> markSpans(const session::Reader& reader, SpanMark& mark) {
                      [&](const Statement& s) { mark = {s.integer("last_event"), s.integer("stages")}; });
 }
 
-Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline) {
-  auto longest = longestSpans(reader);
+Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline, int64_t mostSpans) {
+  auto longest = longestSpans(reader, mostSpans);
   if (!longest) return tl::unexpected(longest.error());
   std::map<int64_t, TimelineLane> spans;
   auto outcome = reader.each(spansQuery(), {longest->length}, [&](const Statement& s) {
@@ -172,6 +233,17 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return outcome;
+  std::vector<int64_t> cut;
+  for (const auto& [thread, count] : longest->counts) {
+    const auto lane = spans.find(thread);
+    if (count > (lane == spans.end() ? 0 : static_cast<int64_t>(lane->second.spans.size()))) cut.push_back(thread);
+  }
+  auto sums = sumSpans(reader, outline.range, cut);
+  if (!sums) return tl::unexpected(sums.error());
+  for (const auto& [thread, sum] : *sums) {
+    spans[thread].hasOthers |= spans[thread].spans.empty();
+    spans[thread].sums = sum.bars();
+  }
   std::map<int64_t, std::string> threads;
   outcome = reader.each("SELECT thread, name FROM threads", {},
                         [&](const Statement& s) { threads[s.integer("thread")] = s.string("name"); });
@@ -221,7 +293,7 @@ TimelineOutline TimelineOutline::spanLanes() const {
   return out;
 }
 
-Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before) {
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before, int64_t mostSpans) {
   TimelineOutline outline;
   const auto range = query::timeRange(reader);
   if (!range) return tl::unexpected(range.error());
@@ -230,7 +302,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const
   if (!before.lanes.empty() && before.spanMark == outline.spanMark) {
     outline.lanes = before.lanes;
     outline.keepsSpans = true;
-  } else if (auto added = addSpanLanes(reader, outline); !added) {
+  } else if (auto added = addSpanLanes(reader, outline, mostSpans); !added) {
     return tl::unexpected(added.error());
   }
   const bool isImported = !reader.info("imported_format").empty();

@@ -45,6 +45,7 @@ struct TimelineLane {
   int depth = 1;                    ///< rows needed
   std::vector<NamedSpan> spans;     ///< for Stages, by start
   std::vector<SpanRow> rows;        ///< for Stages, by depth
+  std::vector<query::Bar> sums;     ///< of a lane with too many spans: of all that it has, by time, beside the longest in `spans`
   bool hasStages = false, hasOthers = false;  ///< among the spans: the compiler's, other ones
   query::SampledMetric sampled;     ///< for Samples, whose `thread` is the device
   /// Whether both are the same row group, of two outlines.
@@ -71,8 +72,11 @@ struct TimelineOutline {
   TimelineOutline spanLanes() const;
 };
 
+/// So many spans are held one by one, the longest; an imported trace may have millions.
+inline constexpr int64_t kMostSpans = 200'000;
+
 /// `before`: spanLanes() of the outline that is shown. While a session grows by launches its spans need not be read and sorted again.
-Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before = {});
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader, const TimelineOutline& before = {}, int64_t mostSpans = kMostSpans);
 
 /// Owners of bars that are copies or fills of memory.
 inline constexpr int64_t kFirstMemoryOwner = -(int64_t{1} << 60);

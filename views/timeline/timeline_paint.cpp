@@ -56,6 +56,7 @@ QString TimelineCanvas::describe(const Hit& hit) const {
                       .arg(str(formatCount(sample->count)), durationText(sample->endNs - sample->startNs), value(sample->least), value(sample->most));
   }
   const query::Bar* bar = barOf(hit);
+  if (!bar) bar = sumAt(hit);
   if (!bar) return {};
   const auto kernel = outline_.names.find(ownerOf(hit));
   const QString name = kernel == outline_.names.end() ? str(laneOf(hit)->name) : str(kernel->second);
@@ -302,9 +303,30 @@ void TimelineCanvas::paintSamples(QPainter& painter, const TimelineLane& lane, c
   }
 }
 
+/// As high as the time is busy, a column at least.
+void TimelineCanvas::paintSums(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const {
+  QColor colour = themed(Token::TextMuted);
+  colour.setAlphaF(0.45F);
+  auto sum = std::partition_point(lane.sums.begin(), lane.sums.end(), [&](const query::Bar& bar) { return bar.endNs <= from_; });
+  while (sum != lane.sums.end() && xOf(sum->startNs) <= area.right()) {
+    const double left = xOf(sum->startNs);
+    int64_t busy = 0, until = sum->endNs;
+    const int64_t start = sum->startNs;
+    do {
+      busy += sum->busyNs;
+      until = sum->endNs;
+      ++sum;
+    } while (sum != lane.sums.end() && xOf(sum->endNs) <= left + 1);
+    const double height = (rowHeight() - 1) * std::clamp(static_cast<double>(busy) / static_cast<double>(until - start), 0.08, 1.0);
+    painter.fillRect(QRectF(left, top + rowHeight() - 1 - height, std::max(xOf(until) - left, 1.0), height), colour);
+  }
+}
+
 void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const {
   const Theme& theme = Theme::instance();
   const bool here = laneOf(selected_) == &lane;
+  // Of spans in a column that are too many to be drawn, the sum tells; those that are wide stand in front of it.
+  paintSums(painter, lane, top, area);
   double rowTop = top;
   for (const SpanRow& row : lane.rows) {
     if (&row != &lane.rows.front() && isClosed(lane)) break;
@@ -319,7 +341,7 @@ void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, dou
       const NamedSpan& span = lane.spans[index];
       const double left = xOf(span.startNs), right = std::max(xOf(span.endNs), left + 1);
       if (left > area.right()) break;
-      if (right <= drawn) {  // the last row holds whatever found no row of its own
+      if (right <= drawn || (!lane.sums.empty() && &row == &lane.rows.front() && right - left < 2)) {  // the last row holds whatever found no row of its own
         ++at;
         continue;
       }
