@@ -29,9 +29,8 @@ std::string sourceOf(const GuardProblem& p) {
 
 using Out = std::vector<Advice>;
 
-/// The diff that marks all of these before the call; none where one of them is no name there, or where compiled code calls, which cannot mark.
+/// The diff that marks all of these before the call; none where one of them is no name there.
 std::string markAll(const GuardProblem& p, const std::vector<GuardProblem::Size>& marks, Sources& sources) {
-  if (p.isInside) return {};
   std::string text, file;
   int line = 0;
   for (const auto& size : marks) {
@@ -57,16 +56,7 @@ Advice adviseApart(std::string_view size, const std::string& change) {
           {}};
 }
 
-void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
-  const std::string source = sourceOf(p);
-  const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
-  const auto apart = std::find_if(change.numbers.begin(), change.numbers.end(), [&](const auto& n) { return isApart(n.first) || isApart(n.second); });
-  if (apart != change.numbers.end()) {
-    const int dim = change.dims[static_cast<size_t>(apart - change.numbers.begin())];
-    out.push_back(adviseApart(isApart(apart->first) ? apart->first : apart->second,
-                              say(FUSEBOX_TEXT("Advice", "Dimension {} of {} was {}, now {}."), dim, source, apart->first, apart->second)));
-    return;
-  }
+Advice adviseMark(const GuardProblem& p, Sources& sources, const TensorChange& change, const std::string& dims) {
   std::vector<GuardProblem::Size> marks;
   for (const int dim : change.dims) marks.push_back({p.source, dim});
   std::string others;
@@ -79,20 +69,47 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
               say(FUSEBOX_TEXT("Advice",
                                "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "
                                "their own). Call it on the tensor before the compiled function sees it."),
-                  dims, source),
+                  dims, sourceOf(p)),
               markAll(p, marks, sources)};
-  const auto add = [&mark](const std::string& sentence) { (mark.text += ' ') += sentence; };
-  if ((p.isInside || p.isResumed) && !p.entrance.file.empty())
-    add(say(FUSEBOX_TEXT("Advice", "Compiled code hands this one on and cannot mark it: mark the tensor that the size comes from, before {}:{}."), p.entrance.file, p.entrance.line));
-  if (!others.empty()) add(say(FUSEBOX_TEXT("Advice", "Mark also what changed with it, or that makes the function compile again: {}."), others));
-  out.push_back(std::move(mark));
-  // Where an argument has no name to be marked by, the option does it for all of them.
-  out.insert(out.end() - (others.empty() || !out.back().diff.empty() ? 0 : 1),
-      {say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
-       say(FUSEBOX_TEXT("Advice",
-                        "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "
-                        "find out what varies. Kernels for symbolic sizes can be a little slower.")),
-       compileWith(p, sources, "dynamic=True", "dynamic")});
+  if (!others.empty()) (mark.text += ' ') += say(FUSEBOX_TEXT("Advice", "Mark also what changed with it, or that makes the function compile again: {}."), others);
+  return mark;
+}
+
+/// Compiled code cannot mark what it hands on.
+Advice adviseMarkOutside(const GuardProblem& p, const std::string& source) {
+  return {say(FUSEBOX_TEXT("Advice", "Mark what the program hands in")),
+          say(FUSEBOX_TEXT("Advice",
+                           "Compiled code hands {} on. A tensor that the program passes at {}:{} can be marked before that line with "
+                           "torch._dynamo.mark_dynamic. One that compiled code computes cannot be: it compiles once more, and then any size fits."),
+              source, p.entrance.file, p.entrance.line),
+          {}};
+}
+
+void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
+  const std::string source = sourceOf(p);
+  const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
+  const auto apart = std::find_if(change.numbers.begin(), change.numbers.end(), [&](const auto& n) { return isApart(n.first) || isApart(n.second); });
+  if (apart != change.numbers.end()) {
+    const int dim = change.dims[static_cast<size_t>(apart - change.numbers.begin())];
+    out.push_back(adviseApart(isApart(apart->first) ? apart->first : apart->second,
+                              say(FUSEBOX_TEXT("Advice", "Dimension {} of {} was {}, now {}."), dim, source, apart->first, apart->second)));
+    return;
+  }
+  const Advice option{say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
+                      say(FUSEBOX_TEXT("Advice",
+                                       "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "
+                                       "find out what varies. Kernels for symbolic sizes can be a little slower.")),
+                      compileWith(p, sources, "dynamic=True", "dynamic")};
+  if (p.isInside || p.isResumed) {
+    out.push_back(option);
+    if (!p.entrance.file.empty()) out.push_back(adviseMarkOutside(p, source));
+  } else {
+    const bool isAlone = std::all_of(p.sizes.begin(), p.sizes.end(), [&](const auto& size) { return size.source == p.source; });
+    const Advice mark = adviseMark(p, sources, change, dims);
+    // Where an argument has no name to be marked by, the option does it for all of them.
+    if (isAlone || !mark.diff.empty()) out.insert(out.end(), {mark, option});
+    else out.insert(out.end(), {option, mark});
+  }
   if (change.dims.size() == 1 && change.dims[0] == 0) {
     std::string diff = dropLast(sources);
     if (!diff.empty())
