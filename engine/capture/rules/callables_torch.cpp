@@ -1027,6 +1027,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
     {"torch.utils.checkpoint.create_selective_checkpoint_contexts", ruleSelectiveContexts},
     {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
+    {"torch._higher_order_ops.foreach_map._foreach_map", ruleHigherOrder<kWrap>},
     {"torch._higher_order_ops.wrap.wrap", ruleWrap},
     {"torch._higher_order_ops.hints_wrap.hints_wrapper", ruleHints},
     {"torch._higher_order_ops.map.map_impl", ruleRows<kMap>},

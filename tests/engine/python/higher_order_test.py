@@ -246,5 +246,22 @@ def test_steps_of_several_tensors():
                 torch.testing.assert_close(ours, eagers, rtol=1e-6, atol=1e-7, msg=f"{name} of {types}")
 
 
+def test_functions_of_lists():
+    """foreach_map over operators, functions of the program, numbers and gradients: the elements one after the other, in one graph."""
+    from torch._higher_order_ops.foreach_map import foreach_map
+
+    def f(xs, ys):
+        return foreach_map(torch.add, foreach_map(lambda a, b: a * b + 1, xs, ys), xs), foreach_map(torch.mul, ys, 3)
+
+    fusebox.reset()
+    compiled = fusebox.compile(f, fullgraph=True)
+    for n in (2, 3):
+        xs, ys = ([torch.arange(k + 1.0, n + k + 1, requires_grad=True) for k in range(3)] for _ in range(2))
+        got, want = compiled(xs, ys), ([x * y + 1 + x for x, y in zip(xs, ys)], [y * 3 for y in ys])
+        torch.testing.assert_close(got, want)
+        gradients = [torch.autograd.grad(sum(t.sum() for part in result for t in part), xs + ys) for result in (got, want)]
+        torch.testing.assert_close(*gradients)
+
+
 if __name__ == "__main__":
     run(globals())
