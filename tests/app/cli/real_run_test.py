@@ -551,6 +551,66 @@ with torch.no_grad(): net(torch.ones(3, 4))
                          [(self.path("job.py"), line), (self.path("job.py"), line + 1)])
         self.assertNotIn("/torch/", "".join(l for l in fusebox("recompiles", self.path("job.fusebox")).stdout.split("\n") if l.strip().startswith(("+++", "---"))))
 
+    def test_what_advice_changes_runs_as_before(self):
+        """Each diff that `recompiles` offers is applied: the program prints what it printed, gradients among it, and breaks no more often."""
+        program = """
+class Inner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.linear(x)
+        if h.sum() > 0:
+            h = h * 2
+        return h
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+    def forward(self, x):
+        return self.inner(x).sum()
+
+@torch.compile
+def layer(linear, x):
+    return linear(x).relu()
+
+@torch.compile
+def scaled(x, k, n):
+    return x[n:] * k if k > 2.5 else x * n
+
+torch.manual_seed(0)
+outer = Outer()
+net = torch.compile(outer)
+layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+for n in (2, 3, 4):
+    x = torch.ones(n, 4)
+    net(x).backward()
+    for linear in layers:
+        x = layer(linear, x)
+    x.sum().backward()
+for n in range(2, 5): x = scaled(torch.ones(8), n / 2 + 1, n)
+print([None if p.grad is None else round(p.grad.sum().item(), 3) for m in (outer, layers) for p in m.parameters()], x.sum().item())
+"""
+        done = self.go(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        breaks = len(json.loads(fusebox("breaks", "--json", self.path("job.fusebox")).stdout)["breaks"])
+        code = json.loads(fusebox("recompiles", "--json", self.path("job.fusebox")).stdout)["code_objects"]
+        misses = [miss for each in code for miss in each["causes"]]
+        titles = {advice["title"] for miss in misses for advice in miss["advice"]}
+        self.assertLessEqual({"Expect one entry more", "Expect an entry with a gradient and one without", "Mark the dimension dynamic", "Mark what the program hands in"}, titles)
+        diffs = {advice["diff"] for miss in misses for advice in miss["advice"] if advice["diff"]}
+        self.assertTrue(any("mark_dynamic(x, 0)" in diff for diff in diffs), diffs)
+        with open(self.path("job.py")) as script:
+            text = script.read()
+        for diff in sorted(diffs):
+            with open(self.path("job.py"), "w") as script:
+                script.write(text)
+            subprocess.run(["patch", "--silent", self.path("job.py")], input=diff, text=True, check=True)
+            again = fusebox("run", "--session", self.path("again.fusebox"), self.path("job.py"), timeout=120)
+            self.assertEqual((again.returncode, again.stdout), (0, done.stdout), diff + again.stderr)
+            self.assertLessEqual(len(json.loads(fusebox("breaks", "--json", self.path("again.fusebox")).stdout)["breaks"]), breaks, diff)
+
     def test_backend_of_stock_torch_compile(self):
         done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",
                        "import torch, fusebox\nf = torch.compile(lambda x: torch.sin(x) * 2, backend='fusebox')\nprint(f(torch.zeros(3)).sum().item())",
