@@ -103,8 +103,12 @@ void adviseDataDependent(const Place& at, Out& out);
 
 void adviseItem(const Place& at, Out& out) {
   if (decides(at.code)) return adviseDataDependent(at, out);
+  constexpr std::string_view kItem = ".item()";
   std::string text = at.line, diff;
-  if (const size_t item = text.find(".item()"); item != std::string::npos) diff = at.replaced(text.erase(item, 7));
+  // What else takes the number may take no tensor.
+  const size_t sign = at.code.find(" = ");
+  const bool isAssigned = sign != std::string_view::npos && isIdentifier(at.code.substr(0, sign)) && at.code.ends_with(kItem);
+  if (isAssigned) diff = at.replaced(text.erase(text.rfind(kItem), kItem.size()));
   out.push_back(
       {say(FUSEBOX_TEXT("Advice", "Keep the value in a tensor")),
        say(FUSEBOX_TEXT("Advice",

@@ -319,12 +319,12 @@ void adviseDict(const GuardProblem& p, Sources&, Out& out) {
        {}});
 }
 
-void adviseAliasing(const GuardProblem& p, Sources& sources, Out& out) {
+void adviseAliasing(const GuardProblem&, Sources&, Out& out) {
   out.push_back({say(FUSEBOX_TEXT("Advice", "Do not pass one tensor twice")),
                  say(FUSEBOX_TEXT("Advice",
                                   "Two arguments that are the same tensor are a program of their own, since writes "
-                                  "through one are seen through the other.")),
-                 rewriteArgument(p, sources, "", ".clone()")});
+                                  "through one are seen through the other. Where the function writes to neither, pass a clone() of one.")),
+                 {}});
 }
 
 void adviseClass(const GuardProblem& p, Sources&, Out& out) {

@@ -72,6 +72,7 @@ def go(y):
 
 
 for y in [x]: go(y)
+v = f"{x.sum().item()}"
 )";
 enum Line {
   kForward = 10,
@@ -91,7 +92,8 @@ enum Line {
   kCallInFor = 44,
   kCallThrice = 45,
   kCallInCall = 46,
-  kCallGo = 49
+  kCallGo = 49,
+  kItemGiven = 50
 };
 
 }  // namespace
@@ -570,6 +572,14 @@ class ExplainTest : public QObject {
     }
     const auto whole = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kItemIf), sources);
     QVERIFY(applied(whole[0].diff).contains("    x = torch.where(x.sum() > 0, x + 1, x)\n    while"));
+  }
+
+  /// A call may take no tensor where it takes a number.
+  void onlyANamedNumberStaysATensor() {
+    Sources sources(*reader_);
+    const auto diffOf = [&](int line) { return adviseBreak(breakAt("fusebox", "data-dependent value", "Tensor.item()", line), sources).at(0).diff; };
+    QVERIFY(applied(diffOf(kItem)).contains("    v = x.max()\n"));
+    QCOMPARE(diffOf(kItemGiven), std::string());
   }
 
   void sizesOfBothEnginesCanBeDynamic() {
