@@ -160,7 +160,7 @@ std::string Lowering::whyNotChange(const LazyTensor& self, const std::vector<Laz
     if (lastRaising_ >= current_->id) return graph_.node(lastRaising_).name + " may raise afterwards, and the write could not be undone";
   }
   std::string why = readLater(id, putBack);
-  if (why.empty()) isPutBack_.insert(putBack.begin(), putBack.end());
+  toPutBack_ = why.empty() ? putBack : std::vector<NodeId>();
   return why;
 }
 
@@ -197,6 +197,7 @@ bool Lowering::mayAddTo(const LazyTensor& start, const std::vector<LazyTensor>& 
 }
 
 void Lowering::changesInPlace(Operation& op, BufferId id) {
+  isPutBack_.insert(toPutBack_.begin(), toPutBack_.end());
   const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];
   if (buffer.kind != Kind::Input) return;
   op.order = Operation::Order::Effect;

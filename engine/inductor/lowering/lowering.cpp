@@ -493,6 +493,7 @@ void Lowering::keep(const std::vector<LazyTensor>& values) {
 
 Result<void> Lowering::lowerNode(const Node& node) {
   current_ = &node;
+  toPutBack_.clear();
   if (onlySymbolic(node)) {
     // Expressions over the inputs' sizes are evaluated where they are used.
     return {};

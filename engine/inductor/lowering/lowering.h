@@ -208,6 +208,7 @@ class Lowering {
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
   std::unordered_map<BufferId, std::vector<BufferId>> views_;  ///< by base
+  std::vector<graph::NodeId> toPutBack_;  ///< by what comes after the current node, if that changes what mayChange() was asked about
   std::unordered_set<graph::NodeId> isPutBack_;  ///< nodes whose result lies in their first operand's memory when they are come to: a part was written there
   std::vector<char> isReadWhole_;  ///< by node
   std::vector<char> isReadByJumps_;  ///< by node
