@@ -71,7 +71,7 @@ class MissingTangents {
     if (mine == From::Missing && !graph::isOrdered(node)) return;
     if (anyMissing)
       if (auto other = summand(node)) {
-        moved_[{node.id, 0}] = moved_.at(*other);
+        moved_[{node.id, 0}] = laidAs(node.outputs[0], *other);
         return;
       }
     auto args = node.args;
@@ -89,6 +89,26 @@ class MissingTangents {
     auto* factor = node.args.size() > 2 ? node.args[2].as<int64_t>() : nullptr;
     if (sum.sizes != one.sizes || sum.dtype != one.dtype || (node.args.size() > 2 && !(factor && *factor == 1))) return std::nullopt;
     return kept;
+  }
+
+  /// What was traced after a sum relies on how that lies in memory, which its summand need not.
+  ValueRef laidAs(const graph::OutputMeta& sum, ValueRef v) {
+    const auto& one = graph_.meta(v).tensor;
+    bool isSame = true;
+    for (size_t d = 0; d < one.strides.size(); ++d) isSame = isSame && (one.sizes[d] == graph::SymExpr(1) || one.strides[d] == sum.tensor.strides[d]);
+    if (isSame) return moved_.at(v);
+    const auto numbers = [](const auto& all) {
+      graph::ArgumentList list;
+      for (auto& n : all) list.push_back(n.isConstant() ? Argument(n.constant()) : Argument(n));
+      return list;
+    };
+    graph::OutputMeta meta = sum;
+    meta.tensor.storageOffset = 0;
+    const ValueRef from = moved_.at(v);
+    const auto memory = made_.addCall("aten::new_empty_strided", {from, numbers(meta.tensor.sizes), numbers(meta.tensor.strides), Argument(), Argument(), Argument(), Argument()}, {meta});
+    const auto copy = made_.addCall("aten::copy", {ValueRef{memory, 0}, from}, {meta});
+    for (const auto id : {memory, copy}) made_.node(id).isBackward = true;
+    return {copy, 0};
   }
 
   /// In operators that take several gradients (of the parts of a split, say) eager puts zeros where one is missing.

@@ -901,3 +901,27 @@ def losses_with_many_hooks_go_backward_one_by_one(compile, engine):
             w, v = (torch.full((3,), 0.5 + k + d, dtype=torch.float64, requires_grad=True) for d in (0, 0.2))
             out += [round(c(torch.ones(3, dtype=torch.float64), w, v).item(), 9), len(seen), [round(t.grad.sum().item(), 9) for t in (w, v)]]
     return out
+
+
+@edge
+def gradients_lie_in_memory_as_formulas_expect(compile, engine):
+    """A result that is alive and gets no gradient leaves out an addition; what comes of it lies as the sum would, on which formulas rely."""
+    torch.manual_seed(0)
+    norms = [torch.nn.GroupNorm(4, 8), torch.nn.InstanceNorm1d(8, affine=True), torch.nn.BatchNorm1d(8), torch.nn.Conv1d(8, 8, 1)]
+    programs = (lambda y: (torch.cat([torch.zeros(len(y), 2, 8).double(), y.transpose(1, 2)], 1), y), lambda y: (y.transpose(1, 2).cumsum(1), y, y.sum()),
+                lambda y: (y.transpose(0, 2), y.transpose(1, 2), y))
+    out = []
+    for norm in norms:
+        norm.double()
+        for part in programs:
+            for length in (1, 2):
+                if length == 1 and isinstance(norm, torch.nn.InstanceNorm1d):
+                    continue
+                for backend in ("eager", "inductor"):
+                    c = compile(lambda z, norm=norm, part=part: part(norm(z)), backend=backend) if engine else lambda z, norm=norm, part=part: part(norm(z))
+                    z = torch.arange(3.0 * 8 * length).reshape(3, 8, length).sin().double().requires_grad_()
+                    norm.zero_grad()
+                    first = c(z)[0]
+                    (first * torch.arange(first.numel()).reshape(first.shape).cos()).sum().backward()
+                    out.append([[round(v, 6) for v in g.flatten().tolist()] for g in (z.grad, *(p.grad for p in norm.parameters()))])
+    return out
