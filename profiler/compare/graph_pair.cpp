@@ -36,9 +36,11 @@ std::string_view baseOp(std::string_view op) { return op.substr(0, op.find('.', 
 constexpr std::string_view kViews[] = {"aten::t", "aten::permute", "aten::transpose", "aten::view", "aten::_unsafe_view", "aten::reshape", "aten::expand", "aten::unsqueeze",
                                        "aten::squeeze", "aten::slice", "aten::select", "aten::alias", "aten::detach", "aten::as_strided"};
 
-/// getitem says nothing: engines unpack results differently. They also word views differently, which compute nothing.
+/// getitem says nothing: engines unpack results differently. They also word views differently, which compute nothing, and sizes, which are
+/// nodes to one and expressions to another.
 bool counts(const Node& node, bool sameEngine) {
   if (node.op == "operator.getitem" || node.op == "getitem") return false;
+  if (!sameEngine && (node.op.starts_with("operator.") || node.op.starts_with("aten::sym_"))) return false;
   return sameEngine || std::find(std::begin(kViews), std::end(kViews), baseOp(node.op)) == std::end(kViews);
 }
 
@@ -47,6 +49,27 @@ bool differ(const std::string& x, const std::string& y) { return !x.empty() && !
 
 bool changed(const Node& a, const Node& b, bool otherShape, bool sameEngine) {
   return otherShape || differ(a.dtype, b.dtype) || (sameEngine && a.op != b.op);
+}
+
+/// A shape without what only looks different: blanks, and parentheses around parentheses.
+std::string plainShape(const std::string& shape) {
+  std::string out;
+  std::vector<size_t> open;             // where in `out` the parentheses stand that are open
+  size_t closed = std::string::npos;    // the one that the last character closed
+  for (const char c : shape) {
+    if (c == ' ') continue;
+    if (c == '(') open.push_back(out.size());
+    const size_t opened = c == ')' && !open.empty() ? open.back() : std::string::npos;
+    if (opened != std::string::npos) open.pop_back();
+    if (opened != std::string::npos && closed == opened + 1) {  // "((s0//2))"
+      out.erase(opened, 1);
+      closed = opened;
+      continue;
+    }
+    closed = opened;
+    out += c;
+  }
+  return out;
 }
 
 /// Which symbol of B stands for which of A: an engine, and a run, numbers the sizes of a program in its own way.
@@ -108,7 +131,7 @@ NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
   for (const Match& m : out.all) {
     const bool both = m.a >= 0 && m.b >= 0;
     const std::string x = both ? a.nodes[static_cast<size_t>(m.a)].shape : "", y = both ? b.nodes[static_cast<size_t>(m.b)].shape : "";
-    out.otherShape.push_back(differ(x, y) && !symbols.same(x, y));
+    out.otherShape.push_back(differ(x, y) && !symbols.same(plainShape(x), plainShape(y)));
   }
   return out;
 }

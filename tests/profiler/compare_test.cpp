@@ -467,6 +467,8 @@ class CompareTest : public QObject {
       return graph ? graph->change : std::string();
     };
     QCOMPARE(change({"[s0, 16]", "[2*s0 + 1, s1]", "[s1]"}, {"[s77, 16]", "[2*s77 + 1, s27]", "[s27]"}), std::string());
+    QCOMPARE(change({"[s0 + (s0 // 2), 4]", "[2*(s0 + 1)]", "[8]"}, {"[s77 + ((s77//2)), 4]", "[2*((s77 + 1))]", "[8]"}), std::string());
+    QCOMPARE(change({"[2*(s0 + 1)]", "[8]", "[(s0)*(s0)]"}, {"[2*s0 + 1]", "[8]", "[((s0)*(s0))]"}), std::string("2 nodes of other shapes"));
     QCOMPARE(change({"[s0, 16]", "[s1, 16]", "[s0]"}, {"[s1, 16]", "[s0, 16]", "[s1]"}), std::string());
     QCOMPARE(change({"[s0, 16]", "[s0, 16]", "[s0]"}, {"[s5, 16]", "[s6, 16]", "[s5]"}), std::string("1 node of another shape"));
     QCOMPARE(change({"[s0, 16]", "[s0]", "[s0]"}, {"[s5, 8]", "[s6]", "[6]"}), std::string("2 nodes of other shapes"));
