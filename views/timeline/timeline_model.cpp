@@ -29,32 +29,6 @@ std::string spansQuery() {
          "UNION ALL SELECT id * 4 + 3, start_ns, dur_ns, id, name, status, thread, 'stage' FROM (" + std::string(query::kCompileSpans) + ") WHERE dur_ns >= ?1";
 }
 
-/// Which spans are drawn, if not all: those that are longer than `length`, and `equal` ones of that length.
-struct LongestSpans {
-  int64_t length = INT64_MIN, equal = 0;
-  std::map<int64_t, int64_t> counts;  ///< of all, by thread
-};
-
-// Lengths first: what the longest are is read of them alone, not of millions.
-Result<LongestSpans> longestSpans(const session::Reader& reader, int64_t most) {
-  LongestSpans out;
-  out.equal = most;
-  std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> longest;
-  auto read = reader.each(lengthsQuery(), {}, [&](const Statement& s) {
-    ++out.counts[s.integer("thread")];
-    const int64_t length = s.integer("ns");
-    if (static_cast<int64_t>(longest.size()) == most && length <= longest.top()) return;
-    longest.push(length);
-    if (static_cast<int64_t>(longest.size()) > most) longest.pop();
-  });
-  if (!read) return tl::unexpected(read.error());
-  if (static_cast<int64_t>(longest.size()) < most) return out;
-  out.length = longest.top();
-  out.equal = 0;
-  for (; !longest.empty() && longest.top() == out.length; longest.pop()) ++out.equal;
-  return out;
-}
-
 /// The spans of one thread, summed up in steps of equal length.
 class SpanSums {
  public:
@@ -67,11 +41,11 @@ class SpanSums {
     ++begin.count;
     begin.longest = std::max(begin.longest, end - start);
     if (first == last) {
-      begin.busy += end - start;
+      addBusy(begin, end - start);
       return;
     }
-    begin.busy += startOf(first + 1) - start;
-    steps_[last].busy += end - startOf(last);
+    addBusy(begin, startOf(first + 1) - start);
+    addBusy(steps_[last], end - startOf(last));
     ++steps_[first + 1].whole;
     --steps_[last].whole;
   }
@@ -81,8 +55,7 @@ class SpanSums {
     int64_t whole = 0;
     for (size_t i = 0; i < steps_.size(); ++i) {
       whole += steps_[i].whole;
-      // What calls other spans is no more time than they are.
-      const int64_t busy = whole > 0 ? width_ : std::min(steps_[i].busy, width_);
+      const int64_t busy = whole > 0 ? width_ : steps_[i].busy;
       if (busy > 0 || steps_[i].count > 0) out.push_back({startOf(i), startOf(i + 1), busy, steps_[i].count, steps_[i].longest, 0});
     }
     return out;
@@ -93,6 +66,8 @@ class SpanSums {
     int64_t busy = 0, count = 0, longest = 0;
     int64_t whole = 0;  ///< spans that fill the steps from here on, less those that no longer do
   };
+  /// A span and those that it calls are no more time than there is.
+  void addBusy(Step& step, int64_t ns) const { step.busy = std::min(width_, step.busy + std::min(width_, ns)); }
   size_t stepOf(int64_t time) const { return static_cast<size_t>(std::clamp<int64_t>((time - start_) / width_, 0, static_cast<int64_t>(steps_.size()) - 1)); }
   int64_t startOf(size_t step) const { return start_ + static_cast<int64_t>(step) * width_; }
 
@@ -100,19 +75,46 @@ class SpanSums {
   std::vector<Step> steps_;
 };
 
-/// Of the lanes of which not all spans are drawn.
-Result<std::map<int64_t, SpanSums>> sumSpans(const session::Reader& reader, const query::TimeRange& range, const std::vector<int64_t>& threads) {
+/// Which spans are drawn, if not all: those that are longer than `length`, and `equal` ones of that length.
+struct LongestSpans {
+  int64_t length = INT64_MIN, equal = 0;
+  std::map<int64_t, int64_t> counts;  ///< of all, by thread
+  std::map<int64_t, SpanSums> sums;   ///< of all, by thread
+};
+
+constexpr size_t kMostSums = 4096;  // threads, which a file may name without end
+
+/// In so many steps the spans of one thread are summed up: fewer where threads are many.
+Result<int64_t> sumSteps(const session::Reader& reader) {
   constexpr int64_t kSteps = 4096, kAllSteps = 1 << 18;
-  const int64_t steps = std::clamp<int64_t>(kAllSteps / std::max<int64_t>(1, static_cast<int64_t>(threads.size())), 64, kSteps);
-  std::map<int64_t, SpanSums> out;
-  for (const int64_t thread : threads) out.emplace(thread, SpanSums(range, steps));
-  if (out.empty()) return out;
+  int64_t threads = 1;
+  auto read = reader.each("SELECT count(*) AS count FROM threads", {}, [&](const Statement& s) { threads = std::max<int64_t>(1, s.integer("count")); });
+  if (!read) return tl::unexpected(read.error());
+  return std::clamp<int64_t>(kAllSteps / threads, 64, kSteps);
+}
+
+// Lengths first: what the longest are is read of them alone, not of millions.
+Result<LongestSpans> longestSpans(const session::Reader& reader, const query::TimeRange& range, int64_t most) {
+  const auto steps = sumSteps(reader);
+  if (!steps) return tl::unexpected(steps.error());
+  LongestSpans out;
+  out.equal = most;
+  std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> longest;
   auto read = reader.each(lengthsQuery(), {}, [&](const Statement& s) {
-    const auto sums = out.find(s.integer("thread"));
-    const int64_t start = sane(s.integer("start_ns"));
-    if (sums != out.end()) sums->second.add(start, start + sane(s.integer("ns")));
+    const int64_t thread = s.integer("thread"), length = s.integer("ns"), start = sane(s.integer("start_ns"));
+    ++out.counts[thread];
+    auto sum = out.sums.find(thread);
+    if (sum == out.sums.end() && out.sums.size() < kMostSums) sum = out.sums.try_emplace(thread, range, *steps).first;
+    if (sum != out.sums.end()) sum->second.add(start, start + sane(length));
+    if (static_cast<int64_t>(longest.size()) == most && length <= longest.top()) return;
+    longest.push(length);
+    if (static_cast<int64_t>(longest.size()) > most) longest.pop();
   });
   if (!read) return tl::unexpected(read.error());
+  if (static_cast<int64_t>(longest.size()) < most) return out;
+  out.length = longest.top();
+  out.equal = 0;
+  for (; !longest.empty() && longest.top() == out.length; longest.pop()) ++out.equal;
   return out;
 }
 
@@ -216,7 +218,7 @@ Result<void> markSpans(const session::Reader& reader, SpanMark& mark) {
 }
 
 Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outline, int64_t mostSpans) {
-  auto longest = longestSpans(reader, mostSpans);
+  auto longest = longestSpans(reader, outline.range, mostSpans);
   if (!longest) return tl::unexpected(longest.error());
   std::map<int64_t, TimelineLane> spans;
   auto outcome = reader.each(spansQuery(), {longest->length}, [&](const Statement& s) {
@@ -233,16 +235,11 @@ Result<void> addSpanLanes(const session::Reader& reader, TimelineOutline& outlin
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return outcome;
-  std::vector<int64_t> cut;
   for (const auto& [thread, count] : longest->counts) {
-    const auto lane = spans.find(thread);
-    if (count > (lane == spans.end() ? 0 : static_cast<int64_t>(lane->second.spans.size()))) cut.push_back(thread);
-  }
-  auto sums = sumSpans(reader, outline.range, cut);
-  if (!sums) return tl::unexpected(sums.error());
-  for (const auto& [thread, sum] : *sums) {
-    spans[thread].hasOthers |= spans[thread].spans.empty();
-    spans[thread].sums = sum.bars();
+    TimelineLane& lane = spans[thread];
+    if (count == static_cast<int64_t>(lane.spans.size())) continue;
+    lane.hasOthers |= lane.spans.empty();
+    if (const auto sum = longest->sums.find(thread); sum != longest->sums.end()) lane.sums = sum->second.bars();
   }
   std::map<int64_t, std::string> threads;
   outcome = reader.each("SELECT thread, name FROM threads", {},
