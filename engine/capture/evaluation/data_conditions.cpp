@@ -192,7 +192,6 @@ bool decideTruth(PyObject* o) {
 }
 
 bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
-  if (e.insideTry()) return false;
   const Place place = e.place();
   const std::string text = "whether " + place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line) + " goes on";
   const auto assumed = [&](PyObject* tensor) { return e.torchCalls() ? assumeInCalls(e, tensor, outcome) : assumeTensor(tensorOf(tensor), outcome, text); };

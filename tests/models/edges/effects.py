@@ -561,3 +561,75 @@ def warnings_of_torch_come_as_in_eager(compile, engine):
                     result = raised(c, x)
                 out.append((action, result, [(w.category.__name__, str(w.message).split("(Triggered")[0], w.lineno, w.filename == __file__) for w in caught]))
     return out
+
+
+@edge
+def data_that_raise_inside_try_are_the_programs(compile, engine):
+    """It is assumed that nothing raises, also where the program would handle that: a call for which it does is run by Python, with all its effects once."""
+    seen = []
+
+    def caught(a, b):
+        seen.append(len(a))
+        try:
+            if (a > 50).any():
+                raise ValueError(f"bad {tuple(a.shape)}")
+            b.add_(1)
+            y = a + b
+        except ValueError as e:
+            seen.append(str(e))
+            b.sub_(1)
+            y = a - b
+        else:
+            seen.append("fine")
+        finally:
+            seen.append("end")
+        return y * 2
+
+    def nested(a, b):
+        out = []
+        for k in range(3):
+            try:
+                try:
+                    assert (a < 50 + k * 100).all(), "big"
+                    out.append(a + k)
+                finally:
+                    out.append(k)
+            except AssertionError as e:
+                out.append(str(e))
+        return out, b + 1
+
+    def drawn(a, b):
+        first = torch.rand(3)
+        try:
+            if (a > 50).any():
+                raise KeyError(1)
+        except KeyError:
+            return first, torch.rand(2)
+        return first, torch.rand(4)
+
+    def validated(a, b):
+        try:
+            return torch.distributions.Normal(a, b.exp()).log_prob(b)
+        except TypeError:
+            return a
+        finally:
+            seen.append("validated")
+
+    out = []
+    for f in (caught, nested, drawn, validated):
+        for raises in (lambda i: False, lambda i: i % 2, lambda i: i == 5, lambda i: i < 3):
+            c, before = compile(f), engine.counters()["graph_breaks"] if engine else 0
+            for i in range(8):
+                a, b = torch.linspace(-1, 1, 12).reshape(3, 4) + i, torch.linspace(1, 2, 12).reshape(3, 4)
+                if raises(i):
+                    a[0, 0] = 120.0 if i % 4 else float("nan")
+                torch.manual_seed(i)
+                seen.clear()
+                try:
+                    given = c(a, b)
+                except Exception as e:
+                    given = type(e).__name__, str(e)[:60]
+                out += [given, b, list(seen), torch.rand(1)]
+            if not raises(1) and not raises(5):
+                out.append(not engine or engine.counters()["graph_breaks"] == before)
+    return out
