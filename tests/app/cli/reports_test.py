@@ -285,7 +285,7 @@ class Reports(unittest.TestCase):
                 self.assertEqual(fusebox("export", self.session, "-o", output).returncode, 0)
             with open(plain, "rb") as expected, gzip.open(packed, "rb") as found:
                 self.assertTrue(expected.read() == found.read(), ending)
-        self.assertEqual(fusebox("export", self.session, "-o", "/dev/full/x.json.gz").returncode, 2)
+        self.assertEqual(fusebox("export", self.session, "-o", "/dev/full/x.json.gz").returncode, 3)
 
     def test_why_and_memory(self):
         text = fusebox("why", self.session)
