@@ -20,6 +20,7 @@
 #include "engine/aot/written_parts.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/input_memory.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -147,6 +148,14 @@ Result<void> TraceFinisher::recordBackward() {
     if (any) return fail(ErrorCode::Unsupported, "an output needs a gradient of a leaf made inside the graph", "make the leaf outside");
     module_.gradInputs.clear();
     return {};
+  }
+  for (auto& input : context_.inputs()) {
+    if (input.memoryOf < 0) continue;
+    const auto& memory = context_.inputs()[static_cast<size_t>(input.memoryOf)];
+    // What is kept for backward is kept as the one whose memory it is: that must be told of the same later writes, and have the same history.
+    if (trace::countsApart(input.standIn, memory.standIn) || input.requiresGrad || memory.requiresGrad)
+      return fail(ErrorCode::Unsupported, "inputs '" + memory.name + "' and '" + input.name + "' share memory, one is written, and gradients are wanted",
+                  "input aliasing");
   }
   recorder.startBackward();
   auto nextIndex = static_cast<int32_t>(context_.inputs().size());

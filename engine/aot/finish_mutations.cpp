@@ -68,7 +68,10 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   const bool hasNewHistory = input.standIn.requires_grad() && torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
   if (sharesMemory(input) && (metadata || hasNewHistory)) return refuse(input, "shares memory with another and changes its shape or its history");
   if (input.memoryOf >= 0) {  // the other input has the data
-    if (!isCounted || !trace::countsApart(input.standIn, context_.inputs()[static_cast<size_t>(input.memoryOf)].standIn)) return {};
+    const auto countsIt = [&](const trace::TracedInput& other) {  // an earlier one whose plan has the count
+      return other.index < input.index && (other.index == input.memoryOf || other.memoryOf == input.memoryOf) && !trace::countsApart(input.standIn, other.standIn);
+    };
+    if (!isCounted || std::any_of(context_.inputs().begin(), context_.inputs().end(), countsIt)) return {};
     data = false;
   }
   if (data && !fillsItsStorage(input.real) && countsOverStorage(context_.recorder().graph()))

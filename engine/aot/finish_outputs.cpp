@@ -288,9 +288,13 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
 Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_t memory) {
   OutputPlan plan;
   plan.kind = OutputPlan::Kind::InputView;
-  // Of inputs that share memory it is a view of the one whose history it has.
+  // Of inputs that share memory it is a view of the one whose history it has, or that it counts its writes with.
   const auto& inputs = context_.inputs();
-  const auto own = std::find_if(inputs.begin(), inputs.end(), [&](auto& other) { return other.memoryOf == memory && isViewOf(output, other.standIn); });
+  const auto among = [&](const auto& fits) {
+    return std::find_if(inputs.begin(), inputs.end(), [&](auto& other) { return (other.index == memory || other.memoryOf == memory) && fits(other.standIn); });
+  };
+  auto own = among([&](const at::Tensor& standIn) { return isViewOf(output, standIn); });
+  if (own == inputs.end()) own = among([&](const at::Tensor& standIn) { return !trace::countsApart(output, standIn); });
   const int32_t input = own == inputs.end() ? memory : own->index;
   plan.index = input;
   auto& from = inputs[static_cast<size_t>(input)];

@@ -62,9 +62,14 @@ std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs) {
       last = std::max(last, byMemory[end].first.end);
       first = std::min(first, byMemory[end].second);
     }
-    for (size_t i = begin; end - begin > 1 && i < end; ++i)
-      rows.push_back({static_cast<int64_t>(byMemory[i].second), static_cast<int64_t>(first), byMemory[i].first.first - byMemory[begin].first.first,
-                      trace::countsApart(inputs[byMemory[i].second], inputs[first])});
+    std::vector<size_t> counted;  // one of each that count their writes together
+    for (size_t i = begin; end - begin > 1 && i < end; ++i) {
+      const size_t mine = byMemory[i].second;
+      const auto together = std::find_if(counted.begin(), counted.end(), [&](size_t other) { return !trace::countsApart(inputs[mine], inputs[other]); });
+      const auto counter = static_cast<int64_t>(together - counted.begin());
+      if (together == counted.end()) counted.push_back(mine);
+      rows.push_back({static_cast<int64_t>(mine), static_cast<int64_t>(first), byMemory[i].first.first - byMemory[begin].first.first, counter});
+    }
   }
   std::sort(rows.begin(), rows.end());
   std::vector<int64_t> all;

@@ -17,7 +17,8 @@ bool mayOverlap(const at::Tensor& a, const at::Tensor& b);
 std::pair<const trace::TracedInput*, const trace::TracedInput*> writtenBeside(const trace::TraceContext& context);
 
 /// Which of them share memory, and how: for each whose extent meets another's its position, that of the first of those, the bytes from where
-/// their memory begins, and whether its writes are counted apart from the first one's. Equal for inputs that share memory in the same way; empty: none do.
+/// their memory begins, and a number that is the same for those whose writes are
+/// counted together. Equal for inputs that share memory in the same way; empty: none do.
 std::vector<int64_t> sharedMemory(const std::vector<at::Tensor>& inputs);
 
 }  // namespace fusebox::aot

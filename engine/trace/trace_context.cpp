@@ -159,8 +159,11 @@ at::Tensor TraceContext::viewInto(const TracedInput& memory, const TracedInput& 
   std::optional<Active> active;
   active.emplace(*this);
   at::Tensor view = viewLike(made.real, memory.standIn, memory.real);
-  const bool apart = countsApart(made.real, memory.real);
-  view.unsafeGetTensorImpl()->set_version_counter(apart ? c10::VariableVersion(/*version=*/0) : memory.standIn.unsafeGetTensorImpl()->version_counter());
+  const auto together = std::find_if(inputs_.begin(), inputs_.end(), [&](const TracedInput& other) {
+    return (other.index == memory.index || other.memoryOf == memory.index) && !countsApart(made.real, other.real);
+  });
+  view.unsafeGetTensorImpl()->set_version_counter(together == inputs_.end() ? c10::VariableVersion(/*version=*/0)
+                                                                            : together->standIn.unsafeGetTensorImpl()->version_counter());
   return view;
 }
 

@@ -128,7 +128,7 @@ void moveToFront(std::vector<std::shared_ptr<Entry>>& entries, const std::shared
 }  // namespace
 
 std::vector<int64_t> sharedMemoryOf(const Entry& entry) {
-  if (!entry.watchesMemory || entry.graphInputs < 2) return {};
+  if (entry.graphInputs < 2) return {};
   std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < entry.graphInputs; ++i) {
     PyObject* object = entry.guards->output(i);
@@ -149,7 +149,7 @@ std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const Frame
     }
     if (entries[i]->options != options || entries[i]->globals != globals) continue;
     std::shared_ptr<Entry> entry = entries[i];
-    if (!entry->guards->check(view, state) || sharedMemoryOf(*entry) != entry->sharedMemory) continue;
+    if (!entry->guards->check(view, state) || (entry->watchesMemory && sharedMemoryOf(*entry) != entry->sharedMemory)) continue;
     if (i > 0) moveToFront(entries, entry);
     ++entry->hits;
     return entry;

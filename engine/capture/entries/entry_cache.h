@@ -66,7 +66,7 @@ struct Entry {
   PyRef callable;                      ///< in its place: what a backend in Python returned
   size_t callableResults = 0;          ///< tensors that it must give
   bool watchesMemory = false;          ///< it writes, and how its inputs share memory is not looked at elsewhere, or was assumed
-  std::vector<int64_t> sharedMemory;   ///< how they did while it was captured (aot::sharedMemory), where it watches that
+  std::vector<int64_t> sharedMemory;   ///< how they did while it was captured (aot::sharedMemory)
   bool computes() const { return function || callable; }
   Segment segment;                     ///< `guards` and `graph` have been moved out
   size_t sharedCount = 0;
@@ -128,7 +128,7 @@ void clearEntries();
 /// Number of code objects with entries, and of entries.
 std::pair<size_t, size_t> entryCounts();
 
-/// How the graph's inputs that the last check found share memory, where that matters.
+/// How the graph's inputs that the last check found share memory.
 std::vector<int64_t> sharedMemoryOf(const Entry& entry);
 
 /// The first entry of `point` whose guards hold, moved to the front; null if none: entries whose objects died are dropped then.

@@ -124,6 +124,19 @@ class NoCollection {
   int was_;
 };
 
+/// "RuntimeError: what it says" of the exception that is set, which stays so.
+std::string raisedWords() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  std::string words = value ? Py_TYPE(value)->tp_name : "an exception";
+  const PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
+  if (const char* said = text ? utf8Of(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
+  clearError();
+  PyErr_Restore(type, value, traceback);
+  return words;
+}
+
 /// An entry that did not fit.
 struct Miss {
   std::shared_ptr<Entry> entry;
@@ -361,7 +374,7 @@ Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interru
   } catch (const ProgramInterrupted& interrupt) {
     *interrupted = true;
     interrupt.restore();
-    return fail(ErrorCode::Internal, interrupt.what());
+    return fail(ErrorCode::Internal, isInterrupt() ? interrupt.what() : raisedWords());
   } catch (std::exception& error) {
     if (restorePythonError(error)) *interrupted = isInterrupt();
     if (!*interrupted) clearError();
@@ -477,19 +490,6 @@ void EntryMaker::recordGuards(Entry& entry) {
 
 constexpr const char* kSkipped = "the backend asks for the frame to be left to Python";
 constexpr const char* kAsks = "the backend asks more of its sizes";  ///< which it says when the place is captured again
-
-/// "RuntimeError: what it says" of the exception that is set, which stays so.
-std::string raisedWords() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  std::string words = value ? Py_TYPE(value)->tp_name : "an exception";
-  const PyRef text = PyRef::steal(value ? PyObject_Str(value) : nullptr);
-  if (const char* said = text ? utf8Of(text.get()) : nullptr; said && *said) words += std::string(": ") + said;
-  clearError();
-  PyErr_Restore(type, value, traceback);
-  return words;
-}
 
 /// Hands the graph to a backend in Python, which may run any code.
 void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e) {

@@ -159,6 +159,7 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   while (PyRef item = e.next(iterator.get())) {
     e.refuseAddress(item.get());
+    if (PY_VERSION_HEX >= 0x030C0000 && e.isNumber(item.get())) e.refuseNumber("added up by sum(), which keeps what is rounded off");
     if (numbers && isSymbolicFloat(item.get()) && ChangingSum::takes(total.get())) {
       changing.emplace(e, &total);
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers.get()); ++i)

@@ -195,3 +195,61 @@ def sizes_that_change_with_shared_memory(compile, engine):
                 a = memory(n, 3)
                 out += [c(a, part(a)), a.clone()]
     return out
+
+
+@edge
+def later_writes_are_noticed_by_backward(compile, engine):
+    """Of three that share memory two count their writes together; what backward keeps is told of these, and differentiated again by its own history."""
+    def three(d, e, x):
+        k, y = d.sum(), (x * x).sum()
+        with torch.no_grad():
+            e.mul_(2)
+        return y * k
+
+    def two(a, b):
+        with torch.no_grad():
+            a.add_(1)
+        return (b ** 3).sum()
+
+    def detached(a, b):
+        a.add_(1)
+        b.mul_(2)
+        return b.detach()
+
+    def gradient(y, x):
+        try:
+            first, = torch.autograd.grad(y, x, create_graph=True)
+            return first, torch.autograd.grad(first.sum(), x)
+        except RuntimeError as e:
+            return "modified by an inplace operation" in str(e)
+
+    c, out = compile(three), []
+    for _ in range(2):
+        x = memory(4).requires_grad_()
+        out.append(gradient(c(x.data, x.detach()[1:], x), x))
+    for part in (lambda t: t.detach(), lambda t: t.data):
+        c, x = compile(two), memory(4).requires_grad_()
+        out.append(gradient(c(part(x), x), x))
+    for part in (lambda t: t.data[1], lambda t: t[1], lambda t: t.data):
+        a, w = memory(4, 5), memory(5).requires_grad_()
+        b = part(a)
+        o = compile(detached)(a, b)
+        out.append((o._version, b._version, a._version))
+        y = (w * b).sum()
+        o.zero_()
+        out.append(gradient(y, w))
+    return out
+
+
+@edge
+def calls_of_two_kinds_have_an_entry_each(compile, engine):
+    def f(a, b, c):
+        a.add_(1)
+        return b + c + a
+
+    compiled, out = compile(f), []
+    before = engine.counters()["recompile_limits"] if engine else 0
+    for _ in range(12):
+        a, b = memory(5), memory(5)
+        out += [compiled(a, b, b.detach()), compiled(a, a.detach(), b), a]
+    return out, not engine or engine.counters()["recompile_limits"] == before
