@@ -166,7 +166,7 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
         if (!changing->add(PyList_GET_ITEM(numbers.get(), i))) return {};
       numbers = PyRef();
     }
-    if (isSymbolicFloat(item.get()) && (!changing || changing->isFull())) item = e.plainNumber(item.get(), "sum() of floats");
+    if (isSymbolicFloat(item.get()) && (numbers || (changing && changing->isFull()))) item = e.plainNumber(item.get(), "sum() of floats");
     if (changing && ChangingSum::takes(item.get())) {
       if (!changing->add(item.get())) return {};
       continue;
