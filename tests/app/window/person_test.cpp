@@ -6,6 +6,7 @@
 #include <QFileDialog>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -120,6 +121,10 @@ class PersonTest : public QObject {
   void answerFileDialog(const QString& path) {
     auto* timer = new QTimer(this);
     connect(timer, &QTimer::timeout, this, [timer, path, typed = false]() mutable {
+      if (auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget()); box && typed) {
+        qWarning("%s", qPrintable(box->text()));
+        return box->reject();
+      }
       auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
       if (!dialog && typed) return timer->deleteLater();
       auto* edit = dialog ? dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit")) : nullptr;
@@ -128,6 +133,7 @@ class PersonTest : public QObject {
         edit->selectAll();
         return QTest::keyClicks(edit, path);
       }
+      if (edit->text() != path) return edit->setText(path);  // a proposal came in between
       QWidget* proposals = QApplication::activePopupWidget();
       QTest::keyClick(proposals ? proposals : edit, proposals ? Qt::Key_Escape : Qt::Key_Return);
     });
