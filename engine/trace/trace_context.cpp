@@ -156,8 +156,7 @@ const TracedInput* TraceContext::memoryFor(const TracedInput& made) const {
 
 /// A tensor by itself to autograd, as the two real ones are; writes to both are counted together where theirs are.
 at::Tensor TraceContext::viewInto(const TracedInput& memory, const TracedInput& made) {
-  std::optional<Active> active;
-  active.emplace(*this);
+  const Active active(*this);
   at::Tensor view = viewLike(made.real, memory.standIn, memory.real);
   const auto together = std::find_if(inputs_.begin(), inputs_.end(), [&](const TracedInput& other) {
     return (other.index == memory.index || other.memoryOf == memory.index) && !countsApart(made.real, other.real);
