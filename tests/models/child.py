@@ -1,11 +1,20 @@
 """Work in a forked process, with a limit on its time: what it does to itself, or that it ends its process, concerns nobody else."""
 
+import gc
+import importlib
 import os
 import select
 import signal
 import sys
 import time
 import traceback
+
+
+def import_once(*modules):
+    """Before the first child: what many would import for themselves, and that none need copy or visit what is there."""
+    for module in modules:
+        importlib.import_module(module)
+    gc.freeze()
 
 
 def run(work, limit):

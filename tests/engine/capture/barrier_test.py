@@ -1,8 +1,9 @@
 """What must neither end the process nor be lost without a word: settings, modes, interrupts, recursion; what is freed with what."""
 
 import gc
+import os
+import pathlib
 import signal
-import subprocess
 import sys
 import textwrap
 import unittest
@@ -15,12 +16,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fusebox
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import processes  # noqa: E402
+
 OF_MODULE = 1.0
 
 
 def run(code):
     prelude = "import gc, os, signal, sys, threading, weakref\nimport torch\nimport fusebox\nx = torch.ones(2)\n"
-    done = subprocess.run([sys.executable, "-c", prelude + textwrap.dedent(code)], capture_output=True, text=True, timeout=240)
+    done = processes.run_python(["-c", prelude + textwrap.dedent(code)], env=os.environ, timeout=240)
     return done.returncode, done.stdout.strip(), done.stderr[-2000:]
 
 

@@ -1,13 +1,16 @@
 """Programs on several ranks (this machine; over gloo by run_rank()), each a process of its own with a time limit; what a rank prints as JSON comes back."""
 
 import atexit
-import contextlib
+import concurrent.futures
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import processes  # noqa: E402
 
 
 def free_port():
@@ -23,20 +26,20 @@ class Hangs(AssertionError):
 def run_ranks(file, program, size=2, limit=120, **environment):
     """[(what the rank gave, its stderr, its exit code)] of `program`, a function of `file`, on `size` ranks."""
     shared = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1", **environment}
-    ranks = [subprocess.Popen([sys.executable, file, "--rank", program], env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True) for rank in range(size)]
-    end, given = time.monotonic() + limit, []
-    try:
-        for rank in ranks:
-            out, errors = rank.communicate(timeout=max(0.1, end - time.monotonic()))
-            lines = out.strip().splitlines()
-            given.append((json.loads(lines[-1]) if lines else None, errors, rank.returncode))
-    except subprocess.TimeoutExpired:
-        raise Hangs(f"{program} did not end within {limit} s") from None
-    finally:
-        for rank in ranks:
-            with contextlib.suppress(OSError):
-                rank.kill()
+
+    def run(rank):
+        return processes.run_python([file, "--rank", program], env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, timeout=limit)
+
+    with concurrent.futures.ThreadPoolExecutor(size) as threads:
+        ranks = [threads.submit(run, rank) for rank in range(size)]
+    given = []
+    for rank in ranks:
+        try:
+            done = rank.result()
+        except subprocess.TimeoutExpired:
+            raise Hangs(f"{program} did not end within {limit} s") from None
+        lines = done.stdout.strip().splitlines()
+        given.append((json.loads(lines[-1]) if lines else None, done.stderr, done.returncode))
     return given
 
 
