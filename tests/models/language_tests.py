@@ -189,6 +189,7 @@ def run_module(job):
         tests = load(module)
     except BaseException as error:
         return module, [(module, {"outcome": ("failed", f"cannot be loaded: {error!r}")}, None, 0)]
+    child.import_once()
     for test in tests:
         name = name_of(module, test)
         if options.tests and not any(fnmatch.fnmatch(name, pattern) for pattern in options.tests):

@@ -16,6 +16,7 @@
 #include "engine/capture/evaluation/distributed_tensors.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -256,6 +257,14 @@ RecipePtr RecipeMaker::number(PyObject* object) {
   return recipe;
 }
 
+RecipePtr RecipeMaker::text(PyObject* object) {
+  if (Origin* origin = e_.origin(object)) return fromSource(origin->source);
+  const TextParts parts = partsOfText(object);
+  if (parts.callable) return callWith(object, parts.callable, parts.arguments);
+  static PyObject* const join = torchObject("builtins.str.join");
+  return call(object, join, {PyRef::steal(PyUnicode_FromString("")).get(), parts.arguments});
+}
+
 /// A torch.Size with symbolic ints.
 RecipePtr RecipeMaker::size(PyObject* object) {
   PyRef list = PyRef::steal(PySequence_List(object)), items = PyRef::steal(PyList_AsTuple(list.get()));
@@ -328,12 +337,18 @@ PyTypeObject* builtinType(const char* name) { return reinterpret_cast<PyTypeObje
 
 /// A call that makes the object, which is the same for everybody.
 RecipePtr RecipeMaker::call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments) {
-  RecipePtr recipe = node(Recipe::Kind::Call, object);
-  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size()))), none = PyRef::steal(PyDict_New());
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
   Py_ssize_t i = 0;
   for (PyObject* argument : arguments) PyTuple_SET_ITEM(args.get(), i++, Py_NewRef(argument));
-  keep_.insert(keep_.end(), {args, none});
-  recipe->children = {constant(callable), make(args.get()), make(none.get())};
+  keep_.push_back(args);
+  return callWith(object, callable, args.get());
+}
+
+RecipePtr RecipeMaker::callWith(PyObject* object, PyObject* callable, PyObject* arguments) {
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  PyRef none = PyRef::steal(PyDict_New());
+  keep_.push_back(none);
+  recipe->children = {constant(callable), make(arguments), make(none.get())};
   return recipe;
 }
 
@@ -685,6 +700,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (isConstantValue(object)) return constant(object);
   if (Origin* origin = isArrayScalar(object) ? e_.origin(object) : nullptr; origin && origin->source) return fromSource(origin->source);
   if (isSymbolicNumber(object)) return number(object);
+  if (isSymbolicText(object)) return text(object);
   if (isRaggedSize(object)) {
     PyRef tensor = raggedBy(object);
     if (!tensor) refuse(object, "a multiple of the size of a ragged dimension cannot be made again");

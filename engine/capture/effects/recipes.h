@@ -32,10 +32,12 @@ class RecipeMaker {
   RecipePtr parameter(PyObject* object);
   RecipePtr withoutData(PyObject* object);
   RecipePtr number(PyObject* object);
+  RecipePtr text(PyObject* object);
   RecipePtr deferred(PyObject* object);
   RecipePtr array(PyObject* object);
   RecipePtr size(PyObject* object);
   RecipePtr call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments);
+  RecipePtr callWith(PyObject* object, PyObject* callable, PyObject* arguments);
   RecipePtr elements(PyObject* object);
   RecipePtr plainDict(PyObject* object);
   RecipePtr plainSet(PyObject* object);

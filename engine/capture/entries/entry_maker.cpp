@@ -201,7 +201,7 @@ void EntryMaker::explainMisses(const char* outcome) {
   const bool constantFloats = specialisesFloats(*options_);
   for (const auto& [entry, failure] : misses)
     if (!constantFloats)
-      for (const Source* source : failure.changedFloats) point_.runTimeNumbers.insert(source->str());
+      for (const Source* source : failure.changedConstants) point_.runTimeNumbers.insert(source->str());
   for (const auto& [entry, failure] : misses) {
     const Guard* guard = failure.index < 0 ? nullptr : &entry->guards->guards().guards()[static_cast<size_t>(failure.index)];
     const bool ofNumbers = guard && guard->source && (guard->kind == GuardKind::TensorMatch || guard->kind == GuardKind::ConstantMatch);

@@ -1,6 +1,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -51,9 +52,9 @@ Flow buildConstKeyMap(Operations& ops, Frame& f, const Instruction& i) {
 }
 
 Flow buildString(Operations& ops, Frame& f, const Instruction& i) {
-  PyRef parts = PyRef::steal(PyTuple_New(i.arg)), empty = PyRef::steal(PyUnicode_FromString(""));
+  PyRef parts = PyRef::steal(PyTuple_New(i.arg));
   for (int k = i.arg - 1; k >= 0; --k) PyTuple_SET_ITEM(parts.get(), k, f.pop().release());
-  return pushed(ops, f, PyRef::steal(PyUnicode_Join(empty.get(), parts.get())));
+  return pushed(ops, f, joinedTexts(parts.get()));
 }
 
 Flow buildSlice(Operations& ops, Frame& f, const Instruction& i) {

@@ -13,6 +13,7 @@
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/taken_iterators.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -610,6 +611,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
 }
 
 PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
+  if (PyObject* method = isSymbolicText(object) ? methodOfTexts(name) : nullptr) return *self = PyRef::borrow(object), PyRef::borrow(method);
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_Check(object) && !PyModule_Check(object) && !PyTraceBack_Check(object) && !isNumber(object)) {
     if (lazyOf(object)) return lazyGetAttr(object, name, self);
@@ -740,6 +742,11 @@ bool Evaluation::setClassAttr(PyObject* object, PyObject* name, PyObject* value)
 
 bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
+  if (value && (isSymbolicNumber(value) || isSymbolicText(value)) && isEnumClass(reinterpret_cast<PyObject*>(type))) {
+    // A member that is made outlives the call.
+    PyRef plain = isSymbolicText(value) ? settled(value) : plainNumber(value, "a member of an enumeration holds it");
+    return plain && setAttr(object, name, plain.get());
+  }
   if (isTensor(object)) {
     Origin* o = origins_.find(object);
     if (answersTorchFunctions(object)) {

@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/optimizer_state.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -626,7 +627,9 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     return PyMethod_Check(callable) || isPythonClass(PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable)) ||
            (PyFunction_Check(callable) && !ruleOf(callable) && !isLibraryNamespace(PyFunction_GET_GLOBALS(callable), Library::Torch));
   };
-  if (!unread_.empty() && !isFollowed() && !readsInParts(callable))
+  if (anySymbolicTexts())
+    if (PyRef made = symbolicTextOfCall(*this, callable, a); made || PyErr_Occurred()) return made;
+  if ((anySymbolicTexts() && !isFollowed() && !handsTextsOn(callable)) || (!unread_.empty() && !isFollowed() && !readsInParts(callable)))
     if (const Settled settled(*this, a); settled.isOther) return call(callable, settled.arguments);
   if (ignoredInGraph() && isIgnored(*this, callable, a)) [[unlikely]] return PyRef::borrow(Py_None);
   if (PyObject* all = substitutesInGraph(); all && (PyFunction_Check(callable) || PyCFunction_Check(callable))) [[unlikely]] {

@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -499,6 +500,7 @@ bool Evaluation::guessLength(PyObject* iterable) {
 int Evaluation::truth(PyObject* object) {
   if (isNumber(object)) refuseNumber("a condition");
   if (isSymbolicNumber(object)) return symbolicTruth(object);
+  if (isSymbolicText(object)) return truth(settled(object).get());
   if (object == Py_True) return 1;
   if (object == Py_False || object == Py_None) return 0;
   if (isConstantValue(object)) return PyObject_IsTrue(object);

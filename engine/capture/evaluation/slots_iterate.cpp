@@ -6,6 +6,7 @@
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -325,6 +326,7 @@ void Evaluation::readOrder(PyObject* set) {
 }
 
 PyRef Evaluation::iter(PyObject* object) {
+  if (isSymbolicText(object)) return iter(settled(object).get());
   if (isNumber(object)) refuseNumber("gone through");
   if (LazyIterator* lazy = lazyOf(object)) {
     if (lazy->type()->tp_iter) return PyRef::borrow(object);

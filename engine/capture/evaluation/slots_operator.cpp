@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -123,6 +124,11 @@ PyObject* ufuncOf(std::string_view function) {
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
+  constexpr int kAdd = 0;
+  const auto isText = [](PyObject* o) { return PyUnicode_CheckExact(o) || isSymbolicText(o); };
+  if ((isSymbolicText(givenA) || isSymbolicText(givenB)) && (op == kAdd || op == kFirstInPlace + kAdd) && isText(givenA) && isText(givenB))
+    return joinedTexts(PyRef::steal(PyTuple_Pack(2, givenA, givenB)).get());
+  if (op % kFirstInPlace == kRemainder && PyUnicode_CheckExact(givenA) && (isSymbolicNumber(givenB) || isSymbolicText(givenB))) return percent(givenA, givenB);
   const PyRef wholeA = settled(givenA), wholeB = settled(givenB);
   PyObject *a = wholeA.get(), *b = wholeB.get();
   refuseAddress(a);

@@ -2,17 +2,13 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
 
 namespace {
-
-PyRef join(PyObject* pieces) {
-  PyRef empty = PyRef::steal(PyUnicode_FromString(""));
-  return PyRef::steal(PyUnicode_Join(empty.get(), pieces));
-}
 
 bool addPiece(PyObject* list, PyRef piece) { return piece && PyList_Append(list, piece.get()) == 0; }
 PyRef text(const std::string& s) { return PyRef::steal(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
@@ -35,6 +31,23 @@ bool hasOwnText(Evaluation& e, PyObject* object) {
   static PyObject *const kStr = internedName("__str__"), *const plain = PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kStr);
   PyObject* method = e.typeLookup(type, kStr);
   return method && method != plain && Py_IS_TYPE(method, &PyWrapperDescr_Type) && isValueObject(object);
+}
+
+bool isEmptyText(PyObject* o) { return PyUnicode_Check(o) && PyUnicode_GET_LENGTH(o) == 0; }
+
+bool holdsSymbols(Evaluation& e, PyObject* container, int depth = 0) {
+  constexpr int kDeepest = 16;
+  const auto isOne = [&](PyObject* o) { return isSymbolicNumber(o) || isSymbolicText(o) || (depth < kDeepest && e.isFresh(o) && holdsSymbols(e, o, depth + 1)); };
+  if (PyDict_CheckExact(container)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(container, &at, &key, &value);)
+      if (isOne(value)) return true;
+    return false;
+  }
+  if (!PyTuple_CheckExact(container) && !PyList_CheckExact(container)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
+    if (isOne(PySequence_Fast_GET_ITEM(container, i))) return true;
+  return false;
 }
 
 /// Whether the text of all that a container holds is C's alone.
@@ -65,10 +78,16 @@ bool hasKnownText(PyObject* o) {
 }  // namespace
 
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {
+  if (isSymbolicText(value) && (!spec || isEmptyText(spec))) return PyRef::borrow(value);
+  if (spec && isSymbolicText(spec)) return format(value, settled(spec).get());
+  if (isSymbolicText(value))
+    if (PyRef made = newSymbolicText(TextBy::Format, value, spec)) return made;
   if (PyRef whole = settled(value); whole.get() != value) return format(whole.get(), spec);
   refuseAddress(value);
   if (isNumber(value)) refuseNumber("formatted");
   if (isSymbolicNumber(value)) {
+    const bool asText = !spec || isEmptyText(spec);
+    if (PyRef made = newSymbolicText(asText ? TextBy::Str : TextBy::Format, value, asText ? nullptr : spec)) return made;
     PyRef plain = plainNumber(value, "its text is made");
     return plain ? format(plain.get(), spec) : PyRef();
   }
@@ -89,10 +108,13 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
 }
 
 PyRef Evaluation::convert(char conversion, PyObject* value) {
+  if (isSymbolicText(value)) return conversion == 's' ? PyRef::borrow(value) : newSymbolicText(static_cast<TextBy>(conversion), value, nullptr);
   if (PyRef whole = settled(value); whole.get() != value) return convert(conversion, whole.get());
   refuseSubclassOperands(*this, value);
   refuseAddress(value);
+  if (isNumber(value)) refuseNumber("formatted");
   if (isSymbolicNumber(value)) {
+    if (PyRef made = newSymbolicText(static_cast<TextBy>(conversion), value, nullptr)) return made;
     PyRef plain = plainNumber(value, "its text is made");
     return plain ? convert(conversion, plain.get()) : PyRef();
   }
@@ -140,7 +162,8 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
 }
 
 PyRef Evaluation::textOfContainer(PyObject* container) {
-  PyRef exposed = expose(container);
+  // What the segment made of numbers that change is gone through as it is.
+  PyRef exposed = isFresh(container) && holdsSymbols(*this, container) ? PyRef::borrow(container) : expose(container);
   if (holdsPlainText(exposed.get())) return PyRef::steal(PyObject_Repr(exposed.get()));
   if (Py_EnterRecursiveCall(" while a container is turned into text")) return {};
   struct Leave { ~Leave() { Py_LeaveRecursiveCall(); } } leave;
@@ -167,7 +190,7 @@ PyRef Evaluation::textOfContainer(PyObject* container) {
     }
     ok = ok && addPiece(pieces.get(), text(list ? "]" : n == 1 ? ",)" : ")"));
   }
-  return ok ? join(pieces.get()) : PyRef();
+  return ok ? joinedTexts(pieces.get()) : PyRef();
 }
 
 namespace {
@@ -224,15 +247,24 @@ PyRef Evaluation::percent(PyObject* formatText, PyObject* arguments) {
     return checked(PyUnicode_Format(formatText, arguments));
   }
   const bool many = PyTuple_Check(arguments);
-  PyRef exposed = expose(arguments), values = PyRef::steal(PyList_New(0));
+  PyRef exposed = isSymbolicNumber(arguments) || isSymbolicText(arguments) || (many && isFresh(arguments)) ? PyRef::borrow(arguments) : expose(arguments);
+  PyRef values = PyRef::steal(PyList_New(0)), pieces = PyRef::steal(PyList_New(0));
   Py_ssize_t at = 0;
   const Py_ssize_t given = many ? PyTuple_GET_SIZE(exposed.get()) : 1;
   bool keyed = false;
+  // What stands before a symbolic text is done by itself.
+  const auto flush = [&] {
+    PyRef format = text(made), tuple = PyRef::steal(PyList_AsTuple(values.get()));
+    made.clear();
+    values = PyRef::steal(PyList_New(0));
+    return format && tuple && addPiece(pieces.get(), checked(PyUnicode_Format(format.get(), tuple.get())));
+  };
   for (const Conversion& c : conversions) {
-    made += c.before + "%" + c.flags;
-    for (int k = 0; k < c.stars && many && at < given; ++k) PyList_Append(values.get(), PyTuple_GET_ITEM(exposed.get(), at++));
+    made += c.before;
+    std::string own = "%" + c.flags;
+    for (int k = 0; k < c.stars && many && at < given; ++k) PyList_Append(values.get(), expose(PyTuple_GET_ITEM(exposed.get(), at++)).get());
     if (c.type == '%') {
-      made += '%';
+      made += own + '%';
       continue;
     }
     PyRef value;
@@ -246,25 +278,38 @@ PyRef Evaluation::percent(PyObject* formatText, PyObject* arguments) {
         PyErr_SetString(PyExc_TypeError, "not enough arguments for format string");
         return {};
       }
-      value = many ? PyRef::borrow(PyTuple_GET_ITEM(exposed.get(), at)) : PyRef::borrow(arguments);
+      value = many ? element(exposed.get(), at) : PyRef::borrow(arguments);
       ++at;
     }
+    if (isNumber(value.get())) refuseNumber("formatted");
     const bool isText = c.type == 's' || c.type == 'r' || c.type == 'a';
+    const bool isOfInteger = kIntegers.find(c.type) != std::string_view::npos, isOfFloat = kFloats.find(c.type) != std::string_view::npos;
+    own += c.type;
+    PyRef symbolic;
+    if (isSymbolicNumber(value.get()) && c.stars == 0 && !(isOfInteger && isSymbolicFloat(value.get())))
+      symbolic = newSymbolicText(TextBy::Percent, value.get(), text(own).get());
+    else if (isSymbolicText(value.get()) && isText && c.stars == 0)
+      symbolic = newSymbolicText(TextBy::Percent, value.get(), text(own).get());
+    if (symbolic) {
+      if (!flush() || !addPiece(pieces.get(), symbolic)) return {};
+      continue;
+    }
+    if (PyErr_Occurred()) return {};
     if (isText)
       value = convert(c.type, value.get());
-    else if (kIntegers.find(c.type) != std::string_view::npos)
+    else if (isOfInteger)
       value = numberOf(value.get(), {c.type == 'd' || c.type == 'i' || c.type == 'u' ? "__int__" : "__index__", "__index__"});
-    else if (kFloats.find(c.type) != std::string_view::npos)
+    else if (isOfFloat)
       value = numberOf(value.get(), {"__float__", "__index__"});
+    if (value) value = expose(value.get());
     if (!value || !addPiece(values.get(), value)) return {};
-    made += isText ? 's' : c.type;
+    made += "%" + c.flags + (isText ? 's' : c.type);
   }
   made += rest;
-  for (; many && at < given; ++at) PyList_Append(values.get(), PyTuple_GET_ITEM(exposed.get(), at));  // too many: CPython's error
+  for (; many && at < given; ++at) PyList_Append(values.get(), expose(PyTuple_GET_ITEM(exposed.get(), at)).get());  // too many: CPython's error
   const bool mapping = !many && !PyUnicode_Check(arguments) && PyMapping_Check(arguments);
-  if (!many && !keyed && at < given && !mapping) PyList_Append(values.get(), arguments);
-  PyRef format = text(made), tuple = PyRef::steal(PyList_AsTuple(values.get()));
-  return format && tuple ? checked(PyUnicode_Format(format.get(), tuple.get())) : PyRef();
+  if (!many && !keyed && at < given && !mapping) PyList_Append(values.get(), expose(arguments).get());
+  return flush() ? joinedTexts(pieces.get()) : PyRef();
 }
 
 namespace {
@@ -287,7 +332,7 @@ class Fields {
       PyRef filled = value ? fill(spec, depth + 1) : PyRef();
       if (!filled || !addPiece(pieces.get(), e_.format(value.get(), filled.get()))) return {};
     }
-    return PyErr_Occurred() ? PyRef() : join(pieces.get());
+    return PyErr_Occurred() ? PyRef() : joinedTexts(pieces.get());
   }
 
  private:

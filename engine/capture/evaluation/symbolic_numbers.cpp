@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/sym_int.h"
@@ -401,7 +402,7 @@ const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* o) {
 }
 bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
 const DeferredNumber& deferredNumber(PyObject* o) { return *cast(o)->deferred; }
-PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicNumber(o) ? pythonTypes[Py_TYPE(o) - types] : Py_TYPE(o); }
+PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicText(o) ? &PyUnicode_Type : isSymbolicNumber(o) ? pythonTypes[Py_TYPE(o) - types] : Py_TYPE(o); }
 
 namespace {
 

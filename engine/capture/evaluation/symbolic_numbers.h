@@ -26,7 +26,7 @@ bool isArrayScalar(PyObject* object);
 /// What it is; of a symbolic number.
 const NumberExpr& numberExpr(PyObject* object);
 const std::shared_ptr<graph::ShapeEnv>& shapesOf(PyObject* symbolic);
-/// int, float, bool or numpy's type for these, the object's own type for all others.
+/// int, float, bool or numpy's type for these, str for a text of them (symbolic_texts.h), the object's own type for all others.
 PyTypeObject* pythonTypeOf(PyObject* object);
 
 /// New reference: the object; a plain int or float where it is a constant.

@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/unread_tuples.h"
@@ -38,7 +39,7 @@ bool holdsSymbolicNumber(PyObject* sequence) {
 
 bool hasSymbols(PyObject* o, int depth = 0) {
   constexpr int kDeepest = 3;
-  if (isSymbolicNumber(o) || isUnread(o)) return true;
+  if (isSymbolicNumber(o) || isSymbolicText(o) || isUnread(o)) return true;
   if (isTensorObject(o)) return tensorOf(o).unsafeGetTensorImpl()->has_symbolic_sizes_strides();
   if (depth == kDeepest || (!PyTuple_Check(o) && !PyList_Check(o))) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)

@@ -4,6 +4,7 @@
 
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -82,6 +83,7 @@ PyRef Evaluation::read(PyObject* object, const Source* source) {
 }
 
 PyRef Evaluation::settled(PyObject* object) {
+  if (isSymbolicText(object)) return settledText(*this, object);
   if (unread_.empty()) return PyRef::borrow(object);
   if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
   const auto found = unread_.find(object);
@@ -89,7 +91,7 @@ PyRef Evaluation::settled(PyObject* object) {
 }
 
 PyRef Evaluation::settledKey(PyObject* key) {
-  if (PyRef whole = settled(key); whole.get() != key || unread_.empty() || !PyTuple_CheckExact(key)) return whole;
+  if (PyRef whole = settled(key); whole.get() != key || (unread_.empty() && !anySymbolicTexts()) || !PyTuple_CheckExact(key)) return whole;
   PyRef items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     PyRef item = settledKey(PyTuple_GET_ITEM(key, i));
@@ -116,8 +118,8 @@ PyRef Evaluation::partOfUnread(PyObject* object, PyObject* slice) {
 }
 
 Evaluation::Settled::Settled(Evaluation& e, const CallArguments& a) : arguments(a) {
-  const auto isOne = [&e](PyObject* o) { return e.unread_.contains(o); };
-  if (e.unread_.empty() || std::none_of(a.args.begin(), a.args.begin() + a.total(), isOne)) return;
+  const auto isOne = [&e](PyObject* o) { return isSymbolicText(o) || e.unread_.contains(o); };
+  if (std::none_of(a.args.begin(), a.args.begin() + a.total(), isOne)) return;
   for (size_t i = 0; i < a.total(); ++i) args_.push_back(keep_.emplace_back(e.settled(a.args[i])).get());
   isOther = true;
   arguments = CallArguments(args_.data(), a.positional, a.kwNames);

@@ -10,6 +10,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/unread_tuples.h"
@@ -130,7 +131,12 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   }
   const auto mayChange = [this](PyObject* o) { return hasArrayScalar(Py_TYPE(o)) || (PyFloat_CheckExact(o) && !torchCalls_); };
   if (options_.runTimeNumbers && mayChange(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
-  if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
+  if (isSymbolicNumber(object) || isSymbolicText(object)) return PyRef::borrow(object);  // an element of a container
+  if (PyUnicode_CheckExact(object) && source->kind == Source::Kind::Local && options_.runTimeNumbers && options_.runTimeNumbers->contains(source->str())) {
+    PyRef made = newSymbolicText(*this, object, source);
+    origins_.add(made.get(), source);
+    return made;
+  }
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);
   if (PyRef sizes = wrapIntegers(object, source)) return sizes;
@@ -398,7 +404,7 @@ const Source* Evaluation::sourceOf(PyObject* object) {
   if (isConstantValue(object) || isTensor(object)) return nullptr;
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyIter_Check(object) ||
       PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object) ||
-      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object) || isRaggedSize(object))
+      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object) || isSymbolicText(object) || isRaggedSize(object))
     return nullptr;
   if (const std::optional<Why> why = isKnownByItself(object)) return origins_.add(object, sources().pinned(object, *why)).source;
   breakHere("unknown object", std::string("a ") + Py_TYPE(object)->tp_name + " came from C code, which does not say whether it may change");

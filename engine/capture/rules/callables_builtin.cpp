@@ -679,7 +679,16 @@ constexpr RuleRow kBuiltinRows[] = {
 
 RuleRows builtinRules() { return {kBuiltinRows, std::size(kBuiltinRows)}; }
 
-PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Text); }
+PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  static PyObject* const join = torchObject("builtins.str.join");
+  if (callable == join && a.positional == 2 && a.total() == 2 && PyIter_Check(a.args[1])) {
+    PyRef items = e.collect(a.args[1], true);  // texts may be among them that are not read
+    PyObject* args[] = {a.args[0], items.get()};
+    return items ? e.call(callable, args, 2, nullptr) : PyRef();
+  }
+  return e.callReal(callable, a, Evaluation::Asks::Text);
+}
+
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__float__", "__index__"}); }
 
 }  // namespace fusebox::capture

@@ -2,6 +2,7 @@
 // the effects, with what they were given at that moment; where that cannot be, they are a break.
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -49,7 +50,7 @@ PyRef tensorAsItIsNow(Evaluation& e, PyObject* value, bool asked) {
 /// from outside, or a copy of containers of such that this segment made. Null for anything else.
 PyRef asItIsNow(Evaluation& e, PyObject* value, bool asked, int nesting = 0) {
   if (isConstantValue(value)) return e.refuseAddress(value), PyRef::borrow(value);
-  if (isSymbolicNumber(value) || isSymbolicSize(value)) return PyRef::borrow(value);  // made again when it is said
+  if (isSymbolicNumber(value) || isSymbolicText(value) || isSymbolicSize(value)) return PyRef::borrow(value);  // made again when it is said
   if (e.isTensor(value)) return tensorAsItIsNow(e, value, asked);
   if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value, Why::Process) : PyRef();
   if ((PyFunction_Check(value) || PyModule_Check(value)) && e.sourceOf(value)) return PyRef::borrow(value);

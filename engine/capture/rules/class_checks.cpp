@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/rules/class_checks.h"
 
 #include "engine/capture/cpython/errors.h"
@@ -52,7 +53,7 @@ PyRef claimedClass(Evaluation& e, PyObject* object) {
 
 /// type.__instancecheck__
 int plainInstance(Evaluation& e, PyObject* object, PyTypeObject* cls) {
-  if (isSymbolicNumber(object)) return PyType_IsSubtype(pythonTypeOf(object), cls);
+  if (isSymbolicNumber(object) || isSymbolicText(object)) return PyType_IsSubtype(pythonTypeOf(object), cls);
   if (PyObject_TypeCheck(object, cls)) return 1;
   PyRef claimed = claimedClass(e, object);
   if (PyErr_Occurred()) return -1;

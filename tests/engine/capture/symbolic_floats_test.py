@@ -155,6 +155,28 @@ class FloatsThatChange(unittest.TestCase):
         for numbers in ([1e308, 1e308, 1.5], [math.inf, 1.0, -math.inf], [-0.0, -0.0], [1.0] * 100):
             self.assertEqual(repr(fusebox.compile(programs["mean"])(torch.ones(1), numbers)[1]), repr(programs["mean"](torch.ones(1), numbers)[1]))
 
+    def test_texts_of_them_are_made_when_the_graph_has_run(self):
+        """A number that is told does not make a graph for each value, and breaks none; nor does a text that is handed on."""
+        programs = {
+            "f-string": lambda x, v: (x + 1, f"{v:.3f} of {v!r}"),
+            "format": lambda x, v: (x + 1, "{} {:>9.2f}".format(v, v), format(v, "8.3f"), str(v)),
+            "percent": lambda x, v: (x + 1, "%s %5.1f%%" % (v, v), "%.2f" % v),
+            "put together": lambda x, v: (x + 1, ", ".join(f"{k}={u:.1f}" for k, u in {"a": v, "b": v * 2}.items()).upper().rjust(30)),
+            "in containers": lambda x, v: (x + 1, {"loss": [f"{v}"]}, str([v])),
+            "of data": lambda x, v: (x + v, f"{(x * v).sum().item():.3f}", str(x.sum().item())),
+            "given": lambda x, v: (x + 1, v, [v], f"<{v}>"),
+        }
+        for name, f in programs.items():
+            for kind in (str,) if name == "given" else (float, int):
+                with self.subTest(name, kind=kind):
+                    fusebox.reset()
+                    compiled, before = fusebox.compile(f), fusebox.counters()
+                    for step in range(12):
+                        x, v = torch.ones(3), kind(step * 7.37 + 3.1)
+                        self.assertEqual(compiled(x, v)[1:], f(x, v)[1:])
+                    after = fusebox.counters()
+                    self.assertEqual([after[key] - before[key] for key in ("recompiles", "graph_breaks")], [1, 0])
+
     def test_sessions_say_what_they_are(self):
         def scaled(x, rate):
             return x * 2 if rate > 0.5 else x * math.sqrt(rate)
