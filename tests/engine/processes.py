@@ -76,11 +76,7 @@ _servers = {}
 
 def next_program():
     """In a server: forks for each program asked for. Returns in the forked process only, which then is that program's, with its code."""
-    import gc
-
     import torch  # noqa: F401
-
-    gc.freeze()  # a forked process neither copies nor visits what was imported
 
     for line in sys.stdin:
         job = json.loads(line)

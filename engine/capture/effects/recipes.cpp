@@ -205,6 +205,7 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
       {DeferredNumber::kNegate, torchObject("_operator.neg")},
       {DeferredNumber::kAbsolute, torchObject("_operator.abs")},
       {DeferredNumber::kNot, torchObject("_operator.not_")},
+      {DeferredNumber::kRound, torchObject("builtins.round")},
       {DeferredNumber::kCompare + Py_LT, torchObject("_operator.lt")},
       {DeferredNumber::kCompare + Py_LE, torchObject("_operator.le")},
       {DeferredNumber::kCompare + Py_EQ, torchObject("_operator.eq")},
@@ -260,6 +261,7 @@ RecipePtr RecipeMaker::number(PyObject* object) {
 RecipePtr RecipeMaker::text(PyObject* object) {
   if (Origin* origin = e_.origin(object)) return fromSource(origin->source);
   const TextParts parts = partsOfText(object);
+  if (parts.plain) return constant(parts.plain);
   if (parts.callable) return callWith(object, parts.callable, parts.arguments);
   static PyObject* const join = torchObject("builtins.str.join");
   return call(object, join, {PyRef::steal(PyUnicode_FromString("")).get(), parts.arguments});

@@ -272,7 +272,7 @@ bool StandIns::add(PyObject* result, const PyRef& code) {
       const at::Tensor& tensor = tensorOf(o);
       if (!e_.isFresh(o)) return true;
       if (tensor.requires_grad() || !isPlainTensorClass(Py_TYPE(o))) return false;
-      found.push_back({PyRef::borrow(o), {}, code, tensor._version()});
+      found.push_back({PyRef::borrow(o), {}, code, static_cast<uint32_t>(tensor._version())});
       return true;
     }
     if (PyTuple_CheckExact(o)) {

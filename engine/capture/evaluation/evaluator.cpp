@@ -225,9 +225,8 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
       arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
-      exchangedData_(std::make_unique<ExchangedData>(*this)), draws_(std::make_unique<RandomDraws>(*this)),
-      switchedLeaves_(std::make_unique<SwitchedLeaves>(*this)),
-      standIns_(std::make_unique<StandIns>(*this)),
+      exchangedData_(std::make_unique<ExchangedData>(*this)), switchedLeaves_(std::make_unique<SwitchedLeaves>(*this)),
+      standIns_(std::make_unique<StandIns>(*this)), draws_(std::make_unique<RandomDraws>(*this)),
       takenIterators_(std::make_unique<TakenIterators>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(

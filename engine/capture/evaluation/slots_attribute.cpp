@@ -611,7 +611,10 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
 }
 
 PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
-  if (PyObject* method = isSymbolicText(object) ? methodOfTexts(name) : nullptr) return *self = PyRef::borrow(object), PyRef::borrow(method);
+  if (isSymbolicText(object)) {
+    if (PyObject* method = methodOfTexts(name)) return *self = PyRef::borrow(object), PyRef::borrow(method);
+    return getMethod(settled(object).get(), name, self);
+  }
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_Check(object) && !PyModule_Check(object) && !PyTraceBack_Check(object) && !isNumber(object)) {
     if (lazyOf(object)) return lazyGetAttr(object, name, self);

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/symbolic_texts.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -293,6 +294,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
     const PyRef left = settled(a), right = settled(b);
     if (left.get() != a || right.get() != b) return same(left.get(), right.get());
   }
+  if (isSymbolicText(a) || isSymbolicText(b)) return a == b || same(settled(a).get(), settled(b).get());
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) return sameSymbolic(a, b);
   // A tuple of ints from outside has one with symbols in its place.
   if (a != b && PyTuple_Check(a) && PyTuple_Check(b) && (holdsSymbols(a) || holdsSymbols(b))) breakHere("identity", "tuples are compared by identity", "Compare values with ==.");

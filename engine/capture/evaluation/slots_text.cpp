@@ -1,5 +1,6 @@
 // Text of objects: str, repr, format(), f-strings, "%" and str.format. What Python code gives is evaluated, piece by piece.
 #include "engine/capture/cpython/errors.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/symbolic_texts.h"
@@ -31,6 +32,14 @@ bool hasOwnText(Evaluation& e, PyObject* object) {
   static PyObject *const kStr = internedName("__str__"), *const plain = PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kStr);
   PyObject* method = e.typeLookup(type, kStr);
   return method && method != plain && Py_IS_TYPE(method, &PyWrapperDescr_Type) && isValueObject(object);
+}
+
+bool isText(PyObject* o) { return PyUnicode_Check(o) || isSymbolicText(o); }
+
+/// What ascii() makes of what repr() gives.
+PyRef escaped(PyObject* text) {
+  PyRef bytes = PyRef::steal(PyUnicode_AsEncodedString(text, "ascii", "backslashreplace"));
+  return bytes ? PyRef::steal(PyUnicode_FromEncodedObject(bytes.get(), "ascii", "strict")) : PyRef();
 }
 
 bool isEmptyText(PyObject* o) { return PyUnicode_Check(o) && PyUnicode_GET_LENGTH(o) == 0; }
@@ -96,7 +105,7 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
     PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
     PyObject* args[] = {value, empty.get()};
     PyRef made = call(method, args, 2, nullptr);
-    return expect(made, made && PyUnicode_Check(made.get()), "__format__");
+    return expect(made, made && isText(made.get()), "__format__");
   }
   if (isConstantValue(value)) return PyRef::steal(PyObject_Format(value, spec));
   if (spec && PyUnicode_GET_LENGTH(spec) > 0) {
@@ -131,21 +140,20 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
   if (method) {
     PyObject* args[] = {value};
     PyRef made = call(method, args, 1, nullptr);
-    made = expect(made, made && PyUnicode_Check(made.get()), conversion == 's' ? "__str__" : "__repr__");
-    return made && conversion == 'a' ? PyRef::steal(PyObject_ASCII(made.get())) : made;
+    made = expect(made, made && isText(made.get()), conversion == 's' ? "__str__" : "__repr__");
+    return made && conversion == 'a' ? escaped(settled(made.get()).get()) : made;
   }
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value)) {
     PyRef made = textOfContainer(value);
     if (!made || conversion != 'a') return made;
-    // ascii() escapes what repr() leaves as it is.
-    PyRef bytes = PyRef::steal(PyUnicode_AsEncodedString(made.get(), "ascii", "backslashreplace"));
-    return bytes ? PyRef::steal(PyUnicode_FromEncodedObject(bytes.get(), "ascii", "strict")) : PyRef();
+    return escaped(settled(made.get()).get());
   }
   if (PyType_Check(value) || isIdentityValue(value) || isValueObject(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) ||
       PyList_Check(value) || PyDict_Check(value) || PyAnySet_Check(value)) {
     requireKnown(value);
     PyRef exposed = expose(value);
     refuseCallbacks(exposed.get(), Asks::Text);
+    if (Py_TYPE(exposed.get()) != Py_TYPE(value)) breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " that holds numbers which change");
     if (!hasKnownText(exposed.get())) breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " holds an address");
     return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
   }
@@ -238,8 +246,13 @@ constexpr std::string_view kIntegers = "diuxXoc", kFloats = "eEfFgG";
 
 /// "..." % arguments with the conversions that would call Python done first, so that C code sees text and numbers only.
 PyRef Evaluation::percent(PyObject* formatText, PyObject* arguments) {
-  const char* utf8 = utf8Of(formatText);
-  if (!utf8) return {};
+  const char* utf8 = PyUnicode_AsUTF8(formatText);
+  if (!utf8) {  // a lone surrogate
+    clearError();
+    PyRef exposed = expose(arguments);
+    refuseCallbacks(exposed.get(), Asks::Text);
+    return checked(PyUnicode_Format(formatText, exposed.get()));
+  }
   std::vector<Conversion> conversions;
   std::string rest, made;
   if (!parseConversions(utf8, &conversions, &rest)) {
@@ -285,6 +298,8 @@ PyRef Evaluation::percent(PyObject* formatText, PyObject* arguments) {
     const bool isText = c.type == 's' || c.type == 'r' || c.type == 'a';
     const bool isOfInteger = kIntegers.find(c.type) != std::string_view::npos, isOfFloat = kFloats.find(c.type) != std::string_view::npos;
     own += c.type;
+    if ((c.type == 'd' || c.type == 'i' || c.type == 'u') && isSymbolicFloat(value.get()) && !isDeferred(value.get())) value = symbolicRounded('t', value.get());
+    if (!value) return {};
     PyRef symbolic;
     if (isSymbolicNumber(value.get()) && c.stars == 0 && !(isOfInteger && isSymbolicFloat(value.get())))
       symbolic = newSymbolicText(TextBy::Percent, value.get(), text(own).get());
@@ -328,7 +343,15 @@ class Fields {
       PyObject *name = PyTuple_GET_ITEM(part.get(), 1), *spec = PyTuple_GET_ITEM(part.get(), 2), *conversion = PyTuple_GET_ITEM(part.get(), 3);
       if (name == Py_None) continue;
       PyRef value = field(module, name);
-      if (value && conversion != Py_None) value = e_.convert(static_cast<char>(PyUnicode_READ_CHAR(conversion, 0)), value.get());
+      if (value && conversion != Py_None) {
+        const Py_UCS4 how = PyUnicode_READ_CHAR(conversion, 0);
+        if (how != 's' && how != 'r' && how != 'a') {
+          const bool isShown = how > 32 && how < 127;
+          PyErr_Format(PyExc_ValueError, isShown ? "Unknown conversion specifier %c" : "Unknown conversion specifier \\x%x", static_cast<int>(how));
+          return {};
+        }
+        value = e_.convert(static_cast<char>(how), value.get());
+      }
       PyRef filled = value ? fill(spec, depth + 1) : PyRef();
       if (!filled || !addPiece(pieces.get(), e_.format(value.get(), filled.get()))) return {};
     }

@@ -23,6 +23,7 @@ struct TextObject {
   PyRef arguments;                ///< a tuple; null: the text is the program's
   PyRef plain;                    ///< what it is: once it is settled, or the program's
   const Source* source = nullptr; ///< of the program's, until it is settled
+  Evaluation* reader = nullptr;   ///< of the program's
 };
 
 TextObject* textCast(PyObject* o) { return reinterpret_cast<TextObject*>(o); }
@@ -35,15 +36,29 @@ void textDealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-/// C code that was not given the text itself gets no answer that nothing guards.
-Py_hash_t textHash(PyObject*) {
-  PyErr_SetString(PyExc_SystemError, "a text is hashed that was not read");
-  return -1;
+/// C code that comes upon a text within an object gets it as it is, as with a number.
+PyObject* plainOf(PyObject* o) {
+  try {
+    return settledText(o).release();
+  } catch (const std::exception& error) {  // nothing of C++ may pass through CPython's code
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
 }
 
-PyObject* textCompare(PyObject*, PyObject*, int) {
-  PyErr_SetString(PyExc_SystemError, "a text is compared that was not read");
-  return nullptr;
+PyObject* textRepr(PyObject* o) {
+  PyRef plain = PyRef::steal(plainOf(o));
+  return plain ? PyObject_Repr(plain.get()) : nullptr;
+}
+
+Py_hash_t textHash(PyObject* o) {
+  PyRef plain = PyRef::steal(plainOf(o));
+  return plain ? PyObject_Hash(plain.get()) : -1;
+}
+
+PyObject* textCompare(PyObject* a, PyObject* b, int op) {
+  PyRef left = isSymbolicText(a) ? PyRef::steal(plainOf(a)) : PyRef::borrow(a), right = isSymbolicText(b) ? PyRef::steal(plainOf(b)) : PyRef::borrow(b);
+  return left && right ? PyObject_RichCompare(left.get(), right.get(), op) : nullptr;
 }
 
 PyTypeObject* textType() {
@@ -53,6 +68,8 @@ PyTypeObject* textType() {
   type.tp_basicsize = sizeof(TextObject);
   type.tp_flags = Py_TPFLAGS_DEFAULT;
   type.tp_dealloc = textDealloc;
+  type.tp_str = plainOf;
+  type.tp_repr = textRepr;
   type.tp_hash = textHash;
   type.tp_richcompare = textCompare;
   if (PyType_Ready(&type) < 0) clearError();
@@ -67,6 +84,7 @@ PyRef newText(PyObject* callable, PyRef arguments) {
   new (&made->arguments) PyRef(std::move(arguments));
   new (&made->plain) PyRef();
   made->source = nullptr;
+  made->reader = nullptr;
   return PyRef::steal(reinterpret_cast<PyObject*>(made));
 }
 
@@ -99,12 +117,13 @@ bool isBoundOf(PyObject* callable, PyObject* method) {
 }
 
 /// The arguments with constants in the place of symbols.
-PyRef settledPart(Evaluation& e, PyObject* part) {
-  if (isSymbolicText(part)) return settledText(e, part);
-  if (!PyTuple_CheckExact(part)) return e.plainNumber(part, "its text is read");
+PyRef settledPart(PyObject* part) {
+  if (isSymbolicText(part)) return settledText(part);
+  if (isSymbolicNumber(part)) return specialisedNumber(part, "its text is read");
+  if (!PyTuple_CheckExact(part)) return PyRef::borrow(part);
   PyRef plain = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(part)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part); ++i) {
-    PyRef item = settledPart(e, PyTuple_GET_ITEM(part, i));
+    PyRef item = settledPart(PyTuple_GET_ITEM(part, i));
     if (!item) return {};
     PyTuple_SET_ITEM(plain.get(), i, item.release());
   }
@@ -142,6 +161,11 @@ PyRef symbolicTextOfCall(Evaluation& e, PyObject* callable, const CallArguments&
     if (!isSymbolicText(o) && !isConstantValue(o)) return false;
     return PyList_Append(into, o) == 0 && PyList_Append(intoSamples, isSymbolicText(o) ? sample() : o) == 0;
   };
+  // What fills them is one character, or they raise.
+  static PyObject* const filling[] = {torchObject("builtins.str.center"), torchObject("builtins.str.ljust"), torchObject("builtins.str.rjust")};
+  if (std::find(std::begin(filling), std::end(filling), method) != std::end(filling) && a.total() > 0 && isSymbolicText(a.args[a.total() - 1]) &&
+      a.total() + isBound > 1)
+    return {};
   if (isBound && !add(PyCFunction_GET_SELF(callable), given.get(), samples.get())) return {};
   for (PyObject* o : std::span(a.args.begin(), a.total())) {
     if ((PyList_CheckExact(o) || PyTuple_CheckExact(o)) && e.isFresh(o)) {
@@ -184,6 +208,7 @@ PyRef newSymbolicText(Evaluation& e, PyObject* text, const Source* source) {
   PyRef made = newText(nullptr, PyRef());
   textCast(made.get())->plain = PyRef::borrow(text);
   textCast(made.get())->source = source;
+  textCast(made.get())->reader = &e;
   return made;
 }
 
@@ -203,13 +228,16 @@ PyRef joinedTexts(PyObject* parts) {
   return newText(nullptr, PyRef::steal(PyList_AsTuple(flat.get())));
 }
 
-TextParts partsOfText(PyObject* text) { return {textCast(text)->callable.get(), textCast(text)->arguments.get()}; }
+TextParts partsOfText(PyObject* text) {
+  const TextObject* t = textCast(text);
+  return {t->callable.get(), t->arguments.get(), t->source ? nullptr : t->plain.get()};
+}
 
-PyRef settledText(Evaluation& e, PyObject* text) {
+PyRef settledText(PyObject* text) {
   TextObject* t = textCast(text);
-  if (t->source) e.guard(GuardKind::ConstantMatch, std::exchange(t->source, nullptr), t->plain.get());
+  if (t->source) t->reader->guard(GuardKind::ConstantMatch, std::exchange(t->source, nullptr), t->plain.get());
   if (t->plain) return t->plain;
-  PyRef arguments = settledPart(e, t->arguments.get());
+  PyRef arguments = settledPart(t->arguments.get());
   if (!arguments) return {};
   t->plain = t->callable ? PyRef::steal(PyObject_CallObject(t->callable.get(), arguments.get())) : joinedTexts(arguments.get());
   return t->plain;

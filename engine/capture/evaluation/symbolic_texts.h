@@ -38,14 +38,15 @@ PyRef newSymbolicText(Evaluation& e, PyObject* text, const Source* source);
 /// "".join of a tuple or list of texts; a symbolic text where one is among them. Null with the error set.
 PyRef joinedTexts(PyObject* parts);
 
-/// What a symbolic text that is none of the program's is made by: `callable(*arguments)`, borrowed; `callable` null: a join of the `arguments`, a tuple.
+/// What a symbolic text that is none of the program's is made by, all borrowed: `callable(*arguments)`; `callable` null: a join of the `arguments`, a tuple.
 struct TextParts {
   PyObject* callable;
   PyObject* arguments;
+  PyObject* plain;  ///< the text, once it is settled
 };
 TextParts partsOfText(PyObject* text);
 
 /// New reference: the text itself, whose numbers are constants of the capture from now on. The same object each time.
-PyRef settledText(Evaluation& e, PyObject* text);
+PyRef settledText(PyObject* text);
 
 }  // namespace fusebox::capture

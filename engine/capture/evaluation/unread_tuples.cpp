@@ -83,7 +83,7 @@ PyRef Evaluation::read(PyObject* object, const Source* source) {
 }
 
 PyRef Evaluation::settled(PyObject* object) {
-  if (isSymbolicText(object)) return settledText(*this, object);
+  if (isSymbolicText(object)) return settledText(object);
   if (unread_.empty()) return PyRef::borrow(object);
   if (isUnread(object)) return wrap(valueOfUnread(object), sourceOfUnread(object));
   const auto found = unread_.find(object);

@@ -1,7 +1,10 @@
 """Texts that are made of numbers which change from call to call, and texts that are given: handed on, said, read, and put together."""
 
+import collections
+import functools
 import logging
 import sys
+import types
 
 import torch
 
@@ -127,12 +130,97 @@ def given(compile, engine):
 
 
 @edge
+def within_objects_that_c_code_looks_into(compile, engine):
+    class Told:
+        def __init__(self, v):
+            self.v = v
+
+        def __str__(self):
+            return f"told {self.v}"
+
+        def __repr__(self):
+            return f"Told({self.v}é)"
+
+        def __format__(self, spec):
+            return f"{self.v}|{spec}"
+
+    def f(x, v):
+        s = f"{v}"
+        error = ValueError("q")
+        error.args = (s,)
+        space = types.SimpleNamespace(a=[s])
+        return x + 1, error.__str__(), repr(error), repr(space), space.__repr__(), collections.deque([[s]]).__repr__(), repr(functools.partial(int, s)), \
+            types.MappingProxyType({"a": s}).__repr__(), str(ValueError([s])), hash(s) == hash(str(v))
+
+    def g(x, v):
+        told = Told(v)
+        print(told, f"{told:>9}")
+        return x, str(told), repr(told), f"{told!a} {told!r}", ascii(told), "%s %r" % (told, [told]), "{!s:>20}".format(told)
+
+    def h(x, v):
+        d = collections.defaultdict(list)
+        d["a"].append(f"{v}")
+        return x, str(d), f"{collections.Counter(a=v)}" if v == 10 else 0
+
+    return [calls(program, compile, NUMBERS) for program in (f, g, h)]
+
+
+@edge
+def that_methods_refuse(compile, engine):
+    done = []
+
+    def f(x, s):
+        try:
+            t = "ab".center(5, s) + "ab".rjust(3, s)
+        except TypeError as error:
+            t = str(error)
+        return x + 1, t
+
+    def g(x, s):
+        done.append(1)
+        t = "ab".ljust(5, s)
+        done.append(2)
+        return x + 1, t
+
+    def h(x, s):
+        return x, "{!x}".format(s), 1
+
+    def k(x, s):
+        return x, s.__format__(">5"), s.__len__(), s.__add__("b"), s.__class__, s.__eq__("b"), s.isalpha(), s.split("c"), s.count("z")
+
+    out = [calls(program, compile, ["a", "b", "ccc", "d", "zz", ""]) for program in (f, g, h, k)]
+    return out, done, calls(h, compile, NUMBERS), calls(lambda x, v: "\ud800%s" % v, compile, NUMBERS)
+
+
+@edge
+def that_are_one_object(compile, engine):
+    def f(x, s, t):
+        return x + 1, s is t, s is s, [s] == [t], s is None, s is not t
+
+    def g(x, s):
+        d = {s: 1}
+        return x, next(iter(d)) is s, list({s})[0] is s, s is s.strip(), s is "".join([s]), d
+
+    def h(x, v):
+        s = f"{v} {v}"
+        d = {s: 1}
+        return x, s, next(iter(d)), d
+
+    texts = ["".join(["te", "xt", str(i)]) for i in range(6)]
+    out = [[compile(f)(torch.ones(2), a, b) for a, b in zip(texts, [texts[0], texts[1], texts[1], *texts[3:]])], calls(g, compile, texts)]
+    for made in calls(h, compile, NUMBERS):
+        out.append((made, made[1] is made[2], next(iter(made[3])) is made[1]))
+    return out
+
+
+@edge
 def of_what_data_decide(compile, engine):
     def f(x, v):
         loss = (x * v).sum()
         flag = loss > 3
         first = f"{loss.item():.3f}"
         x.add_(1)
-        return x, first, str(x.sum().item()), f"{flag.item()}", "%r" % (x * 2).sum().item(), [f"{n:.1f}" for n in x.tolist()]
+        return x, first, str(x.sum().item()), f"{flag.item()}", "%r" % (x * 2).sum().item(), [f"{n:.1f}" for n in x.tolist()], \
+            {"loss": round(loss.item(), 3), "half": round(loss.item(), 1) / 2, "more": round(loss.item(), -1), "%d": "%d" % round(loss.item(), 0)}
 
     return calls(f, compile, (1, 2.5, -3, 4.0))
