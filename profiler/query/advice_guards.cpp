@@ -263,7 +263,7 @@ void adviseConstant(const GuardProblem& p, Sources& sources, Out& out) {
   if (isNumber(p.expected) && (p.found == unknown() || isNumber(p.found))) return adviseNumber(p, sources, out);
   out.push_back({say(FUSEBOX_TEXT("Advice", "Decide outside of the compiled function")),
                  say(FUSEBOX_TEXT("Advice",
-                                  "{} was {}, now {}. Each value of a string, flag or None is a program of its own: "
+                                  "{} was {}, now {}. Each value of a string, flag or None that is read, not only handed on, is a program of its own: "
                                   "fine for a few, else make the choice before the call and compile what is chosen."),
                      p.source.empty() ? p.text : p.source, p.expected, p.found),
                  {}});

@@ -364,8 +364,8 @@
         <translation>Außerhalb der kompilierten Funktion entscheiden</translation>
     </message>
     <message>
-        <source>{} was {}, now {}. Each value of a string, flag or None is a program of its own: fine for a few, else make the choice before the call and compile what is chosen.</source>
-        <translation>{} war {}, jetzt {}. Jeder Wert einer Zeichenkette, eines Schalters oder von None ist ein eigenes Programm: für wenige in Ordnung, sonst vor dem Aufruf wählen und kompilieren, was gewählt ist.</translation>
+        <source>{} was {}, now {}. Each value of a string, flag or None that is read, not only handed on, is a program of its own: fine for a few, else make the choice before the call and compile what is chosen.</source>
+        <translation>{} war {}, jetzt {}. Jeder Wert einer Zeichenkette, eines Schalters oder von None, der gelesen und nicht nur weitergereicht wird, ist ein eigenes Programm: für wenige in Ordnung, sonst vor dem Aufruf wählen und kompilieren, was gewählt ist.</translation>
     </message>
     <message>
         <source>Call it in one mode</source>
