@@ -205,7 +205,6 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
       {DeferredNumber::kNegate, torchObject("_operator.neg")},
       {DeferredNumber::kAbsolute, torchObject("_operator.abs")},
       {DeferredNumber::kNot, torchObject("_operator.not_")},
-      {DeferredNumber::kRound, torchObject("builtins.round")},
       {DeferredNumber::kCompare + Py_LT, torchObject("_operator.lt")},
       {DeferredNumber::kCompare + Py_LE, torchObject("_operator.le")},
       {DeferredNumber::kCompare + Py_EQ, torchObject("_operator.eq")},

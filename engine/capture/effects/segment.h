@@ -153,7 +153,9 @@ struct CaptureOptions {
   PyObject* functionBackend = nullptr;  ///< a backend in Python (RegionOptions::function)
   int32_t compile = 0; ///< id in the active recording, for the stages inside
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
-  /// Sources of floats (and of local texts, which are handed on unread) that changed between calls: values of the graph where the frame is captured whole with them, else constants.
+  /// Sources of texts that changed between calls: a local one is not guarded before it is read.
+  const std::set<std::string>* changedTexts = nullptr;
+  /// Sources of floats that changed between calls: values of the graph where the frame is captured whole with them, else constants.
   const std::set<std::string>* runTimeNumbers = nullptr;
   bool floatsAreSymbols = false;  ///< those are numbers that guards compute with: slower to check than values of the graph, and good for all that Python does
   bool* numbersRefused = nullptr;  ///< set where they were constants after all

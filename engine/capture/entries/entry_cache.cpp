@@ -83,6 +83,7 @@ void clearEntries() {
       point->numbers = {};
       point->symbolsRefused.clear();
       point->runTimeNumbers.clear();
+      point->changedTexts.clear();
       point->numbersRefused = false;
     }
     state->compiled = state->died = 0;

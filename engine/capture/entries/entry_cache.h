@@ -90,7 +90,8 @@ struct EntryPoint {
   bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
   bool limitExplained = false;         ///< the guards that failed when the limit was reached are in the record
   int failures = 0;
-  std::set<std::string> runTimeNumbers;  ///< sources of floats and texts that changed between calls
+  std::set<std::string> runTimeNumbers;  ///< sources of floats that changed between calls
+  std::set<std::string> changedTexts;    ///< those of texts
   bool numbersRefused = false;           ///< capture could not follow them: they are constants, and change by recompiling
   bool ranEagerlyFirst = false;          ///< under set_stance("eager_then_compile")
   NumberHistory numbers;                 ///< sizes and ints of the captures made here

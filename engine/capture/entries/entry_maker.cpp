@@ -199,9 +199,11 @@ void EntryMaker::explainMisses(const char* outcome) {
     else if (miss.failure.guard.empty() && rankFunctions().allHit)
       miss.failure = {.guard = "RANKS", .expected = "every rank has code for its call", .found = "another rank has none, and all compile together"};
   const bool constantFloats = specialisesFloats(*options_);
-  for (const auto& [entry, failure] : misses)
+  for (const auto& [entry, failure] : misses) {
     if (!constantFloats)
-      for (const Source* source : failure.changedConstants) point_.runTimeNumbers.insert(source->str());
+      for (const Source* source : failure.changedFloats) point_.runTimeNumbers.insert(source->str());
+    for (const Source* source : failure.changedTexts) point_.changedTexts.insert(source->str());
+  }
   for (const auto& [entry, failure] : misses) {
     const Guard* guard = failure.index < 0 ? nullptr : &entry->guards->guards().guards()[static_cast<size_t>(failure.index)];
     const bool ofNumbers = guard && guard->source && (guard->kind == GuardKind::TensorMatch || guard->kind == GuardKind::ConstantMatch);
@@ -393,6 +395,7 @@ bool EntryMaker::capture(Segment* segment) {
   how.compile = compile_;
   if (!options_->fullgraph) how.longLoops = &code_.longLoops;
   how.loopOperators = captureConfig().loopOperators;
+  how.changedTexts = &point_.changedTexts;
   if (!point_.runTimeNumbers.empty() && !point_.numbersRefused) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;

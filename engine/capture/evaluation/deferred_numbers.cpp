@@ -224,8 +224,7 @@ bool settleDeferred(PyObject* number) {
   }
   for (PyObject* side : {n.left.get(), n.right.get()})
     if (side && isDeferred(side) && !settleDeferred(side)) return false;
-  PyRef made = n.op == DeferredNumber::kRound       ? PyRef()
-               : n.right                            ? symbolicArithmetic(n.op, n.left.get(), n.right.get())
+  PyRef made = n.right                              ? symbolicArithmetic(n.op, n.left.get(), n.right.get())
                : n.op == DeferredNumber::kNegate    ? symbolicNegative(n.left.get())
                : n.op == DeferredNumber::kAbsolute  ? symbolicAbsolute(n.left.get())
                                                     : PyRef();
@@ -258,13 +257,6 @@ PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
   if (depth > kDeepestRecipe) refuseDeferred(number, "too much has been computed with it");
   return newDeferred(op == DeferredNumber::kToFloat || isFloatNumber(number) ? &PyFloat_Type : &PyLong_Type,
                      {.op = op, .left = PyRef::borrow(number), .depth = depth});
-}
-
-PyRef deferredRounded(PyObject* number, PyObject* digits) {
-  if (!isFloatNumber(number) || isArrayScalar(number) || !PyLong_CheckExact(digits) || PyLong_AsLong(digits) < 0) return clearError(), PyRef();
-  const int depth = 1 + depthOf(number);
-  if (depth > kDeepestRecipe) refuseDeferred(number, "too much has been computed with it");
-  return newDeferred(&PyFloat_Type, {.op = DeferredNumber::kRound, .left = PyRef::borrow(number), .right = PyRef::borrow(digits), .depth = depth});
 }
 
 /// float() of a tensor that requires a gradient: torch says once what it thinks of that.

@@ -20,7 +20,7 @@ namespace fusebox::capture {
 
 /// An int, float or bool of Python that is read from a tensor, or made of such by an operator that cannot raise.
 struct DeferredNumber {
-  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute, kNot, kRound, kCompare = 200 };  ///< besides CPython's NB_ numbers; kCompare + Py_LT, …
+  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute, kNot, kCompare = 200 };  ///< besides CPython's NB_ numbers; kCompare + Py_LT, …
   int op = kRead;
   PyRef left, right;        ///< operands; `right` null where there is one
   PyRef tensor;             ///< of kRead: a copy of what is read, as it was then
@@ -57,9 +57,6 @@ bool settleDeferred(PyObject* number);
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b);
 /// An operator of DeferredNumber::Op; a break where it may raise.
 PyRef deferredUnary(DeferredNumber::Op op, PyObject* number);
-
-/// round(number, digits) of a float. Null without error: the digits are no int of at least 0.
-PyRef deferredRounded(PyObject* number, PyObject* digits);
 
 /// A comparison (Py_LT, …) of two numbers, one of which data decide. Null without error: it is none of those, or its outcome is known.
 PyRef deferredComparison(int op, PyObject* a, PyObject* b);

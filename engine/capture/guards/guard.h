@@ -67,7 +67,7 @@ struct GuardFailure {
   std::string expected, found;
   Place place;
   int64_t index = -1;    ///< of the guard in its set; -1: none of them
-  std::vector<const Source*> changedConstants;  ///< there, or behind it as far as only numbers, texts and tensors differ
+  std::vector<const Source*> changedFloats, changedTexts;  ///< there, or behind it as far as only numbers, texts and tensors differ
 };
 
 }  // namespace fusebox::capture

@@ -88,8 +88,7 @@ std::string expectedText(const Guard& guard, const GuardSet& set) {
   return "";
 }
 
-std::vector<const Source*> GuardTree::changedConstants(const FrameView& frame, int64_t failed) {
-  std::vector<const Source*> changed;
+void GuardTree::noteChanged(const FrameView& frame, int64_t failed, GuardFailure& failure) {
   for (; failed >= 0; failed = run(frame, static_cast<uint32_t>(failed) + 1, false)) {
     const Op op = ops_[static_cast<size_t>(failed)];
     if (op.guard == kNone || op.code < Op::Code::DictUnchanged) break;
@@ -97,9 +96,10 @@ std::vector<const Source*> GuardTree::changedConstants(const FrameView& frame, i
     const bool isConstant = op.code == Op::Code::ConstantMatch || (op.code == Op::Code::Custom && op.predicate == sameValue);
     // What is read behind a number or a tensor can be read of another one, too.
     if (op.code == Op::Code::TensorMatch ? Py_TYPE(found) != op.tensor->type : !isConstant || !Py_IS_TYPE(found, Py_TYPE(op.key))) break;
-    if (isConstant && (PyFloat_CheckExact(found) || PyUnicode_CheckExact(found) || isNumpyScalar(Py_TYPE(found)))) changed.push_back(set_->guards()[op.guard].source);
+    const Source* source = set_->guards()[op.guard].source;
+    if (isConstant && (PyFloat_CheckExact(found) || isNumpyScalar(Py_TYPE(found)))) failure.changedFloats.push_back(source);
+    if (isConstant && PyUnicode_CheckExact(found)) failure.changedTexts.push_back(source);
   }
-  return changed;
 }
 
 GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state) {
@@ -141,7 +141,7 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
       failure.expected = "readable";
       failure.found = "not there";
     }
-    failure.changedConstants = changedConstants(frame, position);
+    noteChanged(frame, position, failure);
     countFailure(op);
   } else if (!allDistinct()) {
     for (uint32_t i = 0; i < distinct_.size(); ++i)

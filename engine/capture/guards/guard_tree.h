@@ -68,7 +68,7 @@ class GuardTree {
   bool isStable(uint32_t node) const;
   uint32_t firstGuard(uint32_t node) const;
   int64_t run(const FrameView& frame, uint32_t from = 0, bool allHeld = true);
-  std::vector<const Source*> changedConstants(const FrameView& frame, int64_t failed);
+  void noteChanged(const FrameView& frame, int64_t failed, GuardFailure& failure);
   bool fetch(Op& op, const FrameView& frame);
   bool checkOp(Op& op);
   bool typeUnchanged(Op& op);

@@ -6,7 +6,6 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/call_errors.h"
-#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
@@ -374,12 +373,6 @@ PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floor__", *kCeil = "__ceil__", *kTrunc = "__trunc__";
 
-PyRef ruleRound(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (a.total() == 2 && a.positional == 2 && isSymbolicNumber(a.args[0]) && isDeferred(a.args[0]))
-    if (PyRef made = deferredRounded(a.args[0], a.args[1])) return made;
-  return ruleBySpecial<kRound>(e, callable, a);
-}
-
 /// C functions of numbers: objects become what their __float__ or __index__ gives, before.
 PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::initializer_list<const char*> methods) {
   if (a.keywords() == 0)
@@ -647,7 +640,7 @@ constexpr RuleRow kBuiltinRows[] = {
     {"builtins.repr", ruleRepr},         {"builtins.format", ruleFormat},     {"builtins.callable", ruleCallable},
     {"builtins.id", ruleId},             {"builtins.hash", ruleHash},         {"builtins.vars", ruleVars},         {"builtins.dir", ruleDir},
     {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleBySpecial<kAbs>},           {"builtins.divmod", ruleDivmod},
-    {"builtins.pow", rulePow},          {"builtins.round", ruleRound},        {"builtins.ord", rulePure},
+    {"builtins.pow", rulePow},          {"builtins.round", ruleBySpecial<kRound>},        {"builtins.ord", rulePure},
     {"builtins.chr", ruleOnIndices},          {"builtins.bin", ruleOnIndices},          {"builtins.hex", ruleOnIndices},
     {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"importlib.import_module", ruleImportModule}, {"importlib.util.find_spec", ruleFindSpec}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
     {"functools.reduce", ruleReduce},    {"operator.add", ruleOperator<0>},   {"operator.and_", ruleOperator<1>},
