@@ -88,7 +88,7 @@ function(fusebox_test_headers target)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
-# Half of what the optimised takes to compile: what is tested is compiled elsewhere. Qt's names of the test's own folders, which
+# Not optimised, which compiles soonest: what is tested is compiled elsewhere. Qt's names of the test's own folders, which
 # nothing here asks for, would give every folder a precompiled header of its own.
 set(fusebox_test_options $<$<CONFIG:Release>:-O0> -UQT_TESTCASE_BUILDDIR -UQT_TESTCASE_SOURCEDIR)
 

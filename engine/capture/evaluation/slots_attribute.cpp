@@ -12,8 +12,8 @@
 #include "engine/capture/evaluation/nested_tensors.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
-#include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/symbolic_texts.h"
+#include "engine/capture/evaluation/taken_iterators.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -747,7 +747,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   if (value && (isSymbolicNumber(value) || isSymbolicText(value)) && isEnumClass(reinterpret_cast<PyObject*>(type))) {
     // A member that is made outlives the call.
-    PyRef plain = isSymbolicText(value) ? settled(value) : plainNumber(value, "a member of an enumeration holds it");
+    PyRef plain = expose(value);
     return plain && setAttr(object, name, plain.get());
   }
   if (isTensor(object)) {

@@ -161,11 +161,10 @@ PyRef symbolicTextOfCall(Evaluation& e, PyObject* callable, const CallArguments&
     if (!isSymbolicText(o) && !isConstantValue(o)) return false;
     return PyList_Append(into, o) == 0 && PyList_Append(intoSamples, isSymbolicText(o) ? sample() : o) == 0;
   };
-  // What fills them is one character, or they raise.
+  // What center(), ljust() and rjust() fill with is one character, or they raise.
   static PyObject* const filling[] = {torchObject("builtins.str.center"), torchObject("builtins.str.ljust"), torchObject("builtins.str.rjust")};
-  if (std::find(std::begin(filling), std::end(filling), method) != std::end(filling) && a.total() > 0 && isSymbolicText(a.args[a.total() - 1]) &&
-      a.total() + isBound > 1)
-    return {};
+  const size_t fill = isBound ? 1 : 2;
+  if (a.total() > fill && isSymbolicText(a.args[fill]) && std::find(std::begin(filling), std::end(filling), method) != std::end(filling)) return {};
   if (isBound && !add(PyCFunction_GET_SELF(callable), given.get(), samples.get())) return {};
   for (PyObject* o : std::span(a.args.begin(), a.total())) {
     if ((PyList_CheckExact(o) || PyTuple_CheckExact(o)) && e.isFresh(o)) {

@@ -10,9 +10,9 @@ class Evaluation;
 struct CallArguments;
 struct Source;
 
-// A str that is made of symbolic numbers (symbolic_numbers.h): an f-string of a loss, the name of a step; or an argument that was another text before. Like the numbers it may be handed on, put
-// away, said and returned, and is made from them where a recipe needs it; a text that is read, compared or given to C code makes constants of them
-// (Evaluation::settled), or is a graph break there where data decide the numbers.
+// A str that is made of symbolic numbers (symbolic_numbers.h), as an f-string of a loss or the name of a step, or an argument that was another text
+// before. Like the numbers it may be handed on, put away, said and returned, and is made from them where a recipe needs it; a text that is read,
+// compared or given to C code makes constants of them (Evaluation::settled), or is a graph break there where data decide the numbers.
 
 /// What turns a number into text: str(), repr(), ascii(), format(number, detail) and "detail" % number.
 enum class TextBy : char { Str = 's', Repr = 'r', Ascii = 'a', Format = 'f', Percent = '%' };
