@@ -32,6 +32,17 @@ bool isMadeWithOthers(CreationMeta creation) {
   return creation == CreationMeta::MULTI_OUTPUT_NODE || creation == CreationMeta::IN_CUSTOM_FUNCTION;
 }
 
+/// Inference mode on or off; nothing where it is already.
+class InMode {
+ public:
+  explicit InMode(bool inference) {
+    if (inference != c10::InferenceMode::is_enabled()) mode_.emplace(inference);
+  }
+
+ private:
+  std::optional<c10::InferenceMode> mode_;
+};
+
 /// Whether a view of `base` needs nothing but strides and the record of its base: libtorch's operators would do no more, in ten times as long.
 bool isMadeByHand(const OutputPlan& plan, const at::Tensor& base) {
   const c10::TensorImpl& tensor = *base.unsafeGetTensorImpl();
@@ -54,6 +65,7 @@ at::Tensor madeByHand(const OutputPlan& plan, const at::Tensor& base, int64_t of
 at::Tensor viewOf(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
                   const graph::SymbolValues& symbols) {
   const auto offset = [&] { return symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset(); };
+  const InMode inMode(plan.inference || plan.creation == CreationMeta::INFERENCE_MODE);
   if (isMadeByHand(plan, base)) return madeByHand(plan, base, offset(), symbols);
   auto from = plan.detached || plan.ownVersions ? base.detach() : base;
   const at::AutoGradMode mode(c10::InferenceMode::is_enabled() ? c10::GradMode::is_enabled() : !plan.unrecorded);
@@ -148,6 +160,20 @@ void placeByFunction(const AotModule& module, const std::vector<at::Tensor>& inp
   }
 }
 
+/// Results of a block whose inference mode is not the call's, in the same memory.
+void changeInference(const AotModule& module, std::vector<at::Tensor>& results) {
+  for (const OutputPlan& plan : module.outputs) {
+    const bool isResult = plan.kind == OutputPlan::Kind::Graph || plan.kind == OutputPlan::Kind::ResultView;
+    if (!isResult || plan.index < 0 || !results[plan.index].defined() || results[plan.index].is_inference() == plan.inference) continue;
+    at::Tensor& result = results[plan.index];
+    if (result.layout() != at::kStrided || at::isTensorSubclassLike(result)) continue;
+    const c10::InferenceMode mode(plan.inference);
+    at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(result.storage()), result.key_set(), result.dtype());
+    made.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
+    result = std::move(made);
+  }
+}
+
 /// Whether the compiled graph has written the new data into the input itself.
 bool isInPlace(const at::Tensor& input, const at::Tensor& result) {
   return result.has_storage() && input.has_storage() && result.storage().is_alias_of(input.storage()) &&
@@ -178,7 +204,7 @@ std::vector<at::Tensor> givenFor(const AotModule& module, const std::vector<at::
     const at::Tensor& input = inputs[m.input];
     if (m.result < 0 || !input.defined() || !input.has_storage()) continue;
     const bool shared = std::any_of(module.constants.begin(), module.constants.end(), [&](auto& constant) { return mayOverlap(input, constant); });
-    if (!shared && !(input.is_inference() && !c10::InferenceMode::is_enabled()) && !runtime::hasPendingSign(input)) continue;
+    if (!shared && !(input.is_inference() && !m.inference && !c10::InferenceMode::is_enabled()) && !runtime::hasPendingSign(input)) continue;
     if (made.empty()) made = inputs;
     made[m.input] = at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(runtime::asInMemory(input));
   }
@@ -313,6 +339,7 @@ class Effects {
     const ClassesUnasked unasked;
     auto& m = module_.mutations[mutation];
     auto input = inputs_[m.input];
+    const InMode inMode(m.inference || c10::InferenceMode::is_enabled());
     if (m.result >= 0 && !isInPlace(input, results_[m.result])) {
       c10::AutoGradMode mode(m.differentiable);  // that of the moment of the write, in whatever mode the region began
       if (c10::GradMode::is_enabled() && input.is_view()) input.grad_fn();  // that a write to its base has given it
@@ -481,6 +508,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   const graph::SymbolValues symbols(module.symbols, symbolValues);
   moveResults(module, symbols, results);
   placeByFunction(module, inputs, symbols, results);
+  changeInference(module, results);
 
   countWrites(module, results);
   Effects effects(module, inputs, results, symbols);

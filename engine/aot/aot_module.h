@@ -35,9 +35,10 @@ struct OutputPlan {
   bool detached = false;  ///< the view is cut off from its base's gradient
   bool ownVersions = false;  ///< the view came by .data: writes to it are not counted as its base's
   bool unrecorded = false;  ///< the view was made under no_grad: eager refuses writes to it that have a gradient
+  bool inference = false;   ///< a tensor of inference mode; a view is one where its base is
   bool isStale = false;     ///< its base was written since: libtorch makes its history when that is asked for, and refuses writes until then
   bool isPlain = false;     ///< the view is its strides over its base: the same elements, no pending sign
-  torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  ///< whether eager refuses writes to the view that it is
+  torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  ///< whether eager refuses writes to the view that it is, of any view made in inference mode
   graph::TensorMeta meta; ///< with requiresGrad as traced
 
   /// A view that hands its gradient on to what it is a view of.
@@ -52,6 +53,7 @@ struct MutationPlan {
   int32_t result = -1;          ///< forward result with the new data; -1: only sizes and strides changed
   bool differentiable = false;  ///< the new value has a gradient; otherwise it is written without recording one
   bool metadata = false;        ///< sizes, strides or offset changed: restride the input to `meta` after writing
+  bool inference = false;       ///< of a tensor of inference mode, written in that mode
   uint32_t versions = 1;        ///< by how much eager moves the input's version counter on
   graph::TensorMeta meta;
 };

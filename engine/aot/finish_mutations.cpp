@@ -79,6 +79,7 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   MutationPlan plan;
   plan.input = input.index;
   plan.metadata = metadata;
+  plan.inference = input.standIn.is_inference() && context_.writesInInference();
   plan.versions = input.standIn.is_inference() ? 0 : static_cast<uint32_t>(input.standIn._version());
   // The wrapper does not follow the offset of a restride in place; its value does.
   plan.meta = trace::toMeta(functionalization::impl::from_functional_tensor(input.standIn), input.standIn.device());

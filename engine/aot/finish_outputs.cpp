@@ -61,6 +61,7 @@ CreationMeta creationOf(const at::Tensor& t) {
 bool refusesWrites(const at::Tensor& t) {
   const CreationMeta creation = creationOf(t);
   if (creation == CreationMeta::NO_GRAD_MODE && c10::GradMode::is_enabled()) return true;
+  if (creation == CreationMeta::INFERENCE_MODE && !c10::InferenceMode::is_enabled()) return true;
   return t.requires_grad() && creation != CreationMeta::DEFAULT;
 }
 
@@ -200,12 +201,15 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
     plan.meta.requiresGrad = output.requires_grad();
     return plan;
   }
-  const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
+  const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE || creationOf(output) == CreationMeta::INFERENCE_MODE;
   if (output.requires_grad() && !isUnrecorded && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
   if (output.requires_grad() && !torch::autograd::isDifferentiableType(output.scalar_type())) return refuse("is not of floats and requires a gradient");
   valueOf(output);  // applies pending writes before geometry is read
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
+  plan.inference = output.is_inference();
+  if (plan.inference != c10::InferenceMode::is_enabled() && output.layout() != at::kStrided)
+    return refuse("has no strides and comes of a block of another inference mode than the call's");
   if (isFunctionalTensor(output) && !isViewByFunction(output)) {
     if (auto input = inputOfStorage_.find(ownStorageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
@@ -231,6 +235,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
 
 /// Views of views that the program has too are made of these, so that its gradients meet theirs.
 void TraceFinisher::linkViews() {
+  const auto isView = [](const OutputPlan& plan) { return plan.kind == OutputPlan::Kind::InputView || plan.kind == OutputPlan::Kind::ResultView; };
   const auto apart = module_.outputs;
   for (size_t i = 0; i < apart.size(); ++i) {
     OutputPlan& plan = module_.outputs[i];
@@ -240,6 +245,16 @@ void TraceFinisher::linkViews() {
         if (apart[k].handsGradientOn() && apart[k].kind == plan.kind && apart[k].index == plan.index &&
             torch::autograd::impl::gradient_edge(outputs_[k]) == next)
           makeViewOf(apart[k], static_cast<int32_t>(k), plan);
+  }
+  // What is cut off from its base is a base itself: a later write to one of its views gives all of them a history.
+  for (size_t i = 0; i < apart.size(); ++i) {
+    OutputPlan& plan = module_.outputs[i];
+    if (plan.parent >= 0 || plan.meta.requiresGrad || outputs_[i].is_inference()) continue;
+    for (size_t k = 0; k < apart.size() && plan.parent < 0; ++k)
+      if (k != i && apart[k].kind == plan.kind && apart[k].index == plan.index && isView(plan) && isViewOf(outputs_[i], outputs_[k])) {
+        makeViewOf(apart[k], static_cast<int32_t>(k), plan);
+        if (plan.parent >= 0) plan.detached = plan.ownVersions = plan.isPlain = false;
+      }
   }
   const auto isOfSeveral = [](const OutputPlan& plan) {
     return plan.handsGradientOn() && !plan.isStale && plan.views.size() == 1 && plan.views.front()->is_multi_output;
@@ -258,7 +273,8 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   if (auto* view = torch::autograd::impl::get_view_autograd_meta(output); output.requires_grad() && !(view && view->has_bw_view()))
     return refuse("shares memory with something that it was detached from, and was written since");
   plan.detached = baseRequiresGrad && !output.requires_grad();
-  if (output.requires_grad()) plan.creation = creationOf(output);
+  if (output.requires_grad() || creationOf(output) == CreationMeta::INFERENCE_MODE) plan.creation = creationOf(output);
+  plan.inference = output.is_inference();
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   plan.isStale = stale_.count(output.unsafeGetTensorImpl()) > 0;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
@@ -382,6 +398,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output) {
   if (base.tracked.defined() && base.tracked.is_same(output)) {
     plan.meta = trace::toMeta(output, output.device());
     plan.meta.requiresGrad = output.requires_grad();
+    plan.inference = output.is_inference();
     plan.versions = writesTo(output);
     return plan;
   }

@@ -11,12 +11,12 @@ namespace fusebox::aot {
 using graph::In;
 
 template <class A> void fields(A& a, In<A, OutputPlan>& v) {
-  auto& [kind, index, views, parent, inputMemory, resultMemory, sibling, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta] = v;  // views are strides over their base here, and no siblings
-  a(kind, index, parent, inputMemory, resultMemory, versions, detached, ownVersions, unrecorded, isStale, isPlain, creation, meta);
+  auto& [kind, index, views, parent, inputMemory, resultMemory, sibling, versions, detached, ownVersions, unrecorded, inference, isStale, isPlain, creation, meta] = v;  // views are strides over their base here, and no siblings
+  a(kind, index, parent, inputMemory, resultMemory, versions, detached, ownVersions, unrecorded, inference, isStale, isPlain, creation, meta);
 }
 template <class A> void fields(A& a, In<A, MutationPlan>& v) {
-  auto& [input, result, differentiable, metadata, versions, meta] = v;
-  a(input, result, differentiable, metadata, versions, meta);
+  auto& [input, result, differentiable, metadata, inference, versions, meta] = v;
+  a(input, result, differentiable, metadata, inference, versions, meta);
 }
 template <class A> void fields(A& a, In<A, SavedPlan>& v) {
   auto& [kind, index, aliasedResult, joint] = v;

@@ -354,6 +354,17 @@ class ViewsLikeTheirBase {
     if (alias && !alias->isWrite()) setMode(args[0].toTensor().is_inference());
   }
   ~ViewsLikeTheirBase() { setMode(mode_); }
+  /// Views of normal tensors know that they were made in the mode.
+  void tell(const c10::OperatorHandle& op, const Stack& stack) const {
+    if (!mode_ || c10::InferenceMode::is_enabled()) return;
+    const size_t count = std::min(op.schema().returns().size(), stack.size());
+    for (size_t i = stack.size() - count; i < stack.size(); ++i)
+      forEachTensor(stack[i], [](const at::Tensor& t) {
+        auto* view = t.defined() ? torch::autograd::impl::get_view_autograd_meta(t) : nullptr;
+        const bool isOfMode = view && view->has_bw_view() && view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE;
+        if (isOfMode) view->set_creation_meta(torch::autograd::CreationMeta::INFERENCE_MODE);
+      });
+  }
   ViewsLikeTheirBase(const ViewsLikeTheirBase&) = delete;
 
  private:
@@ -527,6 +538,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
   if (const auto rewrite = rewriteOf(facts.name); rewrite && rewrite(stack)) return;
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, args, stack)) return;
+  if (facts.writes && c10::InferenceMode::is_enabled()) context->noteInferenceWrite();
   checkWrites(op, facts, args);
   checkFilling(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkFloorDivided(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
@@ -543,6 +555,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
       const ViewsLikeTheirBase mode(op, args);
       const std::optional<WrittenInPlace> inPlace = facts.writes ? std::optional<WrittenInPlace>(std::in_place, facts.name) : std::nullopt;
       below();
+      mode.tell(op, *stack);
     };
     if (!context->zeroTensors().apply(facts, op, stack, carryOut)) carryOut();
     outs.finish();

@@ -142,6 +142,9 @@ class TraceContext {
   /// Whether capture may stop at an operator only because eager warns of it. It may until told otherwise.
   bool mayStop() const { return mayStop_; }
   void setMayStop(bool may) { mayStop_ = may; }
+  /// Whether an operator of inference mode has written; where the region began in another mode, tensors of that mode are written in it again.
+  bool writesInInference() const { return writesInInference_; }
+  void noteInferenceWrite() { writesInInference_ = true; }
   /// Of the function that is being traced and may not count; null: none.
   BranchScope* branch() const { return branch_; }
   void enterBranch(BranchScope* branch) { branch_ = branch; }
@@ -164,7 +167,7 @@ class TraceContext {
   std::function<void(const std::string& op)> beforeEffect_;
   bool inputsShareMemory_ = false;
   bool numbersAreTensors_ = false;
-  bool mayStop_ = true;
+  bool mayStop_ = true, writesInInference_ = false;
   BranchScope* branch_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;

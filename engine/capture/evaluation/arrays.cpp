@@ -378,12 +378,12 @@ PyRef Arrays::compare(int op, PyObject* a, PyObject* b) {
   return isArray(a) || isArray(b) ? made : madeByOperator(std::move(made), DeferredNumber::kCompare + op, a, b);
 }
 
-/// A function of numpy's that makes several arrays, as _arrays.py writes it. Null without error: it does not.
-PyRef Arrays::inFunctionsOfNumpy(const char* name, const CallArguments& a) {
-  if (a.keywords() > 0 && !(a.keywords() == 1 && a.keyword("indexing"))) return {};
-  for (size_t i = 0; i < a.positional; ++i)
-    if (!isArray(a.args[i])) return {};
-  return e_.call(torchObject((std::string("fusebox._arrays.") + name).c_str()), a.args, a.positional, a.kwNames);
+/// What _arrays.py has in the place of a function of numpy or a method of its arrays, which the evaluator goes into; borrowed, null: nothing.
+PyObject* Arrays::writtenInPython(PyObject* function) {
+  static PyObject* const known = PyObject_GetAttrString(module(), "FOLLOWED");
+  PyObject* found = known && PyObject_Hash(function) != -1 ? PyDict_GetItemWithError(known, function) : nullptr;
+  clearError();
+  return found;
 }
 
 /// The arguments of a function of numpy that makes arrays of tensors, with these arrays; empty: there are no tensors, or it does something else with them.
@@ -459,8 +459,12 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   PyRef function = PyRef::borrow(callable);
   if (self && isArray(self)) function = unboundMethod(callable);
   else self = nullptr;
-  if (callable == torchObject("numpy.meshgrid"))
-    if (PyRef made = inFunctionsOfNumpy("meshgrid", a); made || PyErr_Occurred()) return made;
+  if (PyObject* written = function ? writtenInPython(function.get()) : nullptr) {
+    std::vector<PyObject*> args(self ? 1 : 0, self);
+    args.insert(args.end(), a.args.begin(), a.args.begin() + static_cast<ptrdiff_t>(a.total()));
+    e_.pin(written, Why::Process);
+    return e_.call(written, args.data(), a.positional + (self ? 1 : 0), a.kwNames);
+  }
   const bool isAbs = callable == torchObject("builtins.abs");
   if (!function || !(isNumpyFunction(callable) || isMethodOfArray(function.get()) || isAbs || makesArray(callable))) return {};
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) + (self ? 1 : 0))), kwargs = PyRef::steal(PyDict_New());

@@ -66,7 +66,7 @@ class Arrays {
   /// What torch is given for a number of numpy's.
   PyRef besideTensor(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
-  PyRef inFunctionsOfNumpy(const char* name, const CallArguments& a);
+  PyObject* writtenInPython(PyObject* function);
   std::vector<PyRef> arraysOfTensors(PyObject* function, const CallArguments& a);
   PyRef ofTensorsWrapped(PyObject* ufunc, const CallArguments& a);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);

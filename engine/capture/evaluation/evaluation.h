@@ -77,6 +77,7 @@ class FunctionModes;
 class RandomDraws;
 class StandIns;
 class SwitchedLeaves;
+class InferenceBlocks;
 class TakenIterators;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
@@ -486,6 +487,7 @@ class Evaluation final : public Operations {
   FunctionModes& functionModes() { return *functionModes_; }
   /// What is asked of generators of random numbers.
   RandomDraws& draws() { return *draws_; }
+  InferenceBlocks& inferenceBlocks() { return *inferenceBlocks_; }
   const StandIns& standIns() const { return *standIns_; }
   /// Whether an operator that is written in Python has been called.
   bool calledPython() const { return pythonOpAt_ >= 0; }
@@ -653,6 +655,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<StandIns> standIns_;
   std::unique_ptr<RandomDraws> draws_;
   std::unique_ptr<TakenIterators> takenIterators_;
+  std::unique_ptr<InferenceBlocks> inferenceBlocks_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   const char* ofProcess_ = nullptr;

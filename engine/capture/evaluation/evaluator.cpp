@@ -19,6 +19,7 @@
 #include "engine/capture/evaluation/random_draws.h"
 #include "engine/capture/evaluation/saved_tensor_hooks.h"
 #include "engine/capture/evaluation/function_modes.h"
+#include "engine/capture/evaluation/inference_blocks.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/effects/recipes.h"
@@ -227,7 +228,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)),
       exchangedData_(std::make_unique<ExchangedData>(*this)), switchedLeaves_(std::make_unique<SwitchedLeaves>(*this)),
       standIns_(std::make_unique<StandIns>(*this)), draws_(std::make_unique<RandomDraws>(*this)),
-      takenIterators_(std::make_unique<TakenIterators>(*this)) {
+      takenIterators_(std::make_unique<TakenIterators>(*this)), inferenceBlocks_(std::make_unique<InferenceBlocks>()) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -435,6 +436,9 @@ bool Evaluation::holdsItsOwn(const Frame& root, size_t i) {
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
   if (isTransforming())
     throw CaptureBreak{{"functorch", "a transform is entered where capture stops", why ? why->reason : "", place(), stackPlaces()}, transformAt_};
+  if (inferenceBlocks_->openSince() >= 0)
+    throw CaptureBreak{{"inference mode", "torch.inference_mode() is entered where capture stops", why ? why->reason : "", place(), stackPlaces()},
+                       inferenceBlocks_->openSince()};
   Segment segment;
   if (exit == Segment::Exit::Return) {
     for (size_t i = 0; i < root.locals.size(); ++i) segment.rebound.push_back(!holdsItsOwn(root, i));
@@ -508,6 +512,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       trace::leaveTransforms();
       if (torch::autograd::ForwardADLevel::try_get_by_idx(0)) torch::autograd::ForwardADLevel::release_idx(0);
       e.journal_.undo();
+      e.inferenceBlocks_->leaveAll();
       const int entered = Modes::depth() - e.entryModes_->autocastDepth;
       e.entryModes_->apply();
       Modes::nest(-entered);

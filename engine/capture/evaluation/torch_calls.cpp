@@ -270,14 +270,15 @@ TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a
   Whole whole;
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
   PyObject* globals = f->func_globals;
-  static PyObject* const autocast = torchObject("torch.amp.autocast_mode.autocast");
+  static PyObject* const blocks[] = {torchObject("torch.amp.autocast_mode.autocast"), torchObject("torch.autograd.grad_mode.inference_mode")};
   if (a.total() >= 1 && PyDict_GetItem(globals, internedName("__name__")) && isLibraryNamespace(globals, Library::Torch)) {
     const std::string_view name = utf8Of(f->func_qualname);
-    const bool enters = name == "autocast.__enter__", leaves = name == "autocast.__exit__";
-    if ((enters || leaves) && autocast && PyObject_IsInstance(a.args[0], autocast) == 1) {
-      const auto isItsEntry = [&](const Row& row) { return row.kind == Kind::EnterAutocast && PyTuple_GET_ITEM(row.args.get(), 0) == a.args[0]; };
+    const bool enters = name.ends_with(".__enter__"), leaves = name.ends_with(".__exit__");
+    const auto isOf = [&](PyObject* type) { return type && PyObject_IsInstance(a.args[0], type) == 1 && _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), internedName(enters ? "__enter__" : "__exit__")) == function; };
+    if ((enters || leaves) && std::any_of(std::begin(blocks), std::end(blocks), isOf)) {
+      const auto isItsEntry = [&](const Row& row) { return row.kind == Kind::EnterBlock && PyTuple_GET_ITEM(row.args.get(), 0) == a.args[0]; };
       if (leaves && std::none_of(rows_.begin(), rows_.end(), isItsEntry)) return whole;  // entered before this segment
-      whole.kind = enters ? Kind::EnterAutocast : Kind::ExitAutocast;
+      whole.kind = enters ? Kind::EnterBlock : Kind::LeaveBlock;
       whole.args = PyRef::steal(PyTuple_Pack(1, a.args[0]));
       whole.keywords = PyRef::steal(PyDict_New());
       return whole;

@@ -23,7 +23,7 @@ struct CallArguments;
 class TorchCalls {
  public:
   /// How a call is to be written down; the names that _torch_calls.py gives them are in the same order.
-  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan, Wrap, Read };
+  enum class Kind : uint8_t { Function, Mode, EnterBlock, LeaveBlock, AutogradFunction, Condition, Loop, Map, Scan, Wrap, Read };
 
   /// `backend`: fusebox._torch_calls.FunctionBackend, borrowed.
   TorchCalls(Evaluation& evaluation, PyObject* backend);

@@ -84,6 +84,11 @@ PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 namespace {
 
+/// What stands in the place of a function of numpy's does not know such a call.
+PyRef ruleRefuse(Evaluation& e, PyObject*, const CallArguments& a) {
+  e.breakHere("numpy", a.positional == 1 && PyUnicode_Check(a.args[0]) ? utf8Of(a.args[0]) : "a function of numpy is called in a way that is not followed");
+}
+
 /// numpy.dtype of a constant: numpy's own types are one object each.
 PyRef ruleDtype(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* type = torchObject("numpy.dtype");
@@ -98,6 +103,7 @@ PyRef ruleDtype(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }  // namespace
 
 CallRule numpyRuleOf(PyObject* callable) {
+  if (callable == torchObject("fusebox._arrays.refuse")) return ruleRefuse;
   if (callable == torchObject("numpy.dtype")) return ruleDtype;
   if (isNumpyFunction(callable)) return ruleNumpy;
   if (PyFunction_Check(callable) && packageOf(PyFunction_GET_GLOBALS(callable)) == "numpy") {

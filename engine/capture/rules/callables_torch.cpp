@@ -22,6 +22,7 @@
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/function_modes.h"
+#include "engine/capture/evaluation/inference_blocks.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -54,6 +55,24 @@ PyRef ruleDeviceMode(Evaluation& e, PyObject* callable, const CallArguments& a) 
   if (e.torchCalls()) e.breakHere("default device", "a backend that is a function is not given `with torch.device()` inside of a graph");
   PyObject* given[] = {a.args[0], Py_None, Py_None, Py_None};
   return PyRef::steal(PyObject_Vectorcall(callable, given, a.positional, nullptr));
+}
+
+/// `with torch.inference_mode()`. `enters`: its __enter__, otherwise its __exit__.
+template <bool enters>
+PyRef ruleInferenceMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (trace::insideTransform()) e.breakHere("inference mode", "torch.inference_mode() is entered or left inside a transform");
+  PyRef mode = a.positional > 0 ? e.getAttr(a.args[0], internedName("mode")) : throw UnfitArguments();
+  const int on = mode ? e.truth(mode.get()) : -1;
+  if (on < 0) return {};
+  TorchCalls* const calls = e.torchCalls();
+  const TorchCalls::Scope scope(calls);
+  const TorchCalls::Whole whole = calls ? calls->wholeOf(callable, a) : TorchCalls::Whole();
+  if (enters)
+    e.inferenceBlocks().enter(a.args[0], on == 1, e.rootCount());
+  else if (!e.inferenceBlocks().leave(a.args[0]))
+    e.breakHere("inference mode", "a torch.inference_mode() is left that was entered before, or inside of which another one is open");
+  if (calls) calls->done(scope, whole, callable, Py_None);
+  return PyRef::borrow(Py_None);
 }
 
 /// The stack of torch function modes, as the program sees it.
@@ -354,13 +373,27 @@ void checkCheckpoint(Evaluation& e, const CallArguments& a) {
   if (!known) e.breakHere("unsupported call", "torch.utils.checkpoint enters contexts of the program's own");
 }
 
+/// What checkpoint() says where it is not told whether to be reentrant, which it then is: in its own words. False: an exception is set.
+bool warnOfMissingReentrant(Evaluation& e, PyObject* checkpoint) {
+  PyRef function = PyRef::steal(PyObject_GetAttrString(checkpoint, "__wrapped__"));
+  if (!function) clearError(), function = PyRef::borrow(checkpoint);
+  PyObject* constants = PyFunction_Check(function.get()) ? reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.get()))->co_consts : nullptr;
+  for (Py_ssize_t i = 0; constants && i < PyTuple_GET_SIZE(constants); ++i) {
+    PyObject* message = PyTuple_GET_ITEM(constants, i);
+    if (!PyUnicode_Check(message) || std::string_view(utf8Of(message)).find("the use_reentrant parameter should be") == std::string_view::npos) continue;
+    return static_cast<bool>(e.call(torchObject("warnings.warn"), &message, 1, nullptr));
+  }
+  e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant");
+}
+
 /// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
-PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleCheckpoint(Evaluation& e, PyObject* callable, const CallArguments& a) {
   static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
   if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
   PyObject* reentrant = a.keyword("use_reentrant");
-  if (!reentrant || reentrant == Py_None) e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant warns");
-  const int chosen = e.truth(reentrant);
+  if (reentrant == Py_None) reentrant = nullptr;
+  if (!reentrant && !warnOfMissingReentrant(e, callable)) return {};
+  const int chosen = reentrant ? e.truth(reentrant) : 1;
   if (chosen < 0) return {};
   const bool isReentrant = chosen == 1;
   std::vector<PyObject*> args(a.args.begin() + 1, a.args.begin() + a.positional);
@@ -960,6 +993,8 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.clear_autocast_cache", ruleMode},
     {"torch._dynamo.utils._get_error_on_graph_break", ruleErrorOnBreak},
     {"torch._dynamo.utils._set_error_on_graph_break", ruleSetErrorOnBreak},
+    {"torch.autograd.grad_mode.inference_mode.__enter__", ruleInferenceMode<true>},
+    {"torch.autograd.grad_mode.inference_mode.__exit__", ruleInferenceMode<false>},
     {"torch._C._push_on_torch_function_stack", rulePushMode},
     {"torch._C._pop_torch_function_stack", rulePopMode},
     {"torch._C._len_torch_function_stack", ruleCountModes},

@@ -75,10 +75,16 @@ def made(tensor, dtype, strides, base):
 _GRIDS = type(numpy.meshgrid(numpy.zeros(1)))  # a list before numpy 2
 
 
-def meshgrid(*arrays, indexing="xy"):
-    """numpy's, which is followed here."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+# What follows stands in the place of numpy's functions: the evaluator goes into it, and it calls functions that are followed.
+
+
+def refuse(why):
+    """Here the graph ends, before numpy's function is called for real."""
+
+
+def _meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
+    if copy is not True or sparse is not False or indexing not in ("xy", "ij") or not all(type(array) is numpy.ndarray for array in arrays):
+        refuse("numpy.meshgrid is called in a way that is not followed")
     places = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         places[:2] = 1, 0
@@ -89,6 +95,8 @@ def meshgrid(*arrays, indexing="xy"):
     everywhere = numpy.ones(tuple(sizes), bool)
     return _GRIDS([numpy.where(everywhere, column, column) for column in columns])
 
+
+FOLLOWED = {numpy.meshgrid: _meshgrid}
 
 # What follows gets a Call and the arguments as numpy does, and gives a tensor.
 

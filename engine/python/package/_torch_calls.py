@@ -16,7 +16,7 @@ import torch
 import torch.fx
 
 # As TorchCalls::Kind has them.
-_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP, _READ = range(11)
+_FUNCTION, _MODE, _ENTER_BLOCK, _LEAVE_BLOCK, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN, _WRAP, _READ = range(11)
 _OF_GRAPHS = (_CONDITION, _LOOP, _MAP, _SCAN, _WRAP)  # operators that are given functions
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
@@ -143,7 +143,7 @@ class _Builder:
         self.named = set()   # nodes that have a name of the program's
         self.keep = []       # what the ids belong to
         self.lifted = []     # tensors of the outer graph that this one uses
-        self.autocasts = {}  # id of an autocast object → node
+        self.blocks = {}  # id of an autocast or inference_mode object → node
         self.sizes = {}      # a symbol of sizes, or an expression over them → node
         self.data = {}       # a symbol that data decide → (the tensor that has it as a size, which), or (row of ints, element, None)
         self.held = {}       # such a symbol → what holder() gives for it
@@ -322,6 +322,11 @@ class _Builder:
             target = _NOT_IN_PLACE[target]
         return self.graph.create_node(op, target, args, kwargs)
 
+    def leave(self, entered):
+        """Of what an _enter function of torch's gave."""
+        leaves = torch.amp.autocast_mode._exit_autocast if entered.target is torch.amp.autocast_mode._enter_autocast else torch.autograd.grad_mode._exit_inference_mode
+        return self.graph.call_function(leaves, (entered,))
+
     def add(self, row):
         kind, target, args, kwargs, result, places, modules, name = row
         if (kind == _MODE and target in _OF_THE_CACHE) or target is torch._C._functorch.unwrap_if_dead:
@@ -336,14 +341,17 @@ class _Builder:
             self.bind(args[0], _NO_LONGER if args[0].requires_grad else self.value_of(args[1]))
             return
         dropped, name = name is False, name if isinstance(name, str) and isinstance(result, torch.Tensor) else None
-        if kind == _ENTER_AUTOCAST:
-            cast = args[0]
-            node = self.call("call_function", torch.amp.autocast_mode._enter_autocast,
-                             (cast.device, cast.fast_dtype, cast._enabled, cast._cache_enabled), {})
-            self.autocasts[id(cast)] = node
-            self.keep.append(cast)
-        elif kind == _EXIT_AUTOCAST:
-            node = self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.autocasts.pop(id(args[0])),))
+        if kind == _ENTER_BLOCK:
+            block = args[0]
+            if isinstance(block, torch.inference_mode):
+                node = self.call("call_function", torch.autograd.grad_mode._enter_inference_mode, (block.mode,), {})
+            else:
+                node = self.call("call_function", torch.amp.autocast_mode._enter_autocast,
+                                 (block.device, block.fast_dtype, block._enabled, block._cache_enabled), {})
+            self.blocks[id(block)] = node
+            self.keep.append(block)
+        elif kind == _LEAVE_BLOCK:
+            node = self.leave(self.blocks.pop(id(args[0])))
         elif kind == _AUTOGRAD_FUNCTION:
             node = self.call("call_function", _AutogradCall(target), args, {})
         elif kind == _WRAP:
@@ -518,8 +526,8 @@ class _Builder:
         results = [self.value_of(result) for result in results]
         held = [self.held[name] if name in self.held else self.holder(name) for name in data]
         results[len(results) - assumes:len(results) - assumes] = [node for node, _ in held]
-        for node in reversed(self.autocasts.values()):
-            self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (node,))
+        for node in reversed(self.blocks.values()):
+            self.leave(node)
         if grad_before is not None and grad_before != grad_after:
             self.graph.call_function(_SET_GRAD, (grad_before,))
         self.graph.output(tuple(results))

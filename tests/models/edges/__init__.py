@@ -21,6 +21,6 @@ def raised(f, *args):
 
 
 def load():
-    from . import attributes, barriers, effects, foreign_code, functions, iteration, lifetimes  # noqa: F401
+    from . import attributes, barriers, effects, foreign_code, functions, inference, iteration, lifetimes  # noqa: F401
     from . import numbers, operators, process_state, refusals, shared_inputs, tensors, texts, views  # noqa: F401
     return PROGRAMS
