@@ -666,13 +666,11 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     PyRef owner = bound ? selfOf(callable) : PyRef();
     PyObject* self = owner.get();
     if (rule && bound) {
-      // The rule sees the unbound method with its object as the first argument.
-      PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
-      PyObject* unbound = _PyType_Lookup(Py_TYPE(self), name.get());
-      if (unbound && Py_TYPE(unbound) == &PyMethodDescr_Type) callable = unbound;
+      // The rule sees the unbound method with its object as the first argument. (The object's class may have another under the name: super().)
+      const PyRef unbound = unboundMethod(callable);
       std::vector<PyObject*> all = {self};
       all.insert(all.end(), args, args + a.total());
-      return applyRule(rule, callable, {all.data(), positional + 1, kwNames}, true);
+      return applyRule(rule, unbound ? unbound.get() : callable, {all.data(), positional + 1, kwNames}, true);
     }
     if (rule) return applyRule(rule, callable, a);
     if (isTorchBinding(callable)) {
@@ -1095,7 +1093,8 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
     return made;
   }
   if (isNestedClass(type)) return makeNested(*this, a);
-  if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type))
+  static PyObject* const buffer = torchObject("torch.nn.parameter.Buffer");  // whose instances are marked plain tensors
+  if (PyType_IsSubtype(type, tensorType()) && !isFollowedClass(type) && reinterpret_cast<PyObject*>(type) != buffer)
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");
   refuseFinalizer(type);

@@ -331,3 +331,90 @@ def slots_are_emptied_and_filled(compile, engine):
             del holder.value
         out.append(f(holder, x))
     return out
+
+
+class Counted(list):
+    """Methods of C that Python ones stand in front of."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.calls = []
+
+    def append(self, value):
+        self.calls.append("append")
+        super().append(value)
+
+    def extend(self, values):
+        for value in values:
+            self.append(value)
+
+    def pop(self, *at):
+        self.calls.append(("pop", at))
+        return super().pop(*at)
+
+    def sort(self, **keywords):
+        return super().sort(**keywords) or self
+
+    def clear(self):
+        super().clear()
+
+    def copy(self):
+        return type(self)(super().copy())
+
+
+class Registry(dict):
+    def get(self, key, default="none"):
+        return super().get(key, default)
+
+    def update(self, *args, **keywords):
+        for key, value in dict(*args, **keywords).items():
+            self[key] = value
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key.lower(), value)
+
+    def keys(self):
+        return sorted(super().keys())
+
+    def pop(self, key):
+        return super().pop(key.lower(), None)
+
+    def items(self):
+        return [(k, v) for k, v in super().items()]
+
+
+class Seen(set):
+    def add(self, value):
+        if value in self:
+            return False
+        super().add(value)
+        return True
+
+    def discard(self, value):
+        super().discard(value)
+        return len(self)
+
+
+@edge
+def methods_of_c_behind_overrides(compile, engine):
+    breaks = engine.counters()["graph_breaks"] if engine else 0
+    kept, registry, seen = Counted([3]), Registry(a=1), Seen()
+
+    @compile
+    def f(x, n):
+        kept.append(n)
+        kept.extend([x.sum(), n + 1])
+        last = kept.pop()
+        numbers = Counted([3, 1, n]).sort(reverse=True)
+        copied = numbers.copy()
+        numbers.clear()
+        registry.update({"B": x, "C": n})
+        registry["D"] = last
+        new = seen.add(n), seen.add(n), seen.discard(n + 1)
+        return (x + last, copied, numbers, registry.get("zz"), registry.get("b"), registry.keys(), registry.pop("C"), registry.items(), new, kept.pop(0), kept.calls[-2:])
+
+    out = []
+    for n in (5, 5, 7, 9):
+        out.append(f(torch.ones(2) * n, n))
+        out.append(([v if isinstance(v, int) else v.tolist() for v in kept], list(kept.calls), sorted(registry), sorted(seen)))
+    return out, not engine or engine.counters()["graph_breaks"] == breaks
