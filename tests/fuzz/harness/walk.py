@@ -227,6 +227,8 @@ class Walk:
         for fact in ("dtype", "shape", "layout", "device", "requires_grad", "is_leaf"):
             if fact_of(got, fact) != fact_of(want, fact):
                 self.differ(fact, path, f"{fact_of(got, fact)} instead of {fact_of(want, fact)}")
+        if got.is_inference() != want.is_inference():
+            self.differ("inference", path, f"is_inference() {got.is_inference()} instead of {want.is_inference()}")
         self.geometry(got, want, path)
         self.values(got, want, path, "values")
         if is_leaf(want) and want.requires_grad:

@@ -179,7 +179,7 @@ def trying(g):
 
 MANAGERS = ["torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(call % 2 == 0)",
             "contextlib.nullcontext()", "torch.autocast('cpu', torch.bfloat16)",
-            "contextlib.suppress(ValueError, KeyError)", "torch.inference_mode(False)",
+            "contextlib.suppress(ValueError, KeyError)", "torch.inference_mode()", "torch.inference_mode(call % 2 == 0)",
             "contextlib.redirect_stdout(io.StringIO())", "torch.random.fork_rng(devices=[])",
             "torch.autocast('cpu', enabled=False)"]
 

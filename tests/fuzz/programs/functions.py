@@ -148,7 +148,7 @@ def decorated(g):
                               "    return wrapper\n@traced\ndef deco(t, k=1):\n    return t * k + COUNT[0]",
                               "@functools.lru_cache(maxsize=4)\ndef cached(k):\n    COUNT[0] += 1\n    return k * 2\n"
                               "def deco(t, k=1):\n    return t * cached(k)",
-                              "@torch.no_grad()\ndef deco(t, k=1):\n    return t * k",
+                              "@torch.no_grad()\ndef deco(t, k=1):\n    return t * k", "@torch.inference_mode()\ndef deco(t, k=1):\n    return t * k",
                               "@functools.singledispatch\ndef kind(v):\n    return 1\n@kind.register\ndef _(v: int):\n"
                               "    return 2\n@kind.register\ndef _(v: torch.Tensor):\n    return 3\ndef deco(t, k=1):\n"
                               "    return t * kind(k) + kind(t)",
