@@ -53,16 +53,40 @@ PyRef taken(Evaluation& e, PyObject* given) {
   return e.fromTorchCall(PyRef::borrow(given));
 }
 
-bool hasWrapper(PyObject* given) {
-  if (isWrapperClass(Py_TYPE(given))) return true;
+template <class F>
+bool anyTensor(PyObject* given, const F& is) {
+  if (isTensorObject(given)) return is(given);
   if (PyDict_CheckExact(given)) {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);)
-      if (hasWrapper(value)) return true;
+      if (anyTensor(value, is)) return true;
   }
   for (Py_ssize_t i = 0; (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
-    if (hasWrapper(PySequence_Fast_GET_ITEM(given, i))) return true;
+    if (anyTensor(PySequence_Fast_GET_ITEM(given, i), is)) return true;
   return false;
+}
+
+bool hasWrapper(PyObject* given) {
+  return anyTensor(given, [](PyObject* t) { return isWrapperClass(Py_TYPE(t)); });
+}
+
+bool wantsGradient(PyObject* given) {
+  return anyTensor(given, [](PyObject* t) { return isWrapperClass(Py_TYPE(t)) && tensorOf(t).requires_grad(); });
+}
+
+/// What a class gives for a view operator, as eager has it there: its operators are below autograd and make no views, so that the caller's can.
+PyRef withoutHistory(PyRef given) {
+  if (PyTuple_CheckExact(given.get()) || PyList_CheckExact(given.get())) {
+    PyRef made = PyRef::steal(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given.get()); ++i)
+      PyList_Append(made.get(), withoutHistory(PyRef::borrow(PySequence_Fast_GET_ITEM(given.get(), i))).get());
+    return PyTuple_CheckExact(given.get()) ? PyRef::steal(PyList_AsTuple(made.get())) : made;
+  }
+  if (!isTensorObject(given.get()) || isWrapperClass(Py_TYPE(given.get()))) return given;
+  const at::Tensor& t = tensorOf(given.get());
+  if (!t.unsafeGetTensorImpl()->autograd_meta() || t.requires_grad()) return given;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return PyRef::steal(newTensorObject(at::alias(t)));
 }
 
 /// The first of the classes that does not decline.
@@ -101,10 +125,19 @@ PyObject* answer(PyObject* self, PyObject* arguments) {
   // Operators that it consists of may be others' alone.
   if (!hasWrapper(args) && !(keywords && hasWrapper(keywords))) return PyObject_Call(function, args, keywords && PyDict_Check(keywords) ? keywords : nullptr);
   try {
-    const trace::BelowAutograd below;
-    const c10::impl::ForceDispatchKeyGuard above(asking.keys);
-    PyRef result = askClasses(asking.e, function, types, args, keywords ? keywords : Py_None);
-    return result ? asking.e.expose(result.get()).release() : nullptr;
+    PyRef result;
+    if (asking.recordsGradients && (wantsGradient(args) || (keywords && wantsGradient(keywords))))
+      asking.e.breakHere("tensor subclass", "an operator is given a tensor of a class that requires a gradient");
+    {
+      const trace::BelowAutograd below;
+      const c10::impl::ForceDispatchKeyGuard above(asking.keys);
+      result = askClasses(asking.e, function, types, args, keywords ? keywords : Py_None);
+      if (result) result = asking.e.expose(result.get());
+    }
+    if (!result) return nullptr;
+    PyRef isView = PyRef::steal(PyObject_GetAttrString(function, "is_view"));
+    clearError();
+    return (isView.get() == Py_True ? withoutHistory(std::move(result)) : std::move(result)).release();
   } catch (...) {
     asking.thrown = std::current_exception();
     PyErr_SetString(PyExc_RuntimeError, "fusebox: capture stopped in __torch_dispatch__");

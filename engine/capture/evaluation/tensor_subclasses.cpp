@@ -178,7 +178,7 @@ bool holdsSubclass(PyObject* given) {
 
 void refuseWrapper(Evaluation& e, PyObject* tensor) {
   const at::Tensor& t = tensorOf(tensor);
-  if (t.requires_grad()) refuse(e, "a tensor of class " + className(tensor) + " that requires a gradient is not followed");
+  if (t.requires_grad() && at::GradMode::is_enabled()) refuse(e, "a tensor of class " + className(tensor) + " that requires a gradient is not followed");
   if (asksForSizes(*t.unsafeGetTensorImpl()) || t.is_nested() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
     refuse(e, "a tensor of class " + className(tensor) + " computes its sizes");
 }

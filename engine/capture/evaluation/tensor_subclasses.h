@@ -39,7 +39,7 @@ class ClassesNotAsked {
   int before_;
 };
 
-/// A break where a wrapper from outside requires a gradient, or answers for its own sizes.
+/// A break where a gradient of a wrapper from outside may be wanted, or where it answers for its own sizes.
 void refuseWrapper(Evaluation& e, PyObject* tensor);
 /// A wrapper like another of the program's, with its attributes and storage, and of symbolic sizes; null: its class does not make one.
 PyRef wrapperOfSizes(PyObject* wrapper, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& offset);

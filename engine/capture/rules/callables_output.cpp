@@ -171,8 +171,8 @@ PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return putOff(e, callable, a, 0, nullptr, true);
 }
 
-/// What the warnings module calls where its filters have changed.
-PyRef ruleFiltersMutated(Evaluation& e, PyObject* callable, const CallArguments& a) {
+/// What the warnings module calls where its filters have changed, and torch's settings where one of them has: no graph asks for it.
+PyRef ruleAfterwards(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.deferCall(callable, a, false);
   return none();
 }
@@ -258,7 +258,8 @@ namespace {
 constexpr RuleRow kOutputRows[] = {
     {"builtins.print", rulePrint},
     {"warnings.warn", ruleWarn},
-    {"_warnings._filters_mutated", ruleFiltersMutated},
+    {"_warnings._filters_mutated", ruleAfterwards},
+    {"fusebox._engine.configure", ruleAfterwards},
     {"logging.Logger.debug", ruleLog<10>},
     {"logging.Logger.info", ruleLog<20>},
     {"logging.Logger.warning", ruleLog<30>},

@@ -925,3 +925,61 @@ def gradients_lie_in_memory_as_formulas_expect(compile, engine):
                     (first * torch.arange(first.numel()).reshape(first.shape).cos()).sum().backward()
                     out.append([[round(v, 6) for v in g.flatten().tolist()] for g in (z.grad, *(p.grad for p in norm.parameters()))])
     return out
+
+
+class Scaled(torch.Tensor):
+    """A tensor that is computed of two others: quantised weights of libraries."""
+
+    @staticmethod
+    def __new__(cls, data, scale, requires_grad=False):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=scale.dtype, requires_grad=requires_grad)
+
+    def __init__(self, data, scale, requires_grad=False):
+        self.data_, self.scale = data, scale
+
+    def __tensor_flatten__(self):
+        return ["data_", "scale"], self.requires_grad
+
+    @staticmethod
+    def __tensor_unflatten__(inner, requires_grad, size, stride):
+        return Scaled(inner["data_"], inner["scale"], requires_grad)
+
+    @classmethod
+    def __torch_dispatch__(cls, op, types, args, kwargs=None):
+        if op is torch.ops.aten.detach.default:
+            return Scaled(args[0].data_, args[0].scale)
+        args, kwargs = torch.utils._pytree.tree_map_only(Scaled, lambda q: q.data_ * q.scale, (args, kwargs or {}))
+        return op(*args, **kwargs)
+
+
+@edge
+def views_of_computed_wrappers(compile, engine):
+    breaks = engine.counters()["graph_breaks"] if engine else 0
+    torch.manual_seed(3)
+    data, scale = torch.randint(-9, 9, (4, 4)).to(torch.int8), torch.tensor([[0.5], [2], [1], [0.25]])
+    q = Scaled(data, scale)
+    layer = torch.nn.Linear(4, 4, bias=False)
+    layer.weight = torch.nn.Parameter(Scaled(data, scale))
+
+    @compile
+    def f(x):
+        first, second = q.split(2)
+        part = q.view(2, 8)[:, ::2]
+        part.add_(1)
+        return x @ q.t() + q[1], first - second, part, [row.sum() for row in q.unbind(1)], q.data_
+
+    @compile
+    def g(x):
+        with torch.no_grad():
+            fixed = torch.nn.functional.linear(x, layer.weight)
+        return fixed, layer.weight.requires_grad
+
+    out = []
+    for n in (2, 2, 3):
+        x = torch.arange(4.0 * n).reshape(n, 4).requires_grad_()
+        *made, kept = f(x)
+        made[0].sum().backward()
+        out.append((made, kept is data, x.grad, g(x)))
+    same = not engine or engine.counters()["graph_breaks"] == breaks
+    out.append(compile(layer)(torch.ones(1, 4)).requires_grad)  # its gradient is wanted
+    return out, same
