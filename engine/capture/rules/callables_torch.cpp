@@ -526,6 +526,17 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+/// Tensor.detach_: what the region computed loses its history in the stand-in as it does there; a leaf that records none has none to lose.
+PyRef ruleDetachInPlace(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 1 || !e.isStandIn(a.args[0]) || !isPlainTensorClass(Py_TYPE(a.args[0]))) return ruleNeedsTensor(e, callable, a);
+  const at::Tensor& t = tensorOf(a.args[0]);
+  const auto input = e.trace().inputOf(t);
+  if (!input) return e.callReal(callable, a);
+  const at::Tensor& real = e.trace().inputs()[static_cast<size_t>(*input)].real;
+  if (t.requires_grad() || real.is_inference() || real.is_view()) return ruleNeedsTensor(e, callable, a);
+  return PyRef::borrow(a.args[0]);
+}
+
 /// Functions whose results' sizes are numbers in a tensor of lengths.
 PyRef ruleReadsLengths(Evaluation& e, PyObject* callable, const CallArguments& a) {
   constexpr size_t kLengths = 1;  // of both functions
@@ -1106,7 +1117,7 @@ constexpr RuleRow kTorchRows[] = {
     {"torch.utils.hooks.BackwardHook._apply_on_tensors", ruleModuleHook},
     {"torch.Tensor.register_post_accumulate_grad_hook", ruleRegisterHook},
     {"torch.Tensor.retain_grad", ruleNeedsTensor},
-    {"torch.Tensor.detach_", ruleNeedsTensor},
+    {"torch.Tensor.detach_", ruleDetachInPlace},
     {"torch.Tensor._is_view", ruleNeedsTensor},
     {"torch.Tensor.storage_offset", ruleStorageOffset},
     {"torch.Tensor.as_strided", ruleAsStrided},

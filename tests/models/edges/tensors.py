@@ -983,3 +983,36 @@ def views_of_computed_wrappers(compile, engine):
     same = not engine or engine.counters()["graph_breaks"] == breaks
     out.append(compile(layer)(torch.ones(1, 4)).requires_grad)  # its gradient is wanted
     return out, same
+
+
+@edge
+def detached_in_place(compile, engine):
+    breaks = engine.counters()["graph_breaks"] if engine else 0
+    state = torch.nn.Module()
+    state.register_buffer("total", torch.zeros(1))
+    layer = torch.nn.Linear(3, 3)
+
+    @compile
+    def f(x):
+        y = x.sin()
+        kept, z = y * 2, y * 3
+        further = z + z
+        kept.detach_().add_(1)
+        z.detach_()
+        state.total = state.total + x.sum()
+        state.total.detach_().mul_(0.5)
+        layer.weight.grad.detach_().zero_()
+        return (y * kept).sum(), further, z, kept
+
+    out = []
+    for n in (2, 2, 3):
+        layer.weight.grad = torch.ones(3, 3)
+        x = torch.arange(3.0 * n).reshape(n, 3).requires_grad_()
+        loss, further, z, kept = f(x)
+        (loss + further.sum() + z.sum()).backward()
+        out.append((further, z, kept, kept._version, z.is_leaf, x.grad.mul(1e3).round(), state.total, layer.weight.grad))
+    same = not engine or engine.counters()["graph_breaks"] == breaks
+    g = compile(lambda x: x.detach_())
+    leaf, made = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2
+    out.append((g(torch.ones(2)), g(leaf), leaf.requires_grad, g(made).requires_grad, raised(lambda: g(torch.ones(2, 2)[0]))))
+    return out, same
