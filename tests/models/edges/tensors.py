@@ -1010,7 +1010,8 @@ def detached_in_place(compile, engine):
         x = torch.arange(3.0 * n).reshape(n, 3).requires_grad_()
         loss, further, z, kept = f(x)
         (loss + further.sum() + z.sum()).backward()
-        out.append((further, z, kept, kept._version, z.is_leaf, x.grad.mul(1e3).round(), state.total, layer.weight.grad))
+        near = [(t * 1e3).round() for t in (further, z, kept, x.grad, state.total)]
+        out.append((near, kept._version, z.is_leaf, kept.requires_grad, layer.weight.grad))
     same = not engine or engine.counters()["graph_breaks"] == breaks
     g = compile(lambda x: x.detach_())
     leaf, made = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2
