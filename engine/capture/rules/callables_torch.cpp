@@ -526,6 +526,8 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+bool isNoView(PyObject* tensor, PyObject*) { return isTensorObject(tensor) && !tensorOf(tensor).is_inference() && !tensorOf(tensor).is_view(); }
+
 /// Tensor.detach_: what the region computed loses its history in the stand-in as it does there; a leaf that records none has none to lose.
 PyRef ruleDetachInPlace(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() != 1 || !e.isStandIn(a.args[0]) || !isPlainTensorClass(Py_TYPE(a.args[0]))) return ruleNeedsTensor(e, callable, a);
@@ -533,7 +535,9 @@ PyRef ruleDetachInPlace(Evaluation& e, PyObject* callable, const CallArguments& 
   const auto input = e.trace().inputOf(t);
   if (!input) return e.callReal(callable, a);
   const at::Tensor& real = e.trace().inputs()[static_cast<size_t>(*input)].real;
-  if (t.requires_grad() || real.is_inference() || real.is_view()) return ruleNeedsTensor(e, callable, a);
+  const Source* source = e.sourceOf(a.args[0]);
+  if (t.requires_grad() || real.is_inference() || real.is_view() || !source) return ruleNeedsTensor(e, callable, a);
+  e.guardCustom(source, isNoView, Py_None, "a tensor that is no view of another");
   return PyRef::borrow(a.args[0]);
 }
 
