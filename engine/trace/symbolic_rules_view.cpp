@@ -84,7 +84,7 @@ Shapes expand(const Call& call) {
   for (size_t d = rank; d-- > 0;) {
     const bool own = d >= extra;
     SymExpr size = own ? from.sizes[d - extra] : SymExpr(1);
-    SymExpr stride = own ? from.strides[d - extra] : d + 1 == rank ? SymExpr(1) : sizes[d + 1] * strides[d + 1];
+    SymExpr stride = own ? from.strides[d - extra] : from.sizes.empty() ? SymExpr(0) : sizes[d + 1] * strides[d + 1];  // libtorch's of a number are 0
     SymExpr target = wanted[d] == SymExpr(-1) ? size : wanted[d];
     if (size == SymExpr(1)) {
       if (target != SymExpr(1)) {

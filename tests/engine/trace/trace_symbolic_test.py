@@ -147,6 +147,7 @@ CASES = {
     "reshape_transposed": (lambda x: (x.transpose(0, 1).reshape(-1, 8), x.transpose(1, 2).reshape(x.shape[0], -1), x.flatten(), x.transpose(0, 1).flatten(1)), [X]),
     "heads": (lambda x: x.view(x.size(0), x.size(1), 2, 4).permute(0, 2, 1, 3).reshape(x.size(0) * 2, x.size(1), 4).unflatten(0, (-1, 2)), [X]),
     "expand": (lambda x, y: (x.unsqueeze(1).expand(-1, 3, -1, -1) * 1, y.expand(x.shape[0], -1, 8) * 1, y.expand_as(x) + x), [X, (1, "s", 1)]),
+    "expand_number": (lambda x: (x.sum().expand(x.shape[0], 1), x.sum().expand(1, x.shape[0], 1), x.sum().expand(1)), [X]),
     "slice": (lambda x: (x[:, 1:], x[:, :-1] * 2, x[1:, ::2], x[:, -1], x[:, 0] + 1, x[..., 2:6].contiguous(), x.narrow(1, 1, 2)), [X]),
     "slice_by_size": (lambda x, y: (x[:, :y.shape[0]] * 2, y[:x.shape[0]] + 1, x[: x.shape[0] // 2]), [("b", "t"), ("s", 8)]),
     "squeeze": (lambda x: (x.unsqueeze(1).squeeze(1) * 1, x.unsqueeze(-1).squeeze() * 1, x[None].squeeze(0) + 1), [X]),
