@@ -27,6 +27,12 @@ Exprs inferred(const Call& call, Exprs wanted, const SymExpr& numel) {
     Call::want(call.equal(numel, known));
     return wanted;
   }
+  // Where nothing is left for it that is a relation of the two; a quotient of one would be a constant for each size.
+  const auto& env = call.env();
+  if (!env.isOfData(numel) && !env.isOfData(known) && env.hint(numel) == env.hint(known) && call.equal(numel, known)) {
+    wanted[*open] = 1;
+    return wanted;
+  }
   Call::want(call.equal(graph::mod(numel, known), 0));
   wanted[*open] = graph::floorDiv(numel, known);
   return wanted;

@@ -414,6 +414,27 @@ def test_what_views_take_apart_and_put_together():
     expect(made == 6, f"{made} graphs, one for each power of two")
 
 
+def test_nothing_left_for_an_inferred_size():
+    """view(-1, n), where n is the size of another tensor that is as long."""
+    layer = torch.nn.Linear(2, 1)
+
+    def heads_of(x):
+        x = x.detach().clone().requires_grad_()
+        return torch.autograd.grad(layer(x).sum(), x, create_graph=True)[0].pow(2).mean()
+
+    programs = (lambda x, y: y.reshape(-1, len(x)) + 1, lambda x, y: torch.eye(len(x)).view(-1, len(y), len(y)) + y, lambda x, y: y.reshape(-1, 1, 1, len(x)) * x,
+                lambda x, y: x.sum().expand(len(y), 1) @ torch.ones(1, 3), lambda x, y: heads_of(torch.stack([x, y], 1)))
+    for k, program in enumerate(programs):
+        f = Compiled(program)
+        for n in (4, 7, 9, 12, 5, 31, 17):
+            f(torch.randn(n), torch.randn(n))
+        expect(f.entries() == 2, f"program {k}: {f.entries()} entries")
+    f = Compiled(lambda x, y: y.reshape(-1, len(x)).sum(0))
+    for n, times in ((4, 1), (6, 1), (6, 2), (8, 3), (5, 5), (9, 1)):
+        f(torch.randn(n), torch.randn(n * times))
+    expect(f.entries() <= 4, f"{f.entries()} entries of one row and of several")
+
+
 def test_memory_made_inside_is_no_input():
     """Pooling to one pixel strides over what it computed: that looks at nobody's storage."""
     pooled = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).to(memory_format=torch.channels_last)
