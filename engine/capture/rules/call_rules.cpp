@@ -109,6 +109,7 @@ CallRule ruleOf(PyObject* callable) {
   if (CallRule rule = stateQueryOf(callable)) return rule;
   if (CallRule rule = processSettingOf(callable)) return rule;
   if (CallRule rule = numpyRuleOf(callable)) return rule;
+  if (CallRule rule = libraryRuleOf(callable)) return rule;
   if (asksNameOfNode(callable)) return rulePure;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return ruleOfOwner(PyDescr_TYPE(callable));

@@ -34,6 +34,8 @@ bool noErrorFilter(PyObject* filters, PyObject*);
 
 /// Of a function or number type of numpy; null for everything else.
 CallRule numpyRuleOf(PyObject* callable);
+/// Of a function of another library that the package knows.
+CallRule libraryRuleOf(PyObject* callable);
 
 /// next() of any iterator, or StopIteration with the value that a generator returns.
 PyRef nextOrStop(Evaluation& e, PyObject* iterator);
