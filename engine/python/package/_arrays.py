@@ -8,12 +8,12 @@ import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
+from . import _array_values
+from ._array_functions import FOLLOWED, refuse  # noqa: F401
+from ._array_values import Refused, items, without_negative_zeros
+
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}
 FRESH, VIEW, SAME, NUMBER = range(4)
-
-
-class Refused(Exception):
-    """Why a call cannot be followed."""
 
 
 class Scalar(numpy.ndarray):
@@ -72,32 +72,6 @@ def made(tensor, dtype, strides, base):
     return array
 
 
-_GRIDS = type(numpy.meshgrid(numpy.zeros(1)))  # a list before numpy 2
-
-
-# What follows stands in the place of numpy's functions: the evaluator goes into it, and it calls functions that are followed.
-
-
-def refuse(why):
-    """Here the graph ends, before numpy's function is called for real."""
-
-
-def _meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
-    if copy is not True or sparse is not False or indexing not in ("xy", "ij") or not all(type(array) is numpy.ndarray for array in arrays):
-        refuse("numpy.meshgrid is called in a way that is not followed")
-    places = list(range(len(arrays)))
-    if indexing == "xy" and len(arrays) > 1:
-        places[:2] = 1, 0
-    sizes = [0] * len(arrays)
-    for place, array in zip(places, arrays):
-        sizes[place] = array.size
-    columns = [array.reshape(tuple(-1 if i == place else 1 for i in range(len(arrays)))) for place, array in zip(places, arrays)]
-    everywhere = numpy.ones(tuple(sizes), bool)
-    return _GRIDS([numpy.where(everywhere, column, column) for column in columns])
-
-
-FOLLOWED = {numpy.meshgrid: _meshgrid}
-
 # What follows gets a Call and the arguments as numpy does, and gives a tensor.
 
 
@@ -115,6 +89,10 @@ class Call:
             raise Refused(f"is given a {type(operand).__name__}")
         dtype = dtype or numpy.asarray(operand).dtype
         return torch.full((), dtype.type(operand).item(), dtype=TYPES[dtype], device="cpu")
+
+    def type_of(self, operand):
+        """numpy's type of an operand."""
+        return operand.dtype if isinstance(operand, numpy.ndarray) else numpy.asarray(operand).dtype
 
     def quiet(self, result):
         """numpy warns of nothing where all that it computed is finite."""
@@ -221,9 +199,34 @@ def _power(call, a, b):
     return torch.pow(a, b)
 
 
-_floor_divide, _remainder = _divided(torch.floor_divide), _divided(torch.remainder)
+def _fmax(call, a, b):
+    return call.extreme(torch.fmax, a, b)
+
+
+def _fmin(call, a, b):
+    return call.extreme(torch.fmin, a, b)
+
+
+def _sign(a):
+    return torch.where(a.isnan(), a, torch.sign(a)) if a.is_floating_point() else torch.sign(a)
+
+
+def _heaviside(a, b):
+    return torch.where(a.isnan(), a, torch.heaviside(a, b))
+
+
+def _cbrt(a):
+    """One step of Newton's method from a root that a third of a rounded logarithm gives."""
+    wide = a.to(torch.float64)
+    size = wide.abs()
+    root = size.pow(1 / 3)
+    root = torch.where(torch.isfinite(root) & root.ne(0), root - (root * root * root - size) / (3 * root * root), root)
+    return torch.copysign(root, wide).to(a.dtype)
+
+
+_floor_divide, _remainder, _fmod = _divided(torch.floor_divide), _divided(torch.remainder), _divided(torch.fmod)
 MAY_OVERFLOW = {numpy.add, numpy.subtract, numpy.multiply, numpy.negative, numpy.absolute, numpy.power, numpy.square}
-WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _power}
+WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _fmod, _fmax, _fmin, _power}
 
 # By ufunc: torch's function, the kinds of types that it is the same for (those of numpy's loop), and whether numpy may warn.
 ELEMENTWISE = {
@@ -240,6 +243,9 @@ ELEMENTWISE = {
     numpy.arctan2: (torch.atan2, "f", True), numpy.hypot: (torch.hypot, "f", True), numpy.power: (_power, "iuf", True),
     numpy.logaddexp: (torch.logaddexp, "f", True), numpy.copysign: (torch.copysign, "f", False),
     numpy.floor: (torch.floor, "f", False), numpy.ceil: (torch.ceil, "f", False), numpy.trunc: (torch.trunc, "f", False),
+    numpy.sign: (_sign, "iuf", True), numpy.cbrt: (_cbrt, "f", False), numpy.deg2rad: (torch.deg2rad, "f", True), numpy.radians: (torch.deg2rad, "f", True),
+    numpy.rad2deg: (torch.rad2deg, "f", True), numpy.degrees: (torch.rad2deg, "f", True), numpy.heaviside: (_heaviside, "f", True),
+    numpy.fmax: (_fmax, "biuf", False), numpy.fmin: (_fmin, "biuf", False), numpy.fmod: (_fmod, "iuf", True), numpy.float_power: (torch.pow, "f", True),
     numpy.rint: (torch.round, "f", False), numpy.maximum: (_maximum, "biuf", False), numpy.minimum: (_minimum, "biuf", False),
     numpy.equal: (torch.eq, "biufc", False), numpy.not_equal: (torch.ne, "biufc", False), numpy.less: (torch.lt, "biuf", False),
     numpy.less_equal: (torch.le, "biuf", False), numpy.greater: (torch.gt, "biuf", False), numpy.greater_equal: (torch.ge, "biuf", False),
@@ -258,10 +264,12 @@ def _dims(tensor, axis):
 
 
 def _reduction(compute):
-    def values(call, a, axis=None, *, keepdims=False):
+    def values(call, a, axis=None, *, dtype=None, keepdims=False):
+        if dtype is not None and call.type_of(a).kind == "f" and call.expected.dtype.kind != "f":
+            raise Refused("makes integers of floats before it adds")
         tensor = call.real(a) if compute in (torch.amax, torch.amin) else call.value(a)
-        if compute in (torch.amax, torch.amin) and tensor.is_floating_point():
-            call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # as in extreme()
+        if compute in (torch.amax, torch.amin):
+            without_negative_zeros(call, tensor)
         return call.quiet(compute(tensor.to(call.dtype), _dims(tensor, axis), bool(keepdims)))
 
     return values
@@ -294,13 +302,6 @@ def _variance(call, a, axis=None, *, ddof=0, keepdims=False, root=False):
     return result.sqrt() if root else result
 
 
-def _norm(call, a, ord=None, axis=None, keepdims=False):
-    if ord is not None or isinstance(axis, tuple):
-        raise Refused("is of another kind than the root of a sum of squares")
-    tensor = call.real(a).to(call.dtype)
-    return call.quiet((tensor * tensor).sum(_dims(tensor, axis), bool(keepdims))).sqrt()
-
-
 def _place(compute):
     def values(call, a, axis=None, *, keepdims=False):
         tensor = call.real(a)
@@ -318,13 +319,6 @@ def _running(compute):
         return call.quiet(compute(tensor if axis is not None else tensor.reshape(-1), axis or 0, dtype=call.dtype))
 
     return values
-
-
-def _sort(call, a, axis=-1):
-    tensor = call.real(a)
-    if tensor.is_floating_point():
-        call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # of two zeros neither is the first
-    return torch.sort(tensor if axis is not None else tensor.reshape(-1), -1 if axis is None else axis).values
 
 
 def _where(call, condition, a, b):
@@ -378,6 +372,16 @@ def _below(call, arrays):
     return torch.cat([torch.atleast_2d(_nested(call, a)) for a in arrays])
 
 
+def _joined_parts(compute):
+    """numpy.column_stack, dstack."""
+    return lambda call, arrays: compute([_nested(call, a) for a in arrays])
+
+
+def _append(call, a, values, axis=None):
+    parts = call.value(a, call.expected.dtype), _nested(call, values)
+    return torch.cat([part.reshape(-1) for part in parts] if axis is None else parts, axis or 0)
+
+
 def _round(call, a, decimals=0):
     tensor = call.real(a)
     if decimals != 0:
@@ -428,19 +432,9 @@ def _dot(call, a, b):
     return _matmul(call, a, b) if max(numpy.ndim(a), numpy.ndim(b)) <= 2 else None
 
 
-def _items(call, a, index):
-    """Those at the places that an array of ints says."""
-    tensor, places = call.value(a), call.value(index).to(torch.int64)
-    n = tensor.shape[0]
-    inside = (places >= -n) & (places < n)
-    call.conditions.append(inside.all())  # else numpy raises
-    places = torch.where(inside, places, 0)
-    return tensor[torch.where(places < 0, places + n, places)]
-
-
 def _item(call, a, key):
     if isinstance(key, numpy.ndarray) and key.ndim and key.dtype.kind in "iu" and not call.shares:
-        return _items(call, a, key)
+        return items(call, a, key)
     for part in key if isinstance(key, tuple) else (key,):
         if not (part is None or part is Ellipsis or type(part) is int or (isinstance(part, slice) and (part.step is None or part.step > 0))):
             raise Refused(f"is given {'a step backwards' if isinstance(part, slice) else f'a {type(part).__name__}'} as an index")
@@ -480,15 +474,17 @@ VIEWS = {
     getattr: _part,
     operator.getitem: _item, numpy.ndarray.reshape: _reshape, numpy.ndarray.ravel: lambda call, a: _reshape(call, a),
     numpy.ndarray.transpose: _transpose, numpy.ndarray.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
+    numpy.ndarray.diagonal: lambda call, a, offset=0, axis1=0, axis2=1: call.value(a).diagonal(offset, axis1, axis2),
+    numpy.broadcast_to: lambda call, a, shape: call.value(a).expand(shape),
     numpy.ndarray.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
 }
 # Functions that call a method of their first argument. A view is made again by a call of C code, which nobody follows.
-METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze")}
+METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "trace", "take", "argsort", "searchsorted")}
 
 VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
     numpy.ndarray.astype: _astype, numpy.array: _array, numpy.asarray: _array, numpy.asanyarray: _array, numpy.ascontiguousarray: _astype,
-    numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _norm,
+    numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _array_values.norm,
     numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack), numpy.hstack: _beside, numpy.vstack: _below,
     numpy.round: _round, numpy.ndarray.round: _round, numpy.repeat: _repeat, numpy.ndarray.repeat: _repeat, numpy.tile: _tile,
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
@@ -517,13 +513,37 @@ for _names, _values in {
         VALUES[getattr(numpy, _name)] = _values
         if hasattr(numpy.ndarray, _name):
             VALUES[getattr(numpy.ndarray, _name)] = _values
-VALUES[numpy.sort] = _sort
+VALUES.update({getattr(numpy, name): getattr(_array_values, name) for name in (
+    "sort", "argsort", "median", "searchsorted", "interp", "take", "take_along_axis", "roll", "select", "pad", "inner", "vdot", "tensordot", "trace")})
+VALUES.update({
+    numpy.quantile: _array_values.quantile(1), numpy.percentile: _array_values.quantile(100), numpy.convolve: _array_values.convolve(True),
+    numpy.correlate: _array_values.convolve(False), numpy.triu: lambda call, a, k=0: call.value(a).triu(k), numpy.tril: lambda call, a, k=0: call.value(a).tril(k),
+    numpy.diagflat: lambda call, a, k=0: torch.diagflat(call.value(a), k), numpy.column_stack: _joined_parts(torch.column_stack),
+    numpy.dstack: _joined_parts(torch.dstack), numpy.append: _append, numpy.linalg.inv: _array_values.of_matrices(torch.linalg.inv),
+    numpy.linalg.det: _array_values.of_matrices(torch.linalg.det), numpy.linalg.solve: _array_values.of_matrices(torch.linalg.solve),
+    numpy.linalg.cholesky: _array_values.of_matrices(torch.linalg.cholesky), numpy.linalg.eigvalsh: _array_values.of_matrices(torch.linalg.eigvalsh),
+    numpy.linalg.svdvals: _array_values.of_matrices(torch.linalg.svdvals),
+    numpy.linalg.pinv: _array_values.of_matrices(lambda a: torch.linalg.pinv(a, rtol=1e-15, atol=0)),
+})
+VALUES.update({getattr(numpy.ndarray, name): getattr(_array_values, name) for name in ("argsort", "searchsorted", "take", "trace")})
 VALUES.update((ufunc, _elementwise(ufunc)) for ufunc in ELEMENTWISE)
 VALUES[numpy.ndarray.conj] = VALUES[numpy.ndarray.conjugate] = VALUES[numpy.conjugate]
 VALUES.update((dtype.type, _astype) for dtype in TYPES)
 for _method, _values in [*VALUES.items()]:
     if getattr(numpy.ndarray, _method.__name__, None) is _method and hasattr(numpy.generic, _method.__name__):
         VALUES[getattr(numpy.generic, _method.__name__)] = _values
+
+OF_PLACES = {operator.getitem, numpy.ndarray.take, numpy.take_along_axis}
+OF_MATRICES = {getattr(numpy.linalg, name) for name in ("inv", "det", "solve", "cholesky", "eigvalsh", "svdvals", "pinv")}
+
+
+def _regular(array):
+    """As an array, with values that numpy.linalg has nothing to say about."""
+    made = numpy.zeros_like(array)
+    if array.ndim > 1:
+        made[...] = numpy.eye(*array.shape[-2:])
+    return made
+
 
 # Operators of Python, as numpy has them for arrays.
 OPERATORS = {
@@ -663,8 +683,10 @@ def _applied(function, args, kwargs, tensors):
     if any(isinstance(v, numpy.ndarray) for v in kwargs.values()):
         raise Refused("is given an array by keyword")
     tried = args
-    if function is operator.getitem and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
-        tried = args[0], numpy.zeros_like(args[1])  # its values mean nothing
+    if function in OF_PLACES and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
+        tried = args[0], numpy.zeros_like(args[1]), *args[2:]  # its values mean nothing
+    elif function in OF_MATRICES:
+        tried = tuple(_regular(a) for a in args)
     expected = _call(function, *tried, **kwargs)
     if isinstance(expected, numpy.generic):
         if expected.dtype.kind == "c":
@@ -706,6 +728,8 @@ def apply(function, args, kwargs, tensors):
             function, args = numpy.ndarray.reshape, (args[0], shape)
         if function in (numpy.real, numpy.imag) and len(args) == 1:
             function, args = getattr, (args[0], function.__name__)
+        if function is numpy.diag and isinstance(args[0], numpy.ndarray) and not kwargs:
+            function = numpy.ndarray.diagonal if args[0].ndim == 2 else numpy.diagflat
         function = METHODS.get(function, function)
         if function is numpy.ndarray.reshape:
             args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
