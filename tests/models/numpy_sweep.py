@@ -86,6 +86,13 @@ FUNCTIONS.update({
     "interp": lambda a, b: np.interp(a, POINTS, LEVELS), "interp_of_data": lambda a, b: (np.interp(a[0], np.sort(b[0]), a[1]), np.interp(b, POINTS, LEVELS, left=-1, right=9.5)), "gradient_distance": lambda a, b: (np.gradient(a[0], 2.0), np.gradient(a, 2, 0.5, edge_order=1), np.gradient(b, axis=1, edge_order=2)),
     "trapezoid_along": lambda a, b: (np.trapezoid(a, b, axis=0), np.trapezoid(a, dx=0.5)), "linspace": lambda a, b: a + np.linspace(0, 1, 4), "select": lambda a, b: np.select([a > 3, a > 1], [a, b], 0), "polyval": lambda a, b: np.polyval([1, 2, 3], a),
     "filled_method": lambda a, b: (a.fill(1), a), "fill_diagonal": lambda a, b: (np.fill_diagonal(a, 1), a), "mean_of_type": lambda a, b: (a.mean(dtype=np.float64), np.sum(a, axis=0, dtype=np.float32), np.sum(b, dtype=np.int64)),
+    "nothing": lambda a, b: (a[2:1], a[:0].T, a[3:].reshape(4, 0), b[:, :0].copy(), a[:0] + b[:0]), "nothing_added": lambda a, b: (a[:0].sum(axis=0), b[:, :0].prod(1), a[:0].any(), a[:0].all(axis=0), a[:0].sum() + 1.0), "nothing_joined": lambda a, b: (np.concatenate([a, b[3:]]), np.append(a, b[:0]), np.stack([a[:0], b[:0]]), np.hstack([a[:, :0], b])),
+    "nothing_averaged": lambda a, b: (a[:0].mean(axis=0), b), "nothing_greatest": lambda a, b: a[:, :0].max(axis=1), "nothing_made": lambda a, b: (a[:0].astype(np.float32), np.zeros((0, 4)) + a[:0], np.zeros_like(b[:0]), np.where(a[:0] > 1, a[:0], 0)), "nothing_written": lambda a, b: (operator.iadd(a[:0], 1), operator.setitem(a, slice(0, 0), 1), a),
+    "split_to_nothing": lambda a, b: (np.array_split(a, 5), np.split(b, [3])), 
+    "flip": lambda a, b: (np.flip(a), np.flip(b, 1), np.fliplr(a), np.flipud(b), np.flip(a, (0, 1))), "flip_computed": lambda a, b: np.flip(a) + b, "rot90": lambda a, b: (np.rot90(a), np.rot90(a, 2), np.rot90(b, 3), np.rot90(b, 4), np.rot90(a[None], -1, (1, 2))),
+    "backwards_some": lambda a, b: (a[2:0:-1, None, ::-2], b[-1::-3], a[..., ::-1], b[::-1, 1], a[0, ::-1], a[1:1:-1]), "backwards_joined": lambda a, b: (np.concatenate([a, a[:, ::-1]]), a[::-1].copy(), (a + b)[::-1], a[::-1].sum(), b[0, ::-1].tolist()),
+    "backwards_views": lambda a, b: (a[::-1][1:], a[::-1].T, a[::-1, ::-1].reshape(-1), b[::-1][::-1], b[::-1][0], np.diag(b[:, ::-1])), "backwards_written": lambda a, b: (x := a[::-1], operator.setitem(x, 0, 1), a),
+    "backwards_source": lambda a, b: (x := a[::-1], operator.setitem(a, 0, 1), x.tolist(), a), "backwards_to": lambda a, b: (operator.setitem(a, slice(None, None, -1), b), a), "backwards_in_place": lambda a, b: (x := (a + b)[:, ::-1], operator.iadd(x, x), x + 0),
     "norms": lambda a, b: (np.linalg.norm(a[0], 1), np.linalg.norm(a, np.inf, axis=1), np.linalg.norm(a, "fro"), np.linalg.norm(b[0], 2), np.linalg.norm(b, -np.inf, 0)),
 })
 SUMS.update({
@@ -95,8 +102,8 @@ SUMS.update({
 # Of matrices far from ones without an inverse.
 SOLVED = {
     "inv": lambda a, b: np.linalg.inv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "det": lambda a, b: np.linalg.det(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "solve": lambda a, b: np.linalg.solve(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, b),
-    "cholesky": lambda a, b: np.linalg.cholesky(a @ a.T + np.eye(3, dtype=a.dtype) * 9), "eigvalsh": lambda a, b: np.linalg.eigvalsh(a @ a.T + np.eye(3, dtype=a.dtype)), "svdvals": lambda a, b: np.linalg.svdvals(a), "pinv": lambda a, b: np.linalg.pinv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9),
-    "matrix_power": lambda a, b: (np.linalg.matrix_power(a[:, :3], 3), np.linalg.matrix_power(a[:, :3], 0)), "matrix_power_inverse": lambda a, b: np.linalg.matrix_power(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, -2), "stacked": lambda a, b: (np.linalg.inv((a[:, :3] + np.eye(3) * 9)[None]), np.linalg.solve(np.eye(3)[None] * 2, b)),
+    "cholesky": lambda a, b: np.linalg.cholesky(a @ a.T + np.eye(3, dtype=a.dtype) * 9), "eigvalsh": lambda a, b: np.linalg.eigvalsh(a @ a.T + np.eye(3, dtype=a.dtype)), "svdvals": lambda a, b: (np.linalg.svdvals(a), np.linalg.svd(b, compute_uv=False)), "pinv": lambda a, b: np.linalg.pinv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9),
+    "matrix_power": lambda a, b: (np.linalg.matrix_power(a[:, :3], 3), np.linalg.matrix_power(a[:, :3], 1), np.linalg.matrix_power(b[:, :3], 2)), "matrix_power_inverse": lambda a, b: np.linalg.matrix_power(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, -2), "stacked": lambda a, b: (np.linalg.inv((a[:, :3] + np.eye(3) * 9)[None]), np.linalg.solve(np.eye(3)[None] * 2, b)),
     "inv_singular": lambda a, b: np.linalg.inv(a[:, :3] * 0),
 }
 ENDLESS = {"svdvals", "pinv"}  # LAPACK does not come back from every infinity

@@ -71,6 +71,36 @@ def _rollaxis(a, axis, start=0):
     return a.transpose(tuple(order))
 
 
+def _flip(a, axis=None):
+    _require(type(a) is numpy.ndarray)
+    axes = range(a.ndim) if axis is None else _axes_of(axis, a.ndim)
+    return a[tuple([slice(None, None, -1) if n in axes else slice(None) for n in range(a.ndim)])]
+
+
+def _fliplr(a):
+    _require(_is_array(a, 2))
+    return a[:, ::-1]
+
+
+def _flipud(a):
+    _require(_is_array(a))
+    return a[::-1, ...]
+
+
+def _rot90(a, k=1, axes=(0, 1)):
+    _require(_is_array(a, 2) and type(k) is int and type(axes) in (tuple, list) and len(axes) == 2)
+    first, second = _axes_of(axes, a.ndim)
+    _require(first != second)
+    order = list(range(a.ndim))
+    order[first], order[second] = second, first
+    k %= 4
+    if k == 0:
+        return a[:]
+    if k == 2:
+        return _flip(_flip(a, first), second)
+    return _flip(a, second).transpose(tuple(order)) if k == 1 else _flip(a.transpose(tuple(order)), second)
+
+
 def _array_split(a, sections, axis=0):
     _require(_is_array(a))
     axis, size = _axis_of(axis, a.ndim), a.shape[axis]
@@ -359,7 +389,7 @@ def _put_along_axis(a, indices, values, axis=-1):
 
 
 FOLLOWED = {
-    numpy.meshgrid: _meshgrid, numpy.moveaxis: _moveaxis, numpy.rollaxis: _rollaxis, numpy.array_split: _array_split, numpy.split: _split,
+    numpy.meshgrid: _meshgrid, numpy.moveaxis: _moveaxis, numpy.rollaxis: _rollaxis, numpy.flip: _flip, numpy.fliplr: _fliplr, numpy.flipud: _flipud, numpy.rot90: _rot90, numpy.array_split: _array_split, numpy.split: _split,
     numpy.hsplit: _hsplit, numpy.vsplit: _vsplit, numpy.dsplit: _dsplit, numpy.outer: _outer, numpy.kron: _kron, numpy.cross: _cross, numpy.diff: _diff,
     numpy.gradient: _gradient, numpy.divmod: _divmod, numpy.modf: _modf, numpy.ptp: _ptp, numpy.average: _average, numpy.cov: _cov,
     numpy.corrcoef: _corrcoef, numpy.nansum: _nansum, numpy.nanprod: _nanprod, numpy.nanmax: _nanmax, numpy.nanmin: _nanmin, numpy.nanmean: _nanmean,

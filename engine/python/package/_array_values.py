@@ -265,6 +265,11 @@ def of_matrices(compute):
     return values
 
 
+def svd(call, a, full_matrices=True, compute_uv=True, hermitian=False):
+    _known(not compute_uv and hermitian is False)
+    return of_matrices(torch.linalg.svdvals)(call, a)
+
+
 def _finite(call, matrices):
     """LAPACK prints what it thinks of others."""
     call.quiet(matrices)

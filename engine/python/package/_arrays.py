@@ -7,6 +7,7 @@ import operator
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _array_values
 from ._array_functions import FOLLOWED, refuse  # noqa: F401
@@ -34,8 +35,6 @@ def _checked(array):
     known = type(array) in (numpy.ndarray, Scalar) or (isinstance(array, numpy.generic) and type(array) is array.dtype.type)
     if not known or array.dtype not in TYPES or numpy.dtype(array.dtype.name) is not array.dtype:
         raise Refused(f"works on an array of {array.dtype}" if isinstance(array, (numpy.generic, numpy.ndarray)) else f"gives a {type(array).__name__}")
-    if array.size == 0:
-        raise Refused("works on an array without elements")
     return array
 
 
@@ -78,7 +77,7 @@ def made(tensor, dtype, strides, base):
 class Call:
     def __init__(self, tensors, expected):
         self.tensors, self.expected, self.conditions = tensors, expected, []
-        self.dtype, self.shares = TYPES[expected.dtype], False
+        self.dtype, self.shares, self.is_copy = TYPES[expected.dtype], False, False
 
     def value(self, operand, dtype=None):
         """An operand as a tensor."""
@@ -436,9 +435,27 @@ def _item(call, a, key):
     if isinstance(key, numpy.ndarray) and key.ndim and key.dtype.kind in "iu" and not call.shares:
         return items(call, a, key)
     for part in key if isinstance(key, tuple) else (key,):
-        if not (part is None or part is Ellipsis or type(part) is int or (isinstance(part, slice) and (part.step is None or part.step > 0))):
-            raise Refused(f"is given {'a step backwards' if isinstance(part, slice) else f'a {type(part).__name__}'} as an index")
-    return call.value(a)[key]
+        if not (part is None or part is Ellipsis or type(part) is int or isinstance(part, slice)):
+            raise Refused(f"is given a {type(part).__name__} as an index")
+    return _turned(call, call.value(a), key if isinstance(key, tuple) else (key,))
+
+
+def _turned(call, tensor, key):
+    """The elements at a key, which may go backwards: of these no tensor is a view."""
+    if Ellipsis not in key:
+        key = (*key, Ellipsis)
+    missing = tensor.dim() - sum(part is not None and part is not Ellipsis for part in key)
+    parts = [part for given in key for part in ([slice(None)] * missing if given is Ellipsis else [given])]
+    sizes, turned, to = iter(tensor.shape), [], 0
+    for i, part in enumerate(parts):
+        size = next(sizes) if part is not None else 1
+        if isinstance(part, slice) and part.step is not None and part.step < 0:
+            places = range(size)[part]
+            parts[i] = slice(places[-1], places[0] + 1, -part.step) if places else slice(0, 0)
+            turned.append(to)
+        to += type(part) is not int
+    call.is_copy = bool(turned)
+    return tensor[tuple(parts)].flip(turned) if turned else tensor[tuple(parts)]
 
 
 def _part(call, a, name):
@@ -522,7 +539,7 @@ VALUES.update({
     numpy.dstack: _joined_parts(torch.dstack), numpy.append: _append, numpy.linalg.inv: _array_values.of_matrices(torch.linalg.inv),
     numpy.linalg.det: _array_values.of_matrices(torch.linalg.det), numpy.linalg.solve: _array_values.of_matrices(torch.linalg.solve),
     numpy.linalg.cholesky: _array_values.of_matrices(torch.linalg.cholesky), numpy.linalg.eigvalsh: _array_values.of_matrices(torch.linalg.eigvalsh),
-    numpy.linalg.svdvals: _array_values.of_matrices(torch.linalg.svdvals),
+    numpy.linalg.svdvals: _array_values.of_matrices(torch.linalg.svdvals), numpy.linalg.svd: _array_values.svd,
     numpy.linalg.pinv: _array_values.of_matrices(lambda a: torch.linalg.pinv(a, rtol=1e-15, atol=0)),
 })
 VALUES.update({getattr(numpy.ndarray, name): getattr(_array_values, name) for name in ("argsort", "searchsorted", "take", "trace")})
@@ -534,7 +551,7 @@ for _method, _values in [*VALUES.items()]:
         VALUES[getattr(numpy.generic, _method.__name__)] = _values
 
 OF_PLACES = {operator.getitem, numpy.ndarray.take, numpy.take_along_axis}
-OF_MATRICES = {getattr(numpy.linalg, name) for name in ("inv", "det", "solve", "cholesky", "eigvalsh", "svdvals", "pinv")}
+OF_MATRICES = {getattr(numpy.linalg, name) for name in ("inv", "det", "solve", "cholesky", "eigvalsh", "svdvals", "svd", "pinv")}
 
 
 def _regular(array):
@@ -558,6 +575,15 @@ IN_PLACE = {
     operator.iadd: numpy.add, operator.isub: numpy.subtract, operator.imul: numpy.multiply, operator.itruediv: numpy.true_divide,
     operator.ifloordiv: numpy.floor_divide, operator.imod: numpy.remainder, operator.ipow: numpy.power, operator.iand: numpy.bitwise_and,
     operator.ior: numpy.bitwise_or, operator.ixor: numpy.bitwise_xor,
+}
+
+# Functions that are the same for arrays without elements.
+OF_NOTHING = {
+    getattr, operator.getitem, numpy.ndarray.reshape, numpy.ndarray.ravel, numpy.ndarray.transpose, numpy.ndarray.swapaxes, numpy.concatenate, numpy.stack,
+    numpy.hstack, numpy.vstack, numpy.append, numpy.array, numpy.asarray, numpy.copy, numpy.ndarray.copy, numpy.ndarray.flatten, numpy.ndarray.astype,
+    numpy.zeros_like, numpy.ones_like, numpy.full_like, numpy.where, numpy.broadcast_to,
+    *(getattr(owner, name) for owner in (numpy, numpy.ndarray) for name in ("sum", "prod", "any", "all", "cumsum", "cumprod")), *ELEMENTWISE, *OPERATORS, *IN_PLACE,
+    operator.setitem,
 }
 
 
@@ -618,9 +644,38 @@ def _like(tensor, expected):
     return tensor
 
 
+# Where numpy gives a view that no tensor is, the graph has a copy, and neither it nor what it was copied from is written to while there is a copy.
+_COPIES = WeakIdKeyDictionary()
+_SHARED = WeakIdKeyDictionary()  # tensors whose memory tensors of the program are too
+
+
+def _memory(tensor):
+    return tensor.untyped_storage()._cdata
+
+
+def _is_copied(tensor):
+    return bool(_COPIES) and any(_memory(tensor) in (_memory(copy), _memory(source)) for copy, source in _COPIES.items())
+
+
+def _is_copy(tensor):
+    return bool(_COPIES) and any(_memory(tensor) == _memory(copy) for copy in _COPIES)
+
+
+def _copied(call, array, tensor):
+    """A view that no tensor is: of memory that torch does not see, which may write to it."""
+    base = array
+    while isinstance(base, numpy.ndarray):
+        base = base.base
+    if isinstance(base, torch.Tensor) or _memory(call.value(array)) in map(_memory, _SHARED):
+        raise Refused("gives a view backwards of a tensor's memory")
+    _COPIES[tensor] = call.value(array)
+
+
 def _written(function, args, tensors):
     """Writes to the first argument."""
     target = args[0]
+    if _is_copied(tensors[id(target)]):
+        raise Refused("writes to an array that is seen backwards")
     if not target.flags.writeable or 0 in target.strides:
         raise Refused("writes to an array that must not be written to")
     _call(function, target.copy(order="K"), *args[1:])
@@ -643,6 +698,8 @@ def _written(function, args, tensors):
         else:
             call.shares = True
             place = _item(call, target, key)
+            if call.is_copy:
+                raise Refused("writes backwards")
             place.copy_(value.reshape(value.shape[max(value.dim() - place.dim(), 0):]))
     else:
         _write(call, IN_PLACE[function], args, target)
@@ -664,9 +721,16 @@ def _written_out(function, args, out, tensors):
         raise Refused("writes to what it is given as out")
     if _call(function, *args, out=out.copy(order="K")).shape != out.shape:
         raise Refused("writes to an array of another shape")
+    if _is_copied(tensors[id(out)]):
+        raise Refused("writes to an array that is seen backwards")
     call = Call(tensors, _checked(out))
     _write(call, function, args, out)
     return out, tensors[id(out)], SAME, call.conditions
+
+
+def _is_of(array, other):
+    """Whether an array is a view of another one, or of what that is a view of."""
+    return numpy.may_share_memory(array, other) if array.size else array.base is not None and (array.base is other or array.base is other.base)
 
 
 def _applied(function, args, kwargs, tensors):
@@ -682,12 +746,16 @@ def _applied(function, args, kwargs, tensors):
         return _written_out(function, args, out[0] if isinstance(out, tuple) and len(out) == 1 else out, tensors)
     if any(isinstance(v, numpy.ndarray) for v in kwargs.values()):
         raise Refused("is given an array by keyword")
+    if function not in OF_NOTHING and any(a.size == 0 for a in _arrays(args)):
+        raise Refused("works on an array without elements")
     tried = args
     if function in OF_PLACES and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
         tried = args[0], numpy.zeros_like(args[1]), *args[2:]  # its values mean nothing
     elif function in OF_MATRICES:
         tried = tuple(_regular(a) for a in args)
     expected = _call(function, *tried, **kwargs)
+    if function not in OF_NOTHING and numpy.size(expected) == 0:
+        raise Refused("gives an array without elements")
     if isinstance(expected, numpy.generic):
         if expected.dtype.kind == "c":
             raise Refused("gives a complex number")
@@ -699,7 +767,7 @@ def _applied(function, args, kwargs, tensors):
     if any(expected is a for a in args):
         return expected, tensors[id(expected)], SAME, ()
     call = Call(tensors, _checked(expected))
-    call.shares = any(numpy.may_share_memory(expected, a) for a in _arrays(args))
+    call.shares = any(_is_of(expected, a) for a in _arrays(args))
     if function is getattr:
         return expected, _part(call, *args), VIEW, ()
     if call.shares and (function not in VIEWS or kwargs):
@@ -711,6 +779,10 @@ def _applied(function, args, kwargs, tensors):
         raise Refused("is called in a way that is not followed")
     if not call.shares:
         return expected, _like(tensor.clone() if function in VIEWS else tensor, expected), FRESH, call.conditions
+    if call.is_copy:
+        _copied(call, args[0], tensor)
+    if tuple(tensor.shape) == expected.shape and (call.is_copy or _is_copy(tensor)):
+        return expected, tensor, VIEW, call.conditions
     differs = [i for i, n in enumerate(expected.shape) if n > 1 and tensor.stride(i) != strides(expected)[i]]
     if tuple(tensor.shape) != expected.shape or differs:
         raise Refused("gives a view that no tensor is")
@@ -782,7 +854,9 @@ def constant(array):
         whole(array)
         if not array.flags.writeable:
             raise Refused("is read-only")
-        if array.tobytes() == first.tobytes() * array.size:
+        if array.size == 0:
+            tensor = torch.zeros(array.shape, dtype=TYPES[array.dtype], device="cpu")
+        elif array.tobytes() == first.tobytes() * array.size:
             tensor = torch.full(array.shape, first.item(), dtype=TYPES[array.dtype], device="cpu")
         elif array.size > MOST_CONSTANTS:
             raise Refused("has many constants")
@@ -802,7 +876,10 @@ def tensor_of(function, array, tensor, dtype, device):
     """torch.from_numpy, as_tensor or tensor of an array; a text: why not."""
     if function is torch.tensor:
         return tensor.to(dtype or tensor.dtype, copy=True).to(device)
+    if _is_copied(tensor):
+        return "is given an array that is seen backwards"
     if not array.flags.writeable:
         return "is given an array that must not be written to"
+    _SHARED[tensor] = True
     return tensor.detach() if dtype in (None, tensor.dtype) and device is None else tensor.to(device=device, dtype=dtype)
 
