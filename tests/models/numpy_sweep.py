@@ -93,6 +93,9 @@ FUNCTIONS.update({
     "backwards_some": lambda a, b: (a[2:0:-1, None, ::-2], b[-1::-3], a[..., ::-1], b[::-1, 1], a[0, ::-1], a[1:1:-1]), "backwards_joined": lambda a, b: (np.concatenate([a, a[:, ::-1]]), a[::-1].copy(), (a + b)[::-1], a[::-1].sum(), b[0, ::-1].tolist()),
     "backwards_views": lambda a, b: (a[::-1][1:], a[::-1].T, a[::-1, ::-1].reshape(-1), b[::-1][::-1], b[::-1][0], np.diag(b[:, ::-1])), "backwards_written": lambda a, b: (x := a[::-1], operator.setitem(x, 0, 1), a),
     "backwards_source": lambda a, b: (x := a[::-1], operator.setitem(a, 0, 1), x.tolist(), a), "backwards_to": lambda a, b: (operator.setitem(a, slice(None, None, -1), b), a), "backwards_in_place": lambda a, b: (x := (a + b)[:, ::-1], operator.iadd(x, x), x + 0),
+    "places": lambda a, b: (a[ROWS, ROWS], a[:, ROWS], a[[0, -1]], b[[0, 2], 1], b[ROWS[:, None], ROWS], a[None, ..., [1, 0]]), "places_apart": lambda a, b: (a[None, :, :][[0], :, ROWS], a[ROWS, None, ROWS]), "places_and_int": lambda a, b: (a[1, ROWS], a[None][0, :, ROWS]),
+    "places_of_data": lambda a, b: a[np.arange(3), b.argmax(axis=1) - 1], "places_outside": lambda a, b: a[b.argmax(axis=1) + 1, 0], "places_written": lambda a, b: (operator.setitem(a, (ROWS, ROWS), 1), operator.setitem(b, (slice(None), a.argmax(axis=1)), 1), operator.setitem(b, [0, 0], 0), a, b),
+    "places_written_arrays": lambda a, b: (operator.setitem(a, (ROWS, ROWS), b[0, :3]), a), "places_written_outside": lambda a, b: (operator.setitem(a, b.argmax(axis=1), 1), a), "of_lists": lambda a, b: (a + [1, 2, 3, 4], np.outer(a, [1, 2]), np.interp(b, [0, 1, 3], [1.0, 2.0, 5.0]), np.digitize(a, [0, 1.5]), np.maximum(a[:, :2], [1, 0])),
     "norms": lambda a, b: (np.linalg.norm(a[0], 1), np.linalg.norm(a, np.inf, axis=1), np.linalg.norm(a, "fro"), np.linalg.norm(b[0], 2), np.linalg.norm(b, -np.inf, 0)),
 })
 SUMS.update({

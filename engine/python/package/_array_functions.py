@@ -20,6 +20,10 @@ def _is_array(a, dimensions=1):
     return type(a) is numpy.ndarray and a.ndim >= dimensions
 
 
+def _array_of(a):
+    return numpy.asarray(a) if type(a) in (tuple, list) else a
+
+
 def _axis_of(axis, dimensions):
     _require(type(axis) is int and -dimensions <= axis < dimensions)
     return axis % dimensions
@@ -146,11 +150,13 @@ def _unstack(a, /, *, axis=0):
 
 
 def _outer(a, b):
+    a, b = _array_of(a), _array_of(b)
     _require(_is_array(a) and _is_array(b))
     return numpy.multiply(a.ravel()[:, None], b.ravel()[None, :])
 
 
 def _kron(a, b):
+    a, b = _array_of(a), _array_of(b)
     _require(_is_array(a) and _is_array(b))
     n = max(a.ndim, b.ndim)
     of_a, of_b = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
@@ -160,6 +166,7 @@ def _kron(a, b):
 
 
 def _cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    a, b = _array_of(a), _array_of(b)
     _require(_is_array(a) and _is_array(b))
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     a, b = _moveaxis(a, axisa, -1), _moveaxis(b, axisb, -1)
@@ -352,6 +359,7 @@ def _count_nonzero(a, axis=None, *, keepdims=False):
 
 def _digitize(x, bins, right=False):
     """For bins that ascend."""
+    bins = _array_of(bins)
     _require(_is_array(bins) and bins.ndim == 1 and _is_array(x) and type(right) is bool)
     return numpy.searchsorted(bins, x, side="left" if right else "right")
 

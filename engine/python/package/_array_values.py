@@ -140,10 +140,41 @@ def _inside(call, places, n):
     return torch.where(places < 0, places + n, places)
 
 
-def items(call, a, index):
-    """Those at the places that an array of ints says."""
-    tensor = call.value(a)
-    return tensor[_inside(call, call.value(index).to(torch.int64), tensor.shape[0])]
+def each_part(tensor, key):
+    """A key with an index for each dimension, and for those that it adds."""
+    key = key if any(part is Ellipsis for part in key) else (*key, Ellipsis)
+    missing = tensor.dim() - sum(part is not None and part is not Ellipsis for part in key)
+    return [part for given in key for part in ([slice(None)] * missing if given is Ellipsis else [given])]
+
+
+def _places(call, tensor, key):
+    """A key with arrays of ints as torch takes it. Ints beside them are such arrays too, which torch does not say: they must not be apart."""
+    parts, sizes = each_part(tensor, key), iter(tensor.shape)
+    at = [i for i, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
+    _known(all(type(parts[i]) is not int for i in at) or at == [*range(at[0], at[-1] + 1)])
+    for i, part in enumerate(parts):
+        size = next(sizes) if part is not None else 1
+        if isinstance(part, list):
+            constant = numpy.asarray(part)
+            _known(constant.dtype.kind == "i")
+            parts[i] = torch.tensor((constant % size).tolist(), dtype=torch.int64, device="cpu")
+        elif isinstance(part, numpy.ndarray):
+            _known(part.ndim > 0 and part.dtype.kind in "iu")
+            parts[i] = _inside(call, call.value(part).to(torch.int64), size)
+        else:
+            _known(part is None or type(part) is int or (isinstance(part, slice) and (part.step is None or part.step > 0)))
+    return tuple(parts)
+
+
+def items(call, tensor, key):
+    """Those at the places that arrays of ints say."""
+    return tensor[_places(call, tensor, key)]
+
+
+def write_items(call, tensor, key, value):
+    """One value to each of the places, of which any may be said twice."""
+    _known(value.dim() == 0)
+    tensor[_places(call, tensor, key)] = value
 
 
 def take(call, a, indices, axis=None):

@@ -11,7 +11,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _array_values
 from ._array_functions import FOLLOWED, refuse  # noqa: F401
-from ._array_values import Refused, items, without_negative_zeros
+from ._array_values import Refused, each_part, items, without_negative_zeros, write_items
 
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}
 FRESH, VIEW, SAME, NUMBER = range(4)
@@ -84,6 +84,8 @@ class Call:
         if isinstance(operand, numpy.ndarray):
             tensor = self.tensors[id(operand)]
             return tensor if dtype is None else tensor.to(TYPES[dtype])
+        if isinstance(operand, (tuple, list)) and dtype is not None and operand:
+            return torch.stack([self.value(part, dtype) for part in operand])
         if type(operand) not in (bool, int, float, complex) and not isinstance(operand, numpy.generic):
             raise Refused(f"is given a {type(operand).__name__}")
         dtype = dtype or numpy.asarray(operand).dtype
@@ -341,43 +343,34 @@ def _array(call, data, dtype=None, *, copy=True):
     """numpy.array, of nested lists too."""
     if not isinstance(data, (tuple, list)):
         return _astype(call, data)
-    return _nested(call, data) if dtype is None else None
-
-
-def _nested(call, part):
-    """An array, a number or nested lists of them in the type of the result."""
-    if not isinstance(part, (tuple, list)):
-        return call.value(part, call.expected.dtype)
-    if not part:
-        raise Refused("is given an empty list")
-    return torch.stack([_nested(call, p) for p in part])
+    return call.value(data, call.expected.dtype) if dtype is None else None
 
 
 def _joined(compute):
     def values(call, arrays, axis=0):
-        return compute([_nested(call, a) for a in arrays], axis)
+        return compute([call.value(a, call.expected.dtype) for a in arrays], axis)
 
     return values
 
 
 def _beside(call, arrays):
     """numpy.hstack."""
-    parts = [torch.atleast_1d(_nested(call, a)) for a in arrays]
+    parts = [torch.atleast_1d(call.value(a, call.expected.dtype)) for a in arrays]
     return torch.cat(parts, 0 if parts[0].dim() == 1 else 1)
 
 
 def _below(call, arrays):
     """numpy.vstack."""
-    return torch.cat([torch.atleast_2d(_nested(call, a)) for a in arrays])
+    return torch.cat([torch.atleast_2d(call.value(a, call.expected.dtype)) for a in arrays])
 
 
 def _joined_parts(compute):
     """numpy.column_stack, dstack."""
-    return lambda call, arrays: compute([_nested(call, a) for a in arrays])
+    return lambda call, arrays: compute([call.value(a, call.expected.dtype) for a in arrays])
 
 
 def _append(call, a, values, axis=None):
-    parts = call.value(a, call.expected.dtype), _nested(call, values)
+    parts = call.value(a, call.expected.dtype), call.value(values, call.expected.dtype)
     return torch.cat([part.reshape(-1) for part in parts] if axis is None else parts, axis or 0)
 
 
@@ -432,20 +425,21 @@ def _dot(call, a, b):
 
 
 def _item(call, a, key):
-    if isinstance(key, numpy.ndarray) and key.ndim and key.dtype.kind in "iu" and not call.shares:
-        return items(call, a, key)
+    if not call.shares and any(_is_places(part) for part in (key if isinstance(key, tuple) else (key,))):
+        return items(call, call.value(a), key if isinstance(key, tuple) else (key,))
     for part in key if isinstance(key, tuple) else (key,):
         if not (part is None or part is Ellipsis or type(part) is int or isinstance(part, slice)):
             raise Refused(f"is given a {type(part).__name__} as an index")
     return _turned(call, call.value(a), key if isinstance(key, tuple) else (key,))
 
 
+def _is_places(part):
+    return isinstance(part, list) or (isinstance(part, numpy.ndarray) and part.ndim > 0 and part.dtype.kind in "iu")
+
+
 def _turned(call, tensor, key):
     """The elements at a key, which may go backwards: of these no tensor is a view."""
-    if Ellipsis not in key:
-        key = (*key, Ellipsis)
-    missing = tensor.dim() - sum(part is not None and part is not Ellipsis for part in key)
-    parts = [part for given in key for part in ([slice(None)] * missing if given is Ellipsis else [given])]
+    parts = each_part(tensor, key)
     sizes, turned, to = iter(tensor.shape), [], 0
     for i, part in enumerate(parts):
         size = next(sizes) if part is not None else 1
@@ -678,7 +672,8 @@ def _written(function, args, tensors):
         raise Refused("writes to an array that is seen backwards")
     if not target.flags.writeable or 0 in target.strides:
         raise Refused("writes to an array that must not be written to")
-    _call(function, target.copy(order="K"), *args[1:])
+    tried = (_first_places(args[1]), *args[2:]) if function is operator.setitem else args[1:]
+    _call(function, target.copy(order="K"), *tried)
     call = Call(tensors, target)
     tensor = tensors[id(target)]
     if function is operator.setitem:
@@ -695,6 +690,8 @@ def _written(function, args, tensors):
                 raise Refused("writes several values where a mask is true")
             mask = call.value(key)
             tensor.copy_(torch.where(mask.reshape(*mask.shape, *[1] * (target.ndim - key.ndim)), value, tensor))
+        elif any(_is_places(part) for part in (key if isinstance(key, tuple) else (key,))):
+            write_items(call, tensor, key if isinstance(key, tuple) else (key,), value)
         else:
             call.shares = True
             place = _item(call, target, key)
@@ -733,6 +730,13 @@ def _is_of(array, other):
     return numpy.may_share_memory(array, other) if array.size else array.base is not None and (array.base is other or array.base is other.base)
 
 
+def _first_places(key):
+    """A key without places that data say, whose values mean nothing."""
+    if isinstance(key, tuple):
+        return tuple(map(_first_places, key))
+    return numpy.zeros_like(key) if isinstance(key, numpy.ndarray) and key.dtype.kind in "iu" else key
+
+
 def _applied(function, args, kwargs, tensors):
     if _drops_imaginary(function, args, kwargs):
         raise Refused("drops an imaginary part, of which it warns")
@@ -749,8 +753,8 @@ def _applied(function, args, kwargs, tensors):
     if function not in OF_NOTHING and any(a.size == 0 for a in _arrays(args)):
         raise Refused("works on an array without elements")
     tried = args
-    if function in OF_PLACES and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
-        tried = args[0], numpy.zeros_like(args[1]), *args[2:]  # its values mean nothing
+    if function in OF_PLACES:
+        tried = args[0], _first_places(args[1]), *args[2:]
     elif function in OF_MATRICES:
         tried = tuple(_regular(a) for a in args)
     expected = _call(function, *tried, **kwargs)
@@ -802,7 +806,7 @@ def apply(function, args, kwargs, tensors):
             function, args = getattr, (args[0], function.__name__)
         if function is numpy.diag and isinstance(args[0], numpy.ndarray) and not kwargs:
             function = numpy.ndarray.diagonal if args[0].ndim == 2 else numpy.diagflat
-        function = METHODS.get(function, function)
+        function = METHODS.get(function, function) if args and isinstance(args[0], numpy.ndarray) else function
         if function is numpy.ndarray.reshape:
             args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
         with numpy.errstate(all="raise"):  # a number of the program that does not fit a type
