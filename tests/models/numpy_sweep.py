@@ -96,10 +96,14 @@ FUNCTIONS.update({
     "places": lambda a, b: (a[ROWS, ROWS], a[:, ROWS], a[[0, -1]], b[[0, 2], 1], b[ROWS[:, None], ROWS], a[None, ..., [1, 0]]), "places_apart": lambda a, b: (a[None, :, :][[0], :, ROWS], a[ROWS, None, ROWS]), "places_and_int": lambda a, b: (a[1, ROWS], a[None][0, :, ROWS]),
     "places_of_data": lambda a, b: a[np.arange(3), b.argmax(axis=1) - 1], "places_outside": lambda a, b: a[b.argmax(axis=1) + 1, 0], "places_written": lambda a, b: (operator.setitem(a, (ROWS, ROWS), 1), operator.setitem(b, (slice(None), a.argmax(axis=1)), 1), operator.setitem(b, [0, 0], 0), a, b),
     "places_written_arrays": lambda a, b: (operator.setitem(a, (ROWS, ROWS), b[0, :3]), a), "places_written_outside": lambda a, b: (operator.setitem(a, b.argmax(axis=1), 1), a), "of_lists": lambda a, b: (a + [1, 2, 3, 4], np.outer(a, [1, 2]), np.interp(b, [0, 1, 3], [1.0, 2.0, 5.0]), np.digitize(a, [0, 1.5]), np.maximum(a[:, :2], [1, 0])),
+    **{n: lambda a, b, f=getattr(np, n): f(a) for n in ("arcsinh", "arccosh", "arctanh", "fix", "isposinf", "isneginf", "ediff1d", "nanargmax", "nancumsum")}, **{n: lambda a, b, f=getattr(np, n): f(a, b) for n in ("logaddexp2", "nextafter", "gcd")},
+    "cumsum_of_zeros": lambda a, b: (np.cumsum(a * 0 * -1), (-np.abs(b) * 0).cumsum(axis=0)),
+    "nanargmin_axis": lambda a, b: (np.nanargmin(a, axis=1), np.nancumsum(b, axis=0)), "expand_several": lambda a, b: np.expand_dims(a, (0, 2)), "compress": lambda a, b: (np.compress([True, False, True], a, axis=0), a.compress([False, True])), "resize": lambda a, b: np.resize(a, (2, 2)),
+    "delete": lambda a, b: (np.delete(a, 1, axis=0), np.delete(b, [0, 5]), np.delete(a, slice(1, 3), 1)), "insert": lambda a, b: (np.insert(a, 1, 0, axis=0), np.insert(b, [0, 2], 1, axis=1), np.insert(a, 3, 1)),
     "norms": lambda a, b: (np.linalg.norm(a[0], 1), np.linalg.norm(a, np.inf, axis=1), np.linalg.norm(a, "fro"), np.linalg.norm(b[0], 2), np.linalg.norm(b, -np.inf, 0)),
 })
 SUMS.update({
-    "inner": lambda a, b: (np.inner(a, b), np.inner(a[0], b[0])), "tensordot": lambda a, b: (np.tensordot(a, b, axes=([1], [1])), np.tensordot(a, b.T, 1), np.tensordot(a, b), np.tensordot(a[0], b[0], 0)), "vdot": lambda a, b: np.vdot(a[0], b[0]),
+    "inner": lambda a, b: (np.inner(a, b), np.inner(a[0], b[0])), "tensordot": lambda a, b: (np.tensordot(a, b, axes=([1], [1])), np.tensordot(a, b.T, 1), np.tensordot(a, b), np.tensordot(a[0], b[0], 0)), "vdot": lambda a, b: np.vdot(a[0], b[0]), "vecdot": lambda a, b: np.vecdot(a, b),
     "convolve": lambda a, b: (np.convolve(a[0], b[0]), np.convolve(a[0, :2], b[0]), np.correlate(a[0], b[0, :3])), "convolve_same": lambda a, b: (np.convolve(a[0], b[0, :3], mode="same"), np.convolve(a[0], b[0, :2], "same"), np.convolve(a[0], b[0, :3], "valid"), np.correlate(a[0], b[0, :2], "full")),
 })
 # Of matrices far from ones without an inverse.

@@ -20,6 +20,10 @@ def _is_array(a, dimensions=1):
     return type(a) is numpy.ndarray and a.ndim >= dimensions
 
 
+def _is_float(a):
+    return type(a) is numpy.ndarray and a.dtype.kind == "f"
+
+
 def _array_of(a):
     return numpy.asarray(a) if type(a) in (tuple, list) else a
 
@@ -223,6 +227,17 @@ def _modf(a):
     return numpy.copysign(a - whole, a), whole
 
 
+def _ediff1d(a):
+    _require(_is_array(a))
+    a = a.ravel()
+    return numpy.subtract(a[1:], a[:-1])
+
+
+def _fix(a):
+    _require(_is_float(a))
+    return numpy.trunc(a)
+
+
 # Statistics.
 
 
@@ -274,14 +289,23 @@ def _corrcoef(x, y=None, rowvar=True):
 # What is not a number.
 
 
-def _nansum(a, axis=None, *, keepdims=False):
+def _replaced(a, value):
+    """As numpy copies it, with another value for what is not a number."""
     _require(_is_array(a))
-    return (numpy.where(numpy.isnan(a), 0, a) if a.dtype.kind == "f" else a).sum(axis, keepdims=keepdims)
+    if a.dtype.kind in "iub":
+        return a
+    result = numpy.array(a)
+    if a.dtype.kind == "f":
+        result[numpy.isnan(a)] = value
+    return result
+
+
+def _nansum(a, axis=None, *, keepdims=False):
+    return _replaced(a, 0).sum(axis, keepdims=keepdims)
 
 
 def _nanprod(a, axis=None, *, keepdims=False):
-    _require(_is_array(a))
-    return (numpy.where(numpy.isnan(a), 1, a) if a.dtype.kind == "f" else a).prod(axis, keepdims=keepdims)
+    return _replaced(a, 1).prod(axis, keepdims=keepdims)
 
 
 def _nanmax(a, axis=None, *, keepdims=False):
@@ -298,8 +322,7 @@ def _nanmean(a, axis=None, *, keepdims=False):
     _require(_is_array(a))
     if a.dtype.kind != "f":
         return a.mean(axis, keepdims=keepdims)
-    missing = numpy.isnan(a)
-    return (numpy.where(missing, 0, a).sum(axis, keepdims=keepdims) / (~missing).sum(axis, keepdims=keepdims)).astype(a.dtype)
+    return (_replaced(a, 0).sum(axis, keepdims=keepdims) / (~numpy.isnan(a)).sum(axis, keepdims=keepdims)).astype(a.dtype)
 
 
 def _nanvar(a, axis=None, *, ddof=0, keepdims=False):
@@ -307,7 +330,8 @@ def _nanvar(a, axis=None, *, ddof=0, keepdims=False):
     if a.dtype.kind != "f":
         return a.var(axis, ddof=ddof, keepdims=keepdims)
     missing = numpy.isnan(a)
-    away = numpy.where(missing, 0, a - _nanmean(a, axis, keepdims=True))
+    away = _replaced(a, 0) - _nanmean(a, axis, keepdims=True)
+    away[missing] = 0
     count = numpy.maximum((~missing).sum(axis, keepdims=keepdims) - ddof, 0)  # numpy warns of none, as a division by zero is not followed
     return ((away * away).sum(axis, keepdims=keepdims) / count).astype(a.dtype)
 
@@ -329,7 +353,31 @@ def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return result
 
 
+def _nanargmax(a, axis=None):
+    _nanmax(a, axis)  # which asks whether there is a number everywhere
+    return (numpy.where(numpy.isnan(a), -numpy.inf, a) if _is_float(a) else a).argmax(axis)
+
+
+def _nanargmin(a, axis=None):
+    _nanmin(a, axis)
+    return (numpy.where(numpy.isnan(a), numpy.inf, a) if _is_float(a) else a).argmin(axis)
+
+
+def _nancumsum(a, axis=None):
+    return _replaced(a, 0).cumsum(axis)
+
+
 # Comparisons.
+
+
+def _isposinf(x):
+    _require(_is_float(x))
+    return x == numpy.inf
+
+
+def _isneginf(x):
+    _require(_is_float(x))
+    return x == -numpy.inf
 
 
 def _isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -341,10 +389,6 @@ def _isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     if equal_nan and _is_float(a) and _is_float(b):
         result = result | numpy.isnan(a) & numpy.isnan(b)
     return result[()]
-
-
-def _is_float(a):
-    return type(a) is numpy.ndarray and a.dtype.kind == "f"
 
 
 def _allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -375,6 +419,15 @@ def _fill(a, value):
     a[...] = value
 
 
+def _compress(condition, a, axis=None):
+    _require(_is_array(a) and type(condition) in (tuple, list) and all(type(c) is bool for c in condition))
+    return a.take([i for i, kept in enumerate(condition) if kept], axis)
+
+
+def _compressed(a, condition, axis=None):
+    return _compress(condition, a, axis)
+
+
 def _fill_diagonal(a, value, wrap=False):
     _require(_is_array(a) and a.ndim == 2 and wrap is False and (type(value) is not numpy.ndarray))
     a[numpy.eye(a.shape[0], a.shape[1], dtype=bool)] = value
@@ -397,18 +450,20 @@ def _put_along_axis(a, indices, values, axis=-1):
 
 
 FOLLOWED = {
-    numpy.meshgrid: _meshgrid, numpy.moveaxis: _moveaxis, numpy.rollaxis: _rollaxis, numpy.flip: _flip, numpy.fliplr: _fliplr, numpy.flipud: _flipud, numpy.rot90: _rot90, numpy.array_split: _array_split, numpy.split: _split,
-    numpy.hsplit: _hsplit, numpy.vsplit: _vsplit, numpy.dsplit: _dsplit, numpy.outer: _outer, numpy.kron: _kron, numpy.cross: _cross, numpy.diff: _diff,
-    numpy.gradient: _gradient, numpy.divmod: _divmod, numpy.modf: _modf, numpy.ptp: _ptp, numpy.average: _average, numpy.cov: _cov,
-    numpy.corrcoef: _corrcoef, numpy.nansum: _nansum, numpy.nanprod: _nanprod, numpy.nanmax: _nanmax, numpy.nanmin: _nanmin, numpy.nanmean: _nanmean,
-    numpy.nanvar: _nanvar, numpy.nanstd: _nanstd, numpy.nan_to_num: _nan_to_num, numpy.isclose: _isclose, numpy.allclose: _allclose,
+    numpy.meshgrid: _meshgrid, numpy.moveaxis: _moveaxis, numpy.rollaxis: _rollaxis, numpy.flip: _flip, numpy.fliplr: _fliplr, numpy.flipud: _flipud,
+    numpy.rot90: _rot90, numpy.array_split: _array_split, numpy.split: _split, numpy.hsplit: _hsplit, numpy.vsplit: _vsplit, numpy.dsplit: _dsplit,
+    numpy.outer: _outer, numpy.kron: _kron, numpy.cross: _cross, numpy.diff: _diff, numpy.gradient: _gradient, numpy.divmod: _divmod, numpy.modf: _modf,
+    numpy.ptp: _ptp, numpy.average: _average, numpy.cov: _cov, numpy.corrcoef: _corrcoef, numpy.nansum: _nansum, numpy.nanargmax: _nanargmax,
+    numpy.nanargmin: _nanargmin, numpy.nancumsum: _nancumsum, numpy.isposinf: _isposinf, numpy.isneginf: _isneginf, numpy.ediff1d: _ediff1d, numpy.fix: _fix,
+    numpy.compress: _compress, numpy.ndarray.compress: _compressed, numpy.nanprod: _nanprod, numpy.nanmax: _nanmax, numpy.nanmin: _nanmin,
+    numpy.nanmean: _nanmean, numpy.nanvar: _nanvar, numpy.nanstd: _nanstd, numpy.nan_to_num: _nan_to_num, numpy.isclose: _isclose, numpy.allclose: _allclose,
     numpy.count_nonzero: _count_nonzero, numpy.digitize: _digitize, numpy.ndarray.sort: _sort_in_place, numpy.ndarray.fill: _fill,
     numpy.fill_diagonal: _fill_diagonal, numpy.put_along_axis: _put_along_axis,
 }
 # numpy's own Python, where it calls nothing that is not followed.
 for _module, _names in {
     numpy: ("trapezoid", "trapz", "sinc", "angle", "polyval", "array_equal", "isin", "matrix_transpose", "atleast_1d", "atleast_2d", "atleast_3d", "ndim", "shape",
-            "size"),
+            "size", "resize", "array_equiv"),
     numpy.linalg: ("matrix_power", "matmul", "vector_norm", "outer", "diagonal", "trace"),
 }.items():
     for _name in _names:

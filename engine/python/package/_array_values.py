@@ -22,6 +22,8 @@ def _is_one(axis):
 
 def without_negative_zeros(call, tensor):
     """Of two zeros neither is the first."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.clone())
     if tensor.is_floating_point():
         call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())
 
@@ -215,6 +217,26 @@ def select(call, conditions, choices, default=0):
     return result.expand(call.expected.shape)
 
 
+def delete(call, a, where, axis=None):
+    _known(_is_one(axis))
+    tensor = call.value(a)
+    tensor, dim = (tensor.reshape(-1), 0) if axis is None else (tensor, axis)
+    _known(type(where) in (int, slice, tuple, list))
+    kept = numpy.delete(numpy.arange(tensor.shape[dim]), where)
+    return tensor.index_select(dim, torch.tensor(kept.tolist(), dtype=torch.int64, device="cpu"))
+
+
+def insert(call, a, where, value, axis=None):
+    """One number, at one place or several."""
+    _known(_is_one(axis) and type(where) in (int, slice, tuple, list) and type(value) in (bool, int, float))
+    _known(type(value) is not float or call.expected.dtype.kind in "fc")
+    tensor = call.value(a)
+    tensor, dim = (tensor.reshape(-1), 0) if axis is None else (tensor, axis % tensor.dim())
+    places = torch.tensor(numpy.insert(numpy.arange(tensor.shape[dim]), where, -1).tolist(), dtype=torch.int64, device="cpu")
+    is_new = places.lt(0).reshape([-1 if n == dim else 1 for n in range(tensor.dim())])
+    return torch.where(is_new, call.value(value, call.expected.dtype), tensor.index_select(dim, places.clamp(min=0)))
+
+
 def pad(call, a, width, mode="constant", **kwargs):
     constants = kwargs.pop("constant_values", 0)
     _known(not kwargs and mode in ("constant", "edge", "reflect", "symmetric", "wrap"))
@@ -248,6 +270,11 @@ def inner(call, a, b):
 def vdot(call, a, b):
     a, b = _factors(call, a, b)
     return call.quiet(torch.dot(a.reshape(-1), b.reshape(-1)))
+
+
+def vecdot(call, a, b):
+    a, b = _factors(call, a, b)
+    return call.quiet((torch.conj_physical(a) * b if a.is_complex() else a * b).sum(-1, dtype=a.dtype))
 
 
 def tensordot(call, a, b, axes=2):

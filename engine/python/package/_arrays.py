@@ -243,10 +243,13 @@ ELEMENTWISE = {
     numpy.arcsin: (torch.asin, "f", True), numpy.arccos: (torch.acos, "f", True), numpy.arctan: (torch.atan, "f", True),
     numpy.arctan2: (torch.atan2, "f", True), numpy.hypot: (torch.hypot, "f", True), numpy.power: (_power, "iuf", True),
     numpy.logaddexp: (torch.logaddexp, "f", True), numpy.copysign: (torch.copysign, "f", False),
-    numpy.floor: (torch.floor, "f", False), numpy.ceil: (torch.ceil, "f", False), numpy.trunc: (torch.trunc, "f", False),
+    numpy.floor: (torch.floor, "iuf", False), numpy.ceil: (torch.ceil, "iuf", False), numpy.trunc: (torch.trunc, "iuf", False),
     numpy.sign: (_sign, "iuf", True), numpy.cbrt: (_cbrt, "f", False), numpy.deg2rad: (torch.deg2rad, "f", True), numpy.radians: (torch.deg2rad, "f", True),
     numpy.rad2deg: (torch.rad2deg, "f", True), numpy.degrees: (torch.rad2deg, "f", True), numpy.heaviside: (_heaviside, "f", True),
     numpy.fmax: (_fmax, "biuf", False), numpy.fmin: (_fmin, "biuf", False), numpy.fmod: (_fmod, "iuf", True), numpy.float_power: (torch.pow, "f", True),
+    numpy.arcsinh: (torch.asinh, "f", True), numpy.arccosh: (torch.acosh, "f", True), numpy.arctanh: (torch.atanh, "f", True),
+    numpy.logaddexp2: (torch.logaddexp2, "f", True), numpy.nextafter: (torch.nextafter, "f", True),
+    numpy.gcd: (lambda a, b: torch.gcd(a, b).abs(), "iu", False),
     numpy.rint: (torch.round, "f", False), numpy.maximum: (_maximum, "biuf", False), numpy.minimum: (_minimum, "biuf", False),
     numpy.equal: (torch.eq, "biufc", False), numpy.not_equal: (torch.ne, "biufc", False), numpy.less: (torch.lt, "biuf", False),
     numpy.less_equal: (torch.le, "biuf", False), numpy.greater: (torch.gt, "biuf", False), numpy.greater_equal: (torch.ge, "biuf", False),
@@ -255,7 +258,7 @@ ELEMENTWISE = {
     numpy.bitwise_and: (torch.bitwise_and, "biu", False), numpy.bitwise_or: (torch.bitwise_or, "biu", False),
     numpy.bitwise_xor: (torch.bitwise_xor, "biu", False), numpy.invert: (torch.bitwise_not, "biu", False),
     numpy.floor_divide: (_floor_divide, "iuf", True), numpy.remainder: (_remainder, "iuf", True),
-    numpy.isnan: (torch.isnan, "f", False), numpy.isinf: (torch.isinf, "f", False), numpy.isfinite: (torch.isfinite, "f", False),
+    numpy.isnan: (torch.isnan, "biufc", False), numpy.isinf: (torch.isinf, "biufc", False), numpy.isfinite: (torch.isfinite, "biufc", False),
     numpy.signbit: (torch.signbit, "f", False),
 }
 
@@ -317,7 +320,10 @@ def _place(compute):
 def _running(compute):
     def values(call, a, axis=None):
         tensor = call.value(a)
-        return call.quiet(compute(tensor if axis is not None else tensor.reshape(-1), axis or 0, dtype=call.dtype))
+        tensor, dim = (tensor.reshape(-1), 0) if axis is None else (tensor, axis)
+        if compute is torch.cumsum and tensor.numel():
+            without_negative_zeros(call, tensor.narrow(dim, 0, 1))  # torch begins with a zero that is none
+        return call.quiet(compute(tensor, dim, dtype=call.dtype))
 
     return values
 
@@ -490,7 +496,8 @@ VIEWS = {
     numpy.ndarray.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
 }
 # Functions that call a method of their first argument. A view is made again by a call of C code, which nobody follows.
-METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "trace", "take", "argsort", "searchsorted")}
+METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in (
+    "reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "trace", "take", "argsort", "searchsorted")}
 
 VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
@@ -525,7 +532,8 @@ for _names, _values in {
         if hasattr(numpy.ndarray, _name):
             VALUES[getattr(numpy.ndarray, _name)] = _values
 VALUES.update({getattr(numpy, name): getattr(_array_values, name) for name in (
-    "sort", "argsort", "median", "searchsorted", "interp", "take", "take_along_axis", "roll", "select", "pad", "inner", "vdot", "tensordot", "trace")})
+    "sort", "argsort", "median", "searchsorted", "interp", "take", "take_along_axis", "roll", "select", "pad", "inner", "vdot", "vecdot",
+    "tensordot", "trace", "delete", "insert") if hasattr(numpy, name)})
 VALUES.update({
     numpy.quantile: _array_values.quantile(1), numpy.percentile: _array_values.quantile(100), numpy.convolve: _array_values.convolve(True),
     numpy.correlate: _array_values.convolve(False), numpy.triu: lambda call, a, k=0: call.value(a).triu(k), numpy.tril: lambda call, a, k=0: call.value(a).tril(k),
@@ -799,7 +807,7 @@ def apply(function, args, kwargs, tensors):
     try:
         for array in _arrays(args):
             _checked(array)
-        if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) is int:
+        if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) in (int, tuple):
             shape = _call(function, *args).shape
             function, args = numpy.ndarray.reshape, (args[0], shape)
         if function in (numpy.real, numpy.imag) and len(args) == 1:
