@@ -7,13 +7,14 @@ import operator
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from . import _array_values
+from ._array_functions import FOLLOWED, refuse  # noqa: F401
+from ._array_values import Refused, each_part, items, without_negative_zeros, write_items
 
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")}
 FRESH, VIEW, SAME, NUMBER = range(4)
-
-
-class Refused(Exception):
-    """Why a call cannot be followed."""
 
 
 class Scalar(numpy.ndarray):
@@ -34,8 +35,6 @@ def _checked(array):
     known = type(array) in (numpy.ndarray, Scalar) or (isinstance(array, numpy.generic) and type(array) is array.dtype.type)
     if not known or array.dtype not in TYPES or numpy.dtype(array.dtype.name) is not array.dtype:
         raise Refused(f"works on an array of {array.dtype}" if isinstance(array, (numpy.generic, numpy.ndarray)) else f"gives a {type(array).__name__}")
-    if array.size == 0:
-        raise Refused("works on an array without elements")
     return array
 
 
@@ -72,49 +71,29 @@ def made(tensor, dtype, strides, base):
     return array
 
 
-_GRIDS = type(numpy.meshgrid(numpy.zeros(1)))  # a list before numpy 2
-
-
-# What follows stands in the place of numpy's functions: the evaluator goes into it, and it calls functions that are followed.
-
-
-def refuse(why):
-    """Here the graph ends, before numpy's function is called for real."""
-
-
-def _meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
-    if copy is not True or sparse is not False or indexing not in ("xy", "ij") or not all(type(array) is numpy.ndarray for array in arrays):
-        refuse("numpy.meshgrid is called in a way that is not followed")
-    places = list(range(len(arrays)))
-    if indexing == "xy" and len(arrays) > 1:
-        places[:2] = 1, 0
-    sizes = [0] * len(arrays)
-    for place, array in zip(places, arrays):
-        sizes[place] = array.size
-    columns = [array.reshape(tuple(-1 if i == place else 1 for i in range(len(arrays)))) for place, array in zip(places, arrays)]
-    everywhere = numpy.ones(tuple(sizes), bool)
-    return _GRIDS([numpy.where(everywhere, column, column) for column in columns])
-
-
-FOLLOWED = {numpy.meshgrid: _meshgrid}
-
 # What follows gets a Call and the arguments as numpy does, and gives a tensor.
 
 
 class Call:
     def __init__(self, tensors, expected):
         self.tensors, self.expected, self.conditions = tensors, expected, []
-        self.dtype, self.shares = TYPES[expected.dtype], False
+        self.dtype, self.shares, self.is_copy = TYPES[expected.dtype], False, False
 
     def value(self, operand, dtype=None):
         """An operand as a tensor."""
         if isinstance(operand, numpy.ndarray):
             tensor = self.tensors[id(operand)]
             return tensor if dtype is None else tensor.to(TYPES[dtype])
+        if isinstance(operand, (tuple, list)) and dtype is not None and operand:
+            return torch.stack([self.value(part, dtype) for part in operand])
         if type(operand) not in (bool, int, float, complex) and not isinstance(operand, numpy.generic):
             raise Refused(f"is given a {type(operand).__name__}")
         dtype = dtype or numpy.asarray(operand).dtype
         return torch.full((), dtype.type(operand).item(), dtype=TYPES[dtype], device="cpu")
+
+    def type_of(self, operand):
+        """numpy's type of an operand."""
+        return operand.dtype if isinstance(operand, numpy.ndarray) else numpy.asarray(operand).dtype
 
     def quiet(self, result):
         """numpy warns of nothing where all that it computed is finite."""
@@ -221,9 +200,34 @@ def _power(call, a, b):
     return torch.pow(a, b)
 
 
-_floor_divide, _remainder = _divided(torch.floor_divide), _divided(torch.remainder)
+def _fmax(call, a, b):
+    return call.extreme(torch.fmax, a, b)
+
+
+def _fmin(call, a, b):
+    return call.extreme(torch.fmin, a, b)
+
+
+def _sign(a):
+    return torch.where(a.isnan(), a, torch.sign(a)) if a.is_floating_point() else torch.sign(a)
+
+
+def _heaviside(a, b):
+    return torch.where(a.isnan(), a, torch.heaviside(a, b))
+
+
+def _cbrt(a):
+    """One step of Newton's method from a root that a third of a rounded logarithm gives."""
+    wide = a.to(torch.float64)
+    size = wide.abs()
+    root = size.pow(1 / 3)
+    root = torch.where(torch.isfinite(root) & root.ne(0), root - (root * root * root - size) / (3 * root * root), root)
+    return torch.copysign(root, wide).to(a.dtype)
+
+
+_floor_divide, _remainder, _fmod = _divided(torch.floor_divide), _divided(torch.remainder), _divided(torch.fmod)
 MAY_OVERFLOW = {numpy.add, numpy.subtract, numpy.multiply, numpy.negative, numpy.absolute, numpy.power, numpy.square}
-WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _power}
+WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _fmod, _fmax, _fmin, _power}
 
 # By ufunc: torch's function, the kinds of types that it is the same for (those of numpy's loop), and whether numpy may warn.
 ELEMENTWISE = {
@@ -239,7 +243,13 @@ ELEMENTWISE = {
     numpy.arcsin: (torch.asin, "f", True), numpy.arccos: (torch.acos, "f", True), numpy.arctan: (torch.atan, "f", True),
     numpy.arctan2: (torch.atan2, "f", True), numpy.hypot: (torch.hypot, "f", True), numpy.power: (_power, "iuf", True),
     numpy.logaddexp: (torch.logaddexp, "f", True), numpy.copysign: (torch.copysign, "f", False),
-    numpy.floor: (torch.floor, "f", False), numpy.ceil: (torch.ceil, "f", False), numpy.trunc: (torch.trunc, "f", False),
+    numpy.floor: (torch.floor, "iuf", False), numpy.ceil: (torch.ceil, "iuf", False), numpy.trunc: (torch.trunc, "iuf", False),
+    numpy.sign: (_sign, "iuf", True), numpy.cbrt: (_cbrt, "f", False), numpy.deg2rad: (torch.deg2rad, "f", True), numpy.radians: (torch.deg2rad, "f", True),
+    numpy.rad2deg: (torch.rad2deg, "f", True), numpy.degrees: (torch.rad2deg, "f", True), numpy.heaviside: (_heaviside, "f", True),
+    numpy.fmax: (_fmax, "biuf", False), numpy.fmin: (_fmin, "biuf", False), numpy.fmod: (_fmod, "iuf", True), numpy.float_power: (torch.pow, "f", True),
+    numpy.arcsinh: (torch.asinh, "f", True), numpy.arccosh: (torch.acosh, "f", True), numpy.arctanh: (torch.atanh, "f", True),
+    numpy.logaddexp2: (torch.logaddexp2, "f", True), numpy.nextafter: (torch.nextafter, "f", True),
+    numpy.gcd: (lambda a, b: torch.gcd(a, b).abs(), "iu", False),
     numpy.rint: (torch.round, "f", False), numpy.maximum: (_maximum, "biuf", False), numpy.minimum: (_minimum, "biuf", False),
     numpy.equal: (torch.eq, "biufc", False), numpy.not_equal: (torch.ne, "biufc", False), numpy.less: (torch.lt, "biuf", False),
     numpy.less_equal: (torch.le, "biuf", False), numpy.greater: (torch.gt, "biuf", False), numpy.greater_equal: (torch.ge, "biuf", False),
@@ -248,7 +258,7 @@ ELEMENTWISE = {
     numpy.bitwise_and: (torch.bitwise_and, "biu", False), numpy.bitwise_or: (torch.bitwise_or, "biu", False),
     numpy.bitwise_xor: (torch.bitwise_xor, "biu", False), numpy.invert: (torch.bitwise_not, "biu", False),
     numpy.floor_divide: (_floor_divide, "iuf", True), numpy.remainder: (_remainder, "iuf", True),
-    numpy.isnan: (torch.isnan, "f", False), numpy.isinf: (torch.isinf, "f", False), numpy.isfinite: (torch.isfinite, "f", False),
+    numpy.isnan: (torch.isnan, "biufc", False), numpy.isinf: (torch.isinf, "biufc", False), numpy.isfinite: (torch.isfinite, "biufc", False),
     numpy.signbit: (torch.signbit, "f", False),
 }
 
@@ -258,10 +268,12 @@ def _dims(tensor, axis):
 
 
 def _reduction(compute):
-    def values(call, a, axis=None, *, keepdims=False):
+    def values(call, a, axis=None, *, dtype=None, keepdims=False):
+        if dtype is not None and call.type_of(a).kind == "f" and call.expected.dtype.kind != "f":
+            raise Refused("makes integers of floats before it adds")
         tensor = call.real(a) if compute in (torch.amax, torch.amin) else call.value(a)
-        if compute in (torch.amax, torch.amin) and tensor.is_floating_point():
-            call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # as in extreme()
+        if compute in (torch.amax, torch.amin):
+            without_negative_zeros(call, tensor)
         return call.quiet(compute(tensor.to(call.dtype), _dims(tensor, axis), bool(keepdims)))
 
     return values
@@ -294,13 +306,6 @@ def _variance(call, a, axis=None, *, ddof=0, keepdims=False, root=False):
     return result.sqrt() if root else result
 
 
-def _norm(call, a, ord=None, axis=None, keepdims=False):
-    if ord is not None or isinstance(axis, tuple):
-        raise Refused("is of another kind than the root of a sum of squares")
-    tensor = call.real(a).to(call.dtype)
-    return call.quiet((tensor * tensor).sum(_dims(tensor, axis), bool(keepdims))).sqrt()
-
-
 def _place(compute):
     def values(call, a, axis=None, *, keepdims=False):
         tensor = call.real(a)
@@ -315,16 +320,12 @@ def _place(compute):
 def _running(compute):
     def values(call, a, axis=None):
         tensor = call.value(a)
-        return call.quiet(compute(tensor if axis is not None else tensor.reshape(-1), axis or 0, dtype=call.dtype))
+        tensor, dim = (tensor.reshape(-1), 0) if axis is None else (tensor, axis)
+        if compute is torch.cumsum and tensor.numel():
+            without_negative_zeros(call, tensor.narrow(dim, 0, 1))  # torch begins with a zero that is none
+        return call.quiet(compute(tensor, dim, dtype=call.dtype))
 
     return values
-
-
-def _sort(call, a, axis=-1):
-    tensor = call.real(a)
-    if tensor.is_floating_point():
-        call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # of two zeros neither is the first
-    return torch.sort(tensor if axis is not None else tensor.reshape(-1), -1 if axis is None else axis).values
 
 
 def _where(call, condition, a, b):
@@ -348,34 +349,35 @@ def _array(call, data, dtype=None, *, copy=True):
     """numpy.array, of nested lists too."""
     if not isinstance(data, (tuple, list)):
         return _astype(call, data)
-    return _nested(call, data) if dtype is None else None
-
-
-def _nested(call, part):
-    """An array, a number or nested lists of them in the type of the result."""
-    if not isinstance(part, (tuple, list)):
-        return call.value(part, call.expected.dtype)
-    if not part:
-        raise Refused("is given an empty list")
-    return torch.stack([_nested(call, p) for p in part])
+    return call.value(data, call.expected.dtype) if dtype is None else None
 
 
 def _joined(compute):
     def values(call, arrays, axis=0):
-        return compute([_nested(call, a) for a in arrays], axis)
+        return compute([call.value(a, call.expected.dtype) for a in arrays], axis)
 
     return values
 
 
 def _beside(call, arrays):
     """numpy.hstack."""
-    parts = [torch.atleast_1d(_nested(call, a)) for a in arrays]
+    parts = [torch.atleast_1d(call.value(a, call.expected.dtype)) for a in arrays]
     return torch.cat(parts, 0 if parts[0].dim() == 1 else 1)
 
 
 def _below(call, arrays):
     """numpy.vstack."""
-    return torch.cat([torch.atleast_2d(_nested(call, a)) for a in arrays])
+    return torch.cat([torch.atleast_2d(call.value(a, call.expected.dtype)) for a in arrays])
+
+
+def _joined_parts(compute):
+    """numpy.column_stack, dstack."""
+    return lambda call, arrays: compute([call.value(a, call.expected.dtype) for a in arrays])
+
+
+def _append(call, a, values, axis=None):
+    parts = call.value(a, call.expected.dtype), call.value(values, call.expected.dtype)
+    return torch.cat([part.reshape(-1) for part in parts] if axis is None else parts, axis or 0)
 
 
 def _round(call, a, decimals=0):
@@ -428,23 +430,32 @@ def _dot(call, a, b):
     return _matmul(call, a, b) if max(numpy.ndim(a), numpy.ndim(b)) <= 2 else None
 
 
-def _items(call, a, index):
-    """Those at the places that an array of ints says."""
-    tensor, places = call.value(a), call.value(index).to(torch.int64)
-    n = tensor.shape[0]
-    inside = (places >= -n) & (places < n)
-    call.conditions.append(inside.all())  # else numpy raises
-    places = torch.where(inside, places, 0)
-    return tensor[torch.where(places < 0, places + n, places)]
-
-
 def _item(call, a, key):
-    if isinstance(key, numpy.ndarray) and key.ndim and key.dtype.kind in "iu" and not call.shares:
-        return _items(call, a, key)
+    if not call.shares and any(_is_places(part) for part in (key if isinstance(key, tuple) else (key,))):
+        return items(call, call.value(a), key if isinstance(key, tuple) else (key,))
     for part in key if isinstance(key, tuple) else (key,):
-        if not (part is None or part is Ellipsis or type(part) is int or (isinstance(part, slice) and (part.step is None or part.step > 0))):
-            raise Refused(f"is given {'a step backwards' if isinstance(part, slice) else f'a {type(part).__name__}'} as an index")
-    return call.value(a)[key]
+        if not (part is None or part is Ellipsis or type(part) is int or isinstance(part, slice)):
+            raise Refused(f"is given a {type(part).__name__} as an index")
+    return _turned(call, call.value(a), key if isinstance(key, tuple) else (key,))
+
+
+def _is_places(part):
+    return isinstance(part, list) or (isinstance(part, numpy.ndarray) and part.ndim > 0 and part.dtype.kind in "iu")
+
+
+def _turned(call, tensor, key):
+    """The elements at a key, which may go backwards: of these no tensor is a view."""
+    parts = each_part(tensor, key)
+    sizes, turned, to = iter(tensor.shape), [], 0
+    for i, part in enumerate(parts):
+        size = next(sizes) if part is not None else 1
+        if isinstance(part, slice) and part.step is not None and part.step < 0:
+            places = range(size)[part]
+            parts[i] = slice(places[-1], places[0] + 1, -part.step) if places else slice(0, 0)
+            turned.append(to)
+        to += type(part) is not int
+    call.is_copy = bool(turned)
+    return tensor[tuple(parts)].flip(turned) if turned else tensor[tuple(parts)]
 
 
 def _part(call, a, name):
@@ -480,15 +491,18 @@ VIEWS = {
     getattr: _part,
     operator.getitem: _item, numpy.ndarray.reshape: _reshape, numpy.ndarray.ravel: lambda call, a: _reshape(call, a),
     numpy.ndarray.transpose: _transpose, numpy.ndarray.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
+    numpy.ndarray.diagonal: lambda call, a, offset=0, axis1=0, axis2=1: call.value(a).diagonal(offset, axis1, axis2),
+    numpy.broadcast_to: lambda call, a, shape: call.value(a).expand(shape),
     numpy.ndarray.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
 }
 # Functions that call a method of their first argument. A view is made again by a call of C code, which nobody follows.
-METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze")}
+METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in (
+    "reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "trace", "take", "argsort", "searchsorted")}
 
 VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
     numpy.ndarray.astype: _astype, numpy.array: _array, numpy.asarray: _array, numpy.asanyarray: _array, numpy.ascontiguousarray: _astype,
-    numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _norm,
+    numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _array_values.norm,
     numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack), numpy.hstack: _beside, numpy.vstack: _below,
     numpy.round: _round, numpy.ndarray.round: _round, numpy.repeat: _repeat, numpy.ndarray.repeat: _repeat, numpy.tile: _tile,
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
@@ -517,13 +531,38 @@ for _names, _values in {
         VALUES[getattr(numpy, _name)] = _values
         if hasattr(numpy.ndarray, _name):
             VALUES[getattr(numpy.ndarray, _name)] = _values
-VALUES[numpy.sort] = _sort
+VALUES.update({getattr(numpy, name): getattr(_array_values, name) for name in (
+    "sort", "argsort", "median", "searchsorted", "interp", "take", "take_along_axis", "roll", "select", "pad", "inner", "vdot", "vecdot",
+    "tensordot", "trace", "delete", "insert") if hasattr(numpy, name)})
+VALUES.update({
+    numpy.quantile: _array_values.quantile(1), numpy.percentile: _array_values.quantile(100), numpy.convolve: _array_values.convolve(True),
+    numpy.correlate: _array_values.convolve(False), numpy.triu: lambda call, a, k=0: call.value(a).triu(k), numpy.tril: lambda call, a, k=0: call.value(a).tril(k),
+    numpy.diagflat: lambda call, a, k=0: torch.diagflat(call.value(a), k), numpy.column_stack: _joined_parts(torch.column_stack),
+    numpy.dstack: _joined_parts(torch.dstack), numpy.append: _append, numpy.linalg.inv: _array_values.of_matrices(torch.linalg.inv),
+    numpy.linalg.det: _array_values.of_matrices(torch.linalg.det), numpy.linalg.solve: _array_values.of_matrices(torch.linalg.solve),
+    numpy.linalg.cholesky: _array_values.of_matrices(torch.linalg.cholesky), numpy.linalg.eigvalsh: _array_values.of_matrices(torch.linalg.eigvalsh),
+    numpy.linalg.svdvals: _array_values.of_matrices(torch.linalg.svdvals), numpy.linalg.svd: _array_values.svd,
+    numpy.linalg.pinv: _array_values.of_matrices(lambda a: torch.linalg.pinv(a, rtol=1e-15, atol=0)),
+})
+VALUES.update({getattr(numpy.ndarray, name): getattr(_array_values, name) for name in ("argsort", "searchsorted", "take", "trace")})
 VALUES.update((ufunc, _elementwise(ufunc)) for ufunc in ELEMENTWISE)
 VALUES[numpy.ndarray.conj] = VALUES[numpy.ndarray.conjugate] = VALUES[numpy.conjugate]
 VALUES.update((dtype.type, _astype) for dtype in TYPES)
 for _method, _values in [*VALUES.items()]:
     if getattr(numpy.ndarray, _method.__name__, None) is _method and hasattr(numpy.generic, _method.__name__):
         VALUES[getattr(numpy.generic, _method.__name__)] = _values
+
+OF_PLACES = {operator.getitem, numpy.ndarray.take, numpy.take_along_axis}
+OF_MATRICES = {getattr(numpy.linalg, name) for name in ("inv", "det", "solve", "cholesky", "eigvalsh", "svdvals", "svd", "pinv")}
+
+
+def _regular(array):
+    """As an array, with values that numpy.linalg has nothing to say about."""
+    made = numpy.zeros_like(array)
+    if array.ndim > 1:
+        made[...] = numpy.eye(*array.shape[-2:])
+    return made
+
 
 # Operators of Python, as numpy has them for arrays.
 OPERATORS = {
@@ -538,6 +577,15 @@ IN_PLACE = {
     operator.iadd: numpy.add, operator.isub: numpy.subtract, operator.imul: numpy.multiply, operator.itruediv: numpy.true_divide,
     operator.ifloordiv: numpy.floor_divide, operator.imod: numpy.remainder, operator.ipow: numpy.power, operator.iand: numpy.bitwise_and,
     operator.ior: numpy.bitwise_or, operator.ixor: numpy.bitwise_xor,
+}
+
+# Functions that are the same for arrays without elements.
+OF_NOTHING = {
+    getattr, operator.getitem, numpy.ndarray.reshape, numpy.ndarray.ravel, numpy.ndarray.transpose, numpy.ndarray.swapaxes, numpy.concatenate, numpy.stack,
+    numpy.hstack, numpy.vstack, numpy.append, numpy.array, numpy.asarray, numpy.copy, numpy.ndarray.copy, numpy.ndarray.flatten, numpy.ndarray.astype,
+    numpy.zeros_like, numpy.ones_like, numpy.full_like, numpy.where, numpy.broadcast_to,
+    *(getattr(owner, name) for owner in (numpy, numpy.ndarray) for name in ("sum", "prod", "any", "all", "cumsum", "cumprod")), *ELEMENTWISE, *OPERATORS, *IN_PLACE,
+    operator.setitem,
 }
 
 
@@ -598,12 +646,42 @@ def _like(tensor, expected):
     return tensor
 
 
+# Where numpy gives a view that no tensor is, the graph has a copy, and neither it nor what it was copied from is written to while there is a copy.
+_COPIES = WeakIdKeyDictionary()
+_SHARED = WeakIdKeyDictionary()  # tensors whose memory tensors of the program are too
+
+
+def _memory(tensor):
+    return tensor.untyped_storage()._cdata
+
+
+def _is_copied(tensor):
+    return bool(_COPIES) and any(_memory(tensor) in (_memory(copy), _memory(source)) for copy, source in _COPIES.items())
+
+
+def _is_copy(tensor):
+    return bool(_COPIES) and any(_memory(tensor) == _memory(copy) for copy in _COPIES)
+
+
+def _copied(call, array, tensor):
+    """A view that no tensor is: of memory that torch does not see, which may write to it."""
+    base = array
+    while isinstance(base, numpy.ndarray):
+        base = base.base
+    if isinstance(base, torch.Tensor) or _memory(call.value(array)) in map(_memory, _SHARED):
+        raise Refused("gives a view backwards of a tensor's memory")
+    _COPIES[tensor] = call.value(array)
+
+
 def _written(function, args, tensors):
     """Writes to the first argument."""
     target = args[0]
+    if _is_copied(tensors[id(target)]):
+        raise Refused("writes to an array that is seen backwards")
     if not target.flags.writeable or 0 in target.strides:
         raise Refused("writes to an array that must not be written to")
-    _call(function, target.copy(order="K"), *args[1:])
+    tried = (_first_places(args[1]), *args[2:]) if function is operator.setitem else args[1:]
+    _call(function, target.copy(order="K"), *tried)
     call = Call(tensors, target)
     tensor = tensors[id(target)]
     if function is operator.setitem:
@@ -620,9 +698,13 @@ def _written(function, args, tensors):
                 raise Refused("writes several values where a mask is true")
             mask = call.value(key)
             tensor.copy_(torch.where(mask.reshape(*mask.shape, *[1] * (target.ndim - key.ndim)), value, tensor))
+        elif any(_is_places(part) for part in (key if isinstance(key, tuple) else (key,))):
+            write_items(call, tensor, key if isinstance(key, tuple) else (key,), value)
         else:
             call.shares = True
             place = _item(call, target, key)
+            if call.is_copy:
+                raise Refused("writes backwards")
             place.copy_(value.reshape(value.shape[max(value.dim() - place.dim(), 0):]))
     else:
         _write(call, IN_PLACE[function], args, target)
@@ -644,9 +726,23 @@ def _written_out(function, args, out, tensors):
         raise Refused("writes to what it is given as out")
     if _call(function, *args, out=out.copy(order="K")).shape != out.shape:
         raise Refused("writes to an array of another shape")
+    if _is_copied(tensors[id(out)]):
+        raise Refused("writes to an array that is seen backwards")
     call = Call(tensors, _checked(out))
     _write(call, function, args, out)
     return out, tensors[id(out)], SAME, call.conditions
+
+
+def _is_of(array, other):
+    """Whether an array is a view of another one, or of what that is a view of."""
+    return numpy.may_share_memory(array, other) if array.size else array.base is not None and (array.base is other or array.base is other.base)
+
+
+def _first_places(key):
+    """A key without places that data say, whose values mean nothing."""
+    if isinstance(key, tuple):
+        return tuple(map(_first_places, key))
+    return numpy.zeros_like(key) if isinstance(key, numpy.ndarray) and key.dtype.kind in "iu" else key
 
 
 def _applied(function, args, kwargs, tensors):
@@ -662,10 +758,16 @@ def _applied(function, args, kwargs, tensors):
         return _written_out(function, args, out[0] if isinstance(out, tuple) and len(out) == 1 else out, tensors)
     if any(isinstance(v, numpy.ndarray) for v in kwargs.values()):
         raise Refused("is given an array by keyword")
+    if function not in OF_NOTHING and any(a.size == 0 for a in _arrays(args)):
+        raise Refused("works on an array without elements")
     tried = args
-    if function is operator.getitem and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
-        tried = args[0], numpy.zeros_like(args[1])  # its values mean nothing
+    if function in OF_PLACES:
+        tried = args[0], _first_places(args[1]), *args[2:]
+    elif function in OF_MATRICES:
+        tried = tuple(_regular(a) for a in args)
     expected = _call(function, *tried, **kwargs)
+    if function not in OF_NOTHING and numpy.size(expected) == 0:
+        raise Refused("gives an array without elements")
     if isinstance(expected, numpy.generic):
         if expected.dtype.kind == "c":
             raise Refused("gives a complex number")
@@ -677,7 +779,7 @@ def _applied(function, args, kwargs, tensors):
     if any(expected is a for a in args):
         return expected, tensors[id(expected)], SAME, ()
     call = Call(tensors, _checked(expected))
-    call.shares = any(numpy.may_share_memory(expected, a) for a in _arrays(args))
+    call.shares = any(_is_of(expected, a) for a in _arrays(args))
     if function is getattr:
         return expected, _part(call, *args), VIEW, ()
     if call.shares and (function not in VIEWS or kwargs):
@@ -689,6 +791,10 @@ def _applied(function, args, kwargs, tensors):
         raise Refused("is called in a way that is not followed")
     if not call.shares:
         return expected, _like(tensor.clone() if function in VIEWS else tensor, expected), FRESH, call.conditions
+    if call.is_copy:
+        _copied(call, args[0], tensor)
+    if tuple(tensor.shape) == expected.shape and (call.is_copy or _is_copy(tensor)):
+        return expected, tensor, VIEW, call.conditions
     differs = [i for i, n in enumerate(expected.shape) if n > 1 and tensor.stride(i) != strides(expected)[i]]
     if tuple(tensor.shape) != expected.shape or differs:
         raise Refused("gives a view that no tensor is")
@@ -701,12 +807,14 @@ def apply(function, args, kwargs, tensors):
     try:
         for array in _arrays(args):
             _checked(array)
-        if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) is int:
+        if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) in (int, tuple):
             shape = _call(function, *args).shape
             function, args = numpy.ndarray.reshape, (args[0], shape)
         if function in (numpy.real, numpy.imag) and len(args) == 1:
             function, args = getattr, (args[0], function.__name__)
-        function = METHODS.get(function, function)
+        if function is numpy.diag and isinstance(args[0], numpy.ndarray) and not kwargs:
+            function = numpy.ndarray.diagonal if args[0].ndim == 2 else numpy.diagflat
+        function = METHODS.get(function, function) if args and isinstance(args[0], numpy.ndarray) else function
         if function is numpy.ndarray.reshape:
             args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in args)
         with numpy.errstate(all="raise"):  # a number of the program that does not fit a type
@@ -758,7 +866,9 @@ def constant(array):
         whole(array)
         if not array.flags.writeable:
             raise Refused("is read-only")
-        if array.tobytes() == first.tobytes() * array.size:
+        if array.size == 0:
+            tensor = torch.zeros(array.shape, dtype=TYPES[array.dtype], device="cpu")
+        elif array.tobytes() == first.tobytes() * array.size:
             tensor = torch.full(array.shape, first.item(), dtype=TYPES[array.dtype], device="cpu")
         elif array.size > MOST_CONSTANTS:
             raise Refused("has many constants")
@@ -778,7 +888,10 @@ def tensor_of(function, array, tensor, dtype, device):
     """torch.from_numpy, as_tensor or tensor of an array; a text: why not."""
     if function is torch.tensor:
         return tensor.to(dtype or tensor.dtype, copy=True).to(device)
+    if _is_copied(tensor):
+        return "is given an array that is seen backwards"
     if not array.flags.writeable:
         return "is given an array that must not be written to"
+    _SHARED[tensor] = True
     return tensor.detach() if dtype in (None, tensor.dtype) and device is None else tensor.to(device=device, dtype=dtype)
 
