@@ -241,7 +241,8 @@ PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, i
 static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
   static constexpr std::string_view kNames[] = {"operator add",  "operator sub",  "operator mul", "operator iadd", "operator isub", "operator imul", "operator lt",
                                                 "operator le",   "operator gt",   "operator ge",  "operator eq",   "operator ne",   "add",           "subtract",
-                                                "multiply",      "maximum",       "minimum",      "where"};
+                                                "multiply",      "maximum",       "minimum",      "where",         "true_divide",  "divide",
+                                                "operator truediv", "operator itruediv", "operator pow", "power"};
   if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return false;
   bool any = false;
   for (Py_ssize_t i = name == "where" ? 1 : 0; i < PyTuple_GET_SIZE(args); ++i) {
@@ -255,15 +256,27 @@ static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
   return any;
 }
 
-/// An int that is a symbol as a number of numpy's, which the graph has as a tensor.
+/// An int or float that is a symbol as a number of numpy's, which the graph has as a tensor.
 PyRef Arrays::numberOfSymbol(PyObject* number) {
   static PyObject* const full = torchObject("torch.full");
   static PyObject* const names = Py_BuildValue("(ss)", "dtype", "device");
   PyRef none = PyRef::steal(PyTuple_New(0)), device = PyRef::steal(PyUnicode_FromString("cpu"));
-  PyObject* given[] = {none.get(), number, torchObject("torch.int64"), device.get()};
+  PyObject* given[] = {none.get(), number, torchObject(isSymbolicFloat(number) ? "torch.float64" : "torch.int64"), device.get()};
   e_.pin(full, Why::Process);
   PyRef tensor = e_.call(full, given, 2, names);
   return tensor ? deferredArrayScalar(e_, tensorOf(tensor.get())) : PyRef();
+}
+
+/// What numpy is given in the place of a float that changes from call to call. Null: an exception is set.
+PyRef Arrays::changingFloat(PyObject* number, PyObject* tensors) {
+  PyRef tensor = PyRef::borrow(number);
+  if (isSymbolicFloat(number)) {
+    const PyRef scalar = numberOfSymbol(number);
+    if (!scalar) return {};
+    tensor = tensorOfOperand(scalar.get());
+  }
+  PyRef made = PyRef::steal(PyObject_CallMethod(module(), "Float", nullptr)), key = made ? PyRef::steal(PyLong_FromVoidPtr(made.get())) : PyRef();
+  return key && PyDict_SetItem(tensors, key.get(), tensor.get()) == 0 ? made : PyRef();
 }
 
 PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name) {
@@ -282,8 +295,14 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
       PyTuple_SetItem(args, i, number.release());
     }
   PyRef tensors = PyRef::steal(PyDict_New()), given = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args))), named = PyRef::steal(PyDict_New());
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-    PyTuple_SET_ITEM(given.get(), i, operand(PyTuple_GET_ITEM(args, i), name, tensors.get()).release());
+  static PyObject* const takeFloats = PyObject_GetAttrString(module(), "TAKE_FLOATS");
+  const bool takesFloats = takeFloats && PySet_Contains(takeFloats, function) == 1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(args, i);
+    PyRef made = takesFloats && (isSymbolicFloat(o) || e_.isNumber(o)) ? changingFloat(o, tensors.get()) : operand(o, name, tensors.get());
+    if (!made) return {};
+    PyTuple_SET_ITEM(given.get(), i, made.release());
+  }
   PyObject *key, *value;
   if (PyObject* out = PyDict_GetItemString(kwargs, "out")) {
     if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1) out = PyTuple_GET_ITEM(out, 0);

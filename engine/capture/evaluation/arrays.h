@@ -63,6 +63,7 @@ class Arrays {
   Value& valueOf(PyObject* array);
   Value& input(PyObject* array);
   PyRef numberOfSymbol(PyObject* number);
+  PyRef changingFloat(PyObject* number, PyObject* tensors);
   /// What torch is given for a number of numpy's.
   PyRef besideTensor(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);

@@ -26,6 +26,13 @@ class Scalar(numpy.ndarray):
         return made
 
 
+class Float(float):
+    """In the place of a float of Python's that changes from call to call: its type follows the arrays beside it."""
+
+    def __new__(cls):
+        return super().__new__(cls, 1.0)
+
+
 def scalar(tensor):
     """A number of numpy's, of a graph's result."""
     return tensor.numpy()[()]
@@ -86,6 +93,10 @@ class Call:
             return tensor if dtype is None else tensor.to(TYPES[dtype])
         if isinstance(operand, (tuple, list)) and dtype is not None and operand:
             return torch.stack([self.value(part, dtype) for part in operand])
+        if type(operand) is Float:
+            if dtype is not None and dtype.kind not in "fc":
+                raise Refused("makes an integer of a float, of which numpy may warn")
+            return self.quiet(self.tensors[id(operand)].to(TYPES[dtype or numpy.dtype(float)]))
         if type(operand) not in (bool, int, float, complex) and not isinstance(operand, numpy.generic):
             raise Refused(f"is given a {type(operand).__name__}")
         dtype = dtype or numpy.asarray(operand).dtype
@@ -132,7 +143,7 @@ class Call:
 
 
 def _weak(operand):
-    return type(operand) if type(operand) in (int, float, complex) else numpy.asarray(operand).dtype
+    return float if type(operand) is Float else type(operand) if type(operand) in (int, float, complex) else numpy.asarray(operand).dtype
 
 
 def _loop(ufunc, operands):
@@ -578,6 +589,8 @@ IN_PLACE = {
     operator.ifloordiv: numpy.floor_divide, operator.imod: numpy.remainder, operator.ipow: numpy.power, operator.iand: numpy.bitwise_and,
     operator.ior: numpy.bitwise_or, operator.ixor: numpy.bitwise_xor,
 }
+# What computes with a float of Python's as a value, whatever it is.
+TAKE_FLOATS = {*ELEMENTWISE, *OPERATORS, *IN_PLACE, operator.setitem, numpy.where, numpy.clip, numpy.ndarray.clip, numpy.full_like}
 
 # Functions that are the same for arrays without elements.
 OF_NOTHING = {
@@ -608,7 +621,7 @@ def _arrays(args):
 def _real(arg):
     if isinstance(arg, (tuple, list)):
         return type(arg)(map(_real, arg))
-    return arg.dtype.type(1) if isinstance(arg, Scalar) else arg
+    return arg.dtype.type(1) if isinstance(arg, Scalar) else 1.0 if type(arg) is Float else arg
 
 
 def _call(function, *args, **kwargs):
@@ -688,7 +701,7 @@ def _written(function, args, tensors):
         value = args[2]
         if isinstance(value, numpy.ndarray):
             value = call.quiet(call.cast(_checked(value), target.dtype))
-        elif type(value) is float and target.dtype.kind in "iu":
+        elif type(value) in (float, Float) and target.dtype.kind in "iu":
             raise Refused("makes an integer of a float, of which numpy may warn")
         else:
             value = call.value(value, target.dtype)

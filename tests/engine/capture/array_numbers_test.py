@@ -103,6 +103,55 @@ def test_other_types_are_others():
         graphs(lambda x, n: (x.clamp(max=n), type(n)), [first, *others, first])
 
 
+class Running:
+    """Moments of all that was seen, as environments keep them."""
+
+    def __init__(self):
+        self.mean, self.var, self.count = np.zeros(4), np.ones(4), 1e-4
+
+    def update(self, x):
+        n = len(x)
+        away, total = x.mean(0) - self.mean, self.count + n
+        self.mean = self.mean + away * n / total
+        self.var = (self.var * self.count + x.var(0) * n + away**2 * self.count * n / total) / total
+        self.count = total
+
+
+def test_floats_beside_arrays():
+    """A float of Python's that changes takes its type from the array."""
+    beside = {
+        "added": lambda a, v: a + v, "to": lambda a, v: v - a, "divided": lambda a, v: v / a, "power": lambda a, v: a**v, "of": lambda a, v: v**a, "compared": lambda a, v: a > v,
+        "rest": lambda a, v: a % v, "chosen": lambda a, v: np.where(a > v, a, v), "clipped": lambda a, v: np.clip(a, None, v), "filled": lambda a, v: np.full_like(a, v),
+        "function": lambda a, v: np.hypot(v, a), "written": lambda a, v: np.add(a, v, out=np.zeros(a.shape, a.dtype)), "summed": lambda a, v: (a * v).sum(),
+        "number": lambda a, v: a[0, 0] * v,
+    }
+    for kind in np.float32, np.float64:
+        for name, f in beside.items():
+            fusebox.reset()
+            compiled, before = fusebox.compile(f), fusebox.counters()["graphs"]
+            for v in 0.5, 1.25, 2.5, 3.5, 7.75:
+                a = np.arange(1, 13, dtype=kind).reshape(3, 4) / 4
+                got, wanted = compiled(a.copy(), v), f(a.copy(), v)
+                expect(type(got) is type(wanted) and got.dtype == wanted.dtype and np.allclose(got, wanted, rtol=1e-6), f"{name} of {kind.__name__} and {v}: another result")
+            made = fusebox.counters()["graphs"] - before
+            expect(made == 2, f"{name} of {kind.__name__}: {made} graphs")
+    ints = fusebox.compile(lambda a, v: np.full_like(a, v))
+    for v in 1.5, 2.5, 3.5:
+        expect(ints(np.arange(3), v).tolist() == [int(v)] * 3, f"ints of {v}")
+
+
+def test_moments():
+    fusebox.reset()
+    mine, wanted, before = Running(), Running(), fusebox.counters()["graphs"]
+    update = fusebox.compile(Running.update)
+    for k in range(12):
+        x = np.random.default_rng(k).normal(size=(8, 4))
+        update(mine, x), wanted.update(x)
+        expect(np.allclose(mine.mean, wanted.mean) and np.allclose(mine.var, wanted.var) and mine.count == wanted.count, f"other moments after {k + 1} steps")
+    made = fusebox.counters()["graphs"] - before
+    expect(made == 2, f"{made} graphs")
+
+
 def test_overflow_is_eagers():
     graphs(lambda x, n: (x[:2] * (n + n > 4), n * 2), [np.int64(3), np.int64(4), np.int64(2**62)], wholly=False)
 
