@@ -109,7 +109,7 @@ SUMS.update({
 })
 # Of matrices far from ones without an inverse.
 SOLVED = {
-    "inv": lambda a, b: np.linalg.inv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "det": lambda a, b: np.linalg.det(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "solve": lambda a, b: np.linalg.solve(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, b),
+    "inv": lambda a, b: np.linalg.inv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "det": lambda a, b: np.linalg.det(a[:, :3] + np.eye(3, dtype=a.dtype) * 9), "solve": lambda a, b: (np.linalg.solve(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, b), np.linalg.solve(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, b[:, 0])),
     "cholesky": lambda a, b: np.linalg.cholesky(a @ a.T + np.eye(3, dtype=a.dtype) * 9), "eigvalsh": lambda a, b: np.linalg.eigvalsh(a @ a.T + np.eye(3, dtype=a.dtype)), "svdvals": lambda a, b: (np.linalg.svdvals(a), np.linalg.svd(b, compute_uv=False)), "pinv": lambda a, b: np.linalg.pinv(a[:, :3] + np.eye(3, dtype=a.dtype) * 9),
     "matrix_power": lambda a, b: (np.linalg.matrix_power(a[:, :3], 3), np.linalg.matrix_power(a[:, :3], 1), np.linalg.matrix_power(b[:, :3], 2)), "matrix_power_inverse": lambda a, b: np.linalg.matrix_power(a[:, :3] + np.eye(3, dtype=a.dtype) * 9, -2), "stacked": lambda a, b: (np.linalg.inv((a[:, :3] + np.eye(3) * 9)[None]), np.linalg.solve(np.eye(3)[None] * 2, b)),
     "inv_singular": lambda a, b: np.linalg.inv(a[:, :3] * 0),
