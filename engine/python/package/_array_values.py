@@ -313,7 +313,7 @@ def of_matrices(compute):
     """A function of numpy.linalg: in double precision but for float32 and complex64."""
 
     def values(call, a, *others):
-        if any(not isinstance(o, numpy.ndarray) or o.ndim < 2 for o in (a, *others)):
+        if not isinstance(a, numpy.ndarray) or a.ndim < 2 or any(not isinstance(o, numpy.ndarray) or o.ndim < 1 for o in others):
             raise Refused("is called in a way that is not followed")
         is_single = call.expected.dtype in (numpy.float32, numpy.complex64)
         is_complex = any(o.dtype.kind == "c" for o in (a, *others))

@@ -659,38 +659,58 @@ def _like(tensor, expected):
     return tensor
 
 
-# Where numpy gives a view that no tensor is, the graph has a copy, and neither it nor what it was copied from is written to while there is a copy.
+# Where numpy gives a view that no tensor is, the graph has a copy, made again for each use. By the copy: what it was copied from, and how. While there is
+# one, numpy writes to no memory that may be the same.
 _COPIES = WeakIdKeyDictionary()
 _SHARED = WeakIdKeyDictionary()  # tensors whose memory tensors of the program are too
+_MADE = WeakIdKeyDictionary()  # tensors of arrays that the graph makes
 
 
 def _memory(tensor):
     return tensor.untyped_storage()._cdata
 
 
+def _has_memory_of(tensor, others):
+    return any(_memory(tensor) == _memory(other) for other in others)
+
+
 def _is_copied(tensor):
-    return bool(_COPIES) and any(_memory(tensor) in (_memory(copy), _memory(source)) for copy, source in _COPIES.items())
+    return bool(_COPIES) and (tensor in _COPIES or _has_memory_of(tensor, [source for source, _ in _COPIES.values()]))
 
 
-def _is_copy(tensor):
-    return bool(_COPIES) and any(_memory(tensor) == _memory(copy) for copy in _COPIES)
+def _require_no_copies(tensor):
+    if _is_copied(tensor) or (_COPIES and not _has_memory_of(tensor, _MADE)):
+        raise Refused("writes to memory that may be seen backwards")
 
 
-def _copied(call, array, tensor):
-    """A view that no tensor is: of memory that torch does not see, which may write to it."""
-    base = array
+def _again(tensor):
+    """A copy as it is now."""
+    if not _COPIES or tensor not in _COPIES:
+        return tensor
+    source, copy = _COPIES[tensor]
+    return copy(_again(source))
+
+
+def _noted_copy(function, args, kwargs, expected, tensor, source):
+    """A view that no tensor is: of memory that is no tensor's of the program, which may write to it."""
+    base = args[0]
     while isinstance(base, numpy.ndarray):
         base = base.base
-    if isinstance(base, torch.Tensor) or _memory(call.value(array)) in map(_memory, _SHARED):
+    if isinstance(base, torch.Tensor) or _has_memory_of(source, _SHARED):
         raise Refused("gives a view backwards of a tensor's memory")
-    _COPIES[tensor] = call.value(array)
+
+    def copy(source):
+        call = Call({id(args[0]): source}, expected)
+        call.shares = True
+        return VIEWS[function](call, *args, **kwargs)
+
+    _COPIES[tensor] = source, copy
 
 
 def _written(function, args, tensors):
     """Writes to the first argument."""
     target = args[0]
-    if _is_copied(tensors[id(target)]):
-        raise Refused("writes to an array that is seen backwards")
+    _require_no_copies(tensors[id(target)])
     if not target.flags.writeable or 0 in target.strides:
         raise Refused("writes to an array that must not be written to")
     tried = (_first_places(args[1]), *args[2:]) if function is operator.setitem else args[1:]
@@ -739,8 +759,7 @@ def _written_out(function, args, out, tensors):
         raise Refused("writes to what it is given as out")
     if _call(function, *args, out=out.copy(order="K")).shape != out.shape:
         raise Refused("writes to an array of another shape")
-    if _is_copied(tensors[id(out)]):
-        raise Refused("writes to an array that is seen backwards")
+    _require_no_copies(tensors[id(out)])
     call = Call(tensors, _checked(out))
     _write(call, function, args, out)
     return out, tensors[id(out)], SAME, call.conditions
@@ -763,6 +782,7 @@ def _applied(function, args, kwargs, tensors):
         raise Refused("drops an imaginary part, of which it warns")
     if function is operator.setitem or function in IN_PLACE:
         return _written(function, args, tensors)
+    sources, tensors = tensors, {key: _again(tensor) for key, tensor in tensors.items()}
     values = VIEWS.get(function) or VALUES.get(function)
     if values is None:
         raise Refused("has no function of torch that is known to be the same")
@@ -794,6 +814,8 @@ def _applied(function, args, kwargs, tensors):
     call = Call(tensors, _checked(expected))
     call.shares = any(_is_of(expected, a) for a in _arrays(args))
     if function is getattr:
+        if sources[id(args[0])] in _COPIES:
+            raise Refused("is asked for a part of the numbers of a view backwards")
         return expected, _part(call, *args), VIEW, ()
     if call.shares and (function not in VIEWS or kwargs):
         raise Refused("gives a view")
@@ -803,10 +825,11 @@ def _applied(function, args, kwargs, tensors):
     if tensor is None:
         raise Refused("is called in a way that is not followed")
     if not call.shares:
-        return expected, _like(tensor.clone() if function in VIEWS else tensor, expected), FRESH, call.conditions
-    if call.is_copy:
-        _copied(call, args[0], tensor)
-    if tuple(tensor.shape) == expected.shape and (call.is_copy or _is_copy(tensor)):
+        result = _like(tensor.clone() if function in VIEWS else tensor, expected)
+        _MADE[result] = True
+        return expected, result, FRESH, call.conditions
+    if tuple(tensor.shape) == expected.shape and (call.is_copy or sources[id(args[0])] in _COPIES):
+        _noted_copy(function, args, kwargs, expected, tensor, sources[id(args[0])])
         return expected, tensor, VIEW, call.conditions
     differs = [i for i, n in enumerate(expected.shape) if n > 1 and tensor.stride(i) != strides(expected)[i]]
     if tuple(tensor.shape) != expected.shape or differs:
@@ -887,7 +910,9 @@ def constant(array):
             raise Refused("has many constants")
         else:
             tensor = torch.tensor(array.tolist(), dtype=TYPES[array.dtype], device="cpu")
-        return _like(tensor, expected)
+        result = _like(tensor, expected)
+        _MADE[result] = True
+        return result
     except Refused as why:
         return str(why)
 
