@@ -236,6 +236,12 @@ PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, i
   refuse(name, std::string("is given a ") + Py_TYPE(o)->tp_name + " beside an array");
 }
 
+/// numpy's types of numbers of 64 bits, which Python's become.
+static bool isOfWideNumbers(PyTypeObject* type) {
+  PyObject* object = reinterpret_cast<PyObject*>(type);
+  return object == torchObject("numpy.int64") || object == torchObject("numpy.float64");
+}
+
 /// Whether ints of any size give among these operands what numbers of numpy's of 64 bits give: the arrays are of 64 bits already, and the function does not
 /// ask what the number is.
 static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
@@ -247,6 +253,11 @@ static bool takesNumbersOfAnySize(PyObject* args, std::string_view name) {
   bool any = false;
   for (Py_ssize_t i = name == "where" ? 1 : 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* o = PyTuple_GET_ITEM(args, i);
+    if (isArrayScalar(o) || isNumpyScalar(Py_TYPE(o))) {
+      any = isOfWideNumbers(pythonTypeOf(o));
+      if (!any) return false;
+      continue;
+    }
     if (isSymbolicInt(o)) continue;
     PyRef type = isArray(o) ? PyRef::steal(PyObject_GetAttrString(o, "dtype")) : PyRef(), text = type ? PyRef::steal(PyObject_Str(type.get())) : PyRef();
     clearError();
@@ -264,7 +275,7 @@ PyRef Arrays::numberOfSymbol(PyObject* number) {
   PyObject* given[] = {none.get(), number, torchObject(isSymbolicFloat(number) ? "torch.float64" : "torch.int64"), device.get()};
   e_.pin(full, Why::Process);
   PyRef tensor = e_.call(full, given, 2, names);
-  return tensor ? deferredArrayScalar(e_, tensorOf(tensor.get())) : PyRef();
+  return tensor ? deferredArrayScalar(e_, tensorOf(tensor.get()), PyRef::borrow(number)) : PyRef();
 }
 
 /// What numpy is given in the place of a float that changes from call to call. Null: an exception is set.
@@ -382,6 +393,16 @@ PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject*
   PyRef made = operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
   return isArray(a) || isArray(b) ? made : madeByOperator(std::move(made), op % kFirstInPlace, a, b);
 }
+
+/// An int that is a symbol beside a number of numpy's of 64 bits: what they give is numpy's.
+bool Arrays::meetsNumber(PyObject* a, PyObject* b) const {
+  const auto meets = [&](PyObject* symbol, PyObject* number) {
+    return isSymbolicInt(symbol) && !isDeferred(symbol) && isNumpyScalar(Py_TYPE(number)) && isOfWideNumbers(Py_TYPE(number));
+  };
+  return (meets(a, b) || meets(b, a)) && isFollowing();
+}
+
+PyRef Arrays::asNumpys(PyObject* o) { return isSymbolicInt(o) ? numberOfSymbol(o) : PyRef::borrow(o); }
 
 PyRef Arrays::besideTensor(PyObject* o) {
   if (!isArrayScalar(o)) return PyRef::borrow(o);

@@ -50,6 +50,9 @@ class Arrays {
   /// Whether one of these is an array, or a number of numpy's that data decide.
   static bool any(PyObject* a, PyObject* b) { return is(a) || is(b); }
   static bool is(PyObject* o) { return isArray(o) || isArrayScalar(o); }
+  bool meetsNumber(PyObject* a, PyObject* b) const;
+  /// An operand of such a pair. Null: an exception is set.
+  PyRef asNumpys(PyObject* operand);
   PyRef getAttr(PyObject* array, PyObject* name);
   Py_ssize_t length(PyObject* array);
   /// tensor.numpy(). Null without error: it is not to be followed.

@@ -102,6 +102,17 @@ std::string_view methodName(PyObject* method) {
   return name ? name : "";
 }
 
+/// Whether an argument of a method of numpy's says between what is drawn; all others may be sizes.
+bool isRangeOfNumpys(PyObject* method, const CallArguments& a, size_t position) {
+  const PyRef name = PyRef::steal(PyObject_GetAttrString(method, "__name__"));
+  clearError();
+  static constexpr std::string_view kMethods[] = {"randint", "integers", "uniform", "normal"};
+  if (!name || !PyUnicode_Check(name.get()) || std::find(std::begin(kMethods), std::end(kMethods), utf8Of(name.get())) == std::end(kMethods)) return false;
+  if (position < a.positional) return position <= 2;
+  static constexpr std::string_view kKeywords[] = {"low", "high", "loc", "scale"};
+  return std::find(std::begin(kKeywords), std::end(kKeywords), utf8Of(a.keywordName(position - a.positional))) != std::end(kKeywords);
+}
+
 /// How the program sees what is drawn.
 PyRef RandomDraws::resultOf(Call& call, PyObject* sample) {
   using Gives = Draw::Gives;
@@ -198,8 +209,8 @@ PyRef RandomDraws::call(PyObject* method, const CallArguments& a) {
   requirePlain(a, 1);
   std::vector<PyRef> keep;
   std::vector<PyObject*> given(a.args.begin(), a.args.begin() + a.total());
-  if (!kind->isPython)  // sizes of arrays
-    for (PyObject*& o : given) keep.push_back(e_.plainNumber(o, "given to numpy's random")), o = keep.back().get();
+  for (size_t i = 1; i < given.size() && !kind->isPython; ++i)
+    if (!isRangeOfNumpys(method, a, i)) keep.push_back(e_.plainNumber(given[i], "given to numpy's random")), given[i] = keep.back().get();
   const CallArguments known{given.data(), a.positional, a.kwNames};
   // Of such numbers the methods that want ints warn, before they raise: once is enough.
   const std::string_view name = methodName(method);

@@ -115,6 +115,10 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
   refuseAddress(a);
   refuseAddress(b);
   if (Arrays::any(a, b)) return arrays_->compare(op, a, b);
+  if (arrays_->meetsNumber(a, b)) {
+    const PyRef left = arrays_->asNumpys(a), right = left ? arrays_->asNumpys(b) : PyRef();
+    return right ? arrays_->compare(op, left.get(), right.get()) : PyRef();
+  }
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isRaggedSize(a) || isRaggedSize(b)) return compareRagged(*this, op, a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {

@@ -140,6 +140,10 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
     if (made || PyErr_Occurred()) return made;
   }
   if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
+  if (arrays_->meetsNumber(a, b)) {
+    const PyRef left = arrays_->asNumpys(a), right = left ? arrays_->asNumpys(b) : PyRef();
+    return right ? arrays_->binary(op, functionOf(op), left.get(), right.get()) : PyRef();
+  }
   if ((isRaggedSize(a) && PyLong_CheckExact(b)) || (PyLong_CheckExact(a) && isRaggedSize(b))) return PyRef::steal(evaluateBinary(op, a, b));
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     TorchCalls::Scope scope(torchCalls_.get());

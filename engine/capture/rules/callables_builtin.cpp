@@ -6,6 +6,7 @@
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/call_errors.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/operator_numbers.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/call_rules.h"
@@ -363,15 +364,19 @@ PyRef symbolicSpecial(std::string_view method, PyObject* number) {
   return symbolicRounded('r', number);
 }
 
+constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floor__", *kCeil = "__ceil__", *kTrunc = "__trunc__";
+
 /// abs, round, math.floor, …: a special method where Python code defines it, else the function itself.
 template <const char* const& kMethod>
 PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  // numpy's floats give an int of Python's there, as Python's do.
+  if (const PyRef known = a.total() == 1 && isArrayScalar(a.args[0]) && kMethod != kAbs ? pythonNumberOf(a.args[0]) : PyRef(); known && isSymbolicFloat(known.get()))
+    if (PyRef made = symbolicSpecial(kMethod, known.get())) return made;
   if (a.total() == 1 && isSymbolicNumber(a.args[0]))
     if (PyRef made = symbolicSpecial(kMethod, a.args[0])) return made;
   PyObject* method = a.positional > 0 ? e.pythonMethod(a.args[0], kMethod) : nullptr;
   return method ? e.call(method, a) : e.callReal(callable, a);
 }
-constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floor__", *kCeil = "__ceil__", *kTrunc = "__trunc__";
 
 /// C functions of numbers: objects become what their __float__ or __index__ gives, before.
 PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::initializer_list<const char*> methods) {

@@ -1,5 +1,7 @@
 """Numbers of numpy's that change between calls are values of the graph or symbols, whatever is done with them: two graphs, whose results are eager's."""
 
+import math
+
 import numpy as np
 import torch
 
@@ -115,6 +117,56 @@ class Running:
         self.mean = self.mean + away * n / total
         self.var = (self.var * self.count + x.var(0) * n + away**2 * self.count * n / total) / total
         self.count = total
+
+
+HOP, RATE = np.prod([2, 4]), np.float64(2.5)
+
+
+def test_sizes_beside_numbers_of_numpy():
+    """What codecs make of a length and the product of their rates."""
+    def padded(x):
+        n = x.shape[-1]
+        return torch.nn.functional.pad(x, (0, math.ceil(n / HOP) * HOP - n)) * 2
+
+    def numbers(x):
+        n = x.shape[0]
+        made = [n * HOP, n / HOP, HOP - n, n % HOP, n // HOP, n * RATE, round(n / HOP), math.floor(-n * RATE), math.trunc(n * RATE), math.ceil(n * HOP), int(n * RATE), n < HOP * 99]
+        return x.sum(), made, [type(v) for v in made]
+
+    programs = {
+        "padded": (padded, 2), "whole": (lambda x: x[: x.shape[0] // HOP * HOP].reshape(-1, int(HOP)).mean(-1), 3), "scaled": (lambda x: x * (x.shape[0] * HOP), 2),
+        "sized": (lambda x: torch.zeros(HOP + x.shape[0]) + x.sum(), 2), "decided": (lambda x: x + 1 if x.shape[0] > HOP else x - 1, 2), "numbers": (numbers, 2),
+        "least": (lambda x: x[: min(x.shape[0], HOP * 99)] * 2, 2),
+    }
+    for name, (f, most) in programs.items():
+        fusebox.reset()
+        compiled, before = fusebox.compile(f), fusebox.counters()["graphs"]
+        for n in 101, 109, 112, 130, 143, 160:
+            x = torch.arange(float(n))
+            got, wanted = compiled(x), f(x)
+            same = got[1:] == wanted[1:] if isinstance(got, tuple) else torch.allclose(got, wanted)
+            expect(same, f"{name} of {n}: {got} where eager gives {wanted}")
+        made = fusebox.counters()["graphs"] - before
+        expect(made <= most, f"{name}: {made} graphs")
+
+
+def test_draws_up_to_what_changes():
+    class Buffer:
+        filled = 20
+
+    def draw(buffer, n):
+        buffer.filled += 1
+        return np.random.randint(0, buffer.filled, size=4), np.random.uniform(n, buffer.filled, 3), np.random.randint(low=0, high=n, size=2), torch.ones(2) * buffer.filled
+
+    fusebox.reset()
+    compiled, before, mine, eager = fusebox.compile(draw), fusebox.counters()["graphs"], Buffer(), Buffer()
+    for n in range(3, 13):
+        np.random.seed(n)
+        got, after = compiled(mine, n), np.random.rand()
+        np.random.seed(n)
+        expect(all(np.array_equal(a, b) for a, b in zip(got, draw(eager, n))) and after == np.random.rand(), f"other draws for {n}")
+    made = fusebox.counters()["graphs"] - before
+    expect(made <= 3, f"{made} graphs")
 
 
 def test_floats_beside_arrays():
