@@ -366,6 +366,14 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, PyRe
   throw askForReal(*this, code, "the function of functools.lru_cache does more than to make values");
 }
 
+static bool hasConstantsAlone(PyObject* set) {
+  PyObject* item;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &item, &hash);)
+    if (!isConstantValue(item)) return false;
+  return true;
+}
+
 /// What the cache remembers is looked up as the program would find it here, with arguments that stay the same, and a guard asks whether it is
 /// still there; after the graph the cache is really asked, so that it counts the call and knows what was used last. What it does not
 /// remember yet is computed by a real call now, unless that would make it forget something: the program's own call then finds it, which is
@@ -387,6 +395,10 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
     if (isConstantValue(o) || isIdentityValue(o)) return;
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < builtinLength(o); ++i) read(element(o, i).get());
     if (PyTuple_CheckExact(o)) return;
+    if (PyFrozenSet_CheckExact(o) && hasConstantsAlone(o)) {
+      if (sourceOf(o)) know(o);
+      return;
+    }
     const Source* source = isTensor(o) ? nullptr : sourceOf(o);
     if (!source || !(comparesByIdentity(o) || (ofTypes && isOfTyping(reinterpret_cast<PyObject*>(Py_TYPE(o))))))
       breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);

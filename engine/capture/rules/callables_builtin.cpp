@@ -369,9 +369,11 @@ constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floo
 /// abs, round, math.floor, …: a special method where Python code defines it, else the function itself.
 template <const char* const& kMethod>
 PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  // numpy's floats give an int of Python's there, as Python's do.
-  if (const PyRef known = a.total() == 1 && isArrayScalar(a.args[0]) && kMethod != kAbs ? pythonNumberOf(a.args[0]) : PyRef(); known && isSymbolicFloat(known.get()))
-    if (PyRef made = symbolicSpecial(kMethod, known.get())) return made;
+  // numpy's numbers give an int of Python's there, as floats.
+  if (PyRef known = a.total() == 1 && isArrayScalar(a.args[0]) && kMethod != kAbs ? pythonNumberOf(a.args[0]) : PyRef(); known && isSymbolicNumber(known.get())) {
+    if (isSymbolicInt(known.get()) && (kMethod == kFloor || kMethod == kCeil)) known = symbolicToFloat(known.get());
+    if (PyRef made = known && isSymbolicFloat(known.get()) ? symbolicSpecial(kMethod, known.get()) : PyRef()) return made;
+  }
   if (a.total() == 1 && isSymbolicNumber(a.args[0]))
     if (PyRef made = symbolicSpecial(kMethod, a.args[0])) return made;
   PyObject* method = a.positional > 0 ? e.pythonMethod(a.args[0], kMethod) : nullptr;

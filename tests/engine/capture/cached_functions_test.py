@@ -312,6 +312,18 @@ def test_full_caches_of_types():
         expect(torch.equal(got, torch.full((2,), 2.0)) and found == typing.Optional[kind], f"{found}")
 
 
+def test_frozen_sets():
+    @functools.lru_cache(maxsize=16)
+    def measured(names):
+        return 10 * len(names) + ("a" in names)
+
+    box = Box()
+    compiled = fusebox.compile(lambda x: (x * measured(box.names), measured(frozenset([1, 2]))), fullgraph=True)
+    for names in ({"a", "b"}, {"a", "c"}, {"b"}, {"a", "b"}, set()):
+        box.names = frozenset(names)
+        expect(compiled(torch.ones(1))[0].item() == 10 * len(names) + ("a" in names), f"{names}")
+
+
 class Box:
     pass
 
