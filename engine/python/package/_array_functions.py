@@ -233,11 +233,6 @@ def _ediff1d(a):
     return numpy.subtract(a[1:], a[:-1])
 
 
-def _fix(a):
-    _require(_is_float(a))
-    return numpy.trunc(a)
-
-
 # Statistics.
 
 
@@ -454,7 +449,7 @@ FOLLOWED = {
     numpy.rot90: _rot90, numpy.array_split: _array_split, numpy.split: _split, numpy.hsplit: _hsplit, numpy.vsplit: _vsplit, numpy.dsplit: _dsplit,
     numpy.outer: _outer, numpy.kron: _kron, numpy.cross: _cross, numpy.diff: _diff, numpy.gradient: _gradient, numpy.divmod: _divmod, numpy.modf: _modf,
     numpy.ptp: _ptp, numpy.average: _average, numpy.cov: _cov, numpy.corrcoef: _corrcoef, numpy.nansum: _nansum, numpy.nanargmax: _nanargmax,
-    numpy.nanargmin: _nanargmin, numpy.nancumsum: _nancumsum, numpy.isposinf: _isposinf, numpy.isneginf: _isneginf, numpy.ediff1d: _ediff1d, numpy.fix: _fix,
+    numpy.nanargmin: _nanargmin, numpy.nancumsum: _nancumsum, numpy.isposinf: _isposinf, numpy.isneginf: _isneginf, numpy.ediff1d: _ediff1d,
     numpy.compress: _compress, numpy.ndarray.compress: _compressed, numpy.nanprod: _nanprod, numpy.nanmax: _nanmax, numpy.nanmin: _nanmin,
     numpy.nanmean: _nanmean, numpy.nanvar: _nanvar, numpy.nanstd: _nanstd, numpy.nan_to_num: _nan_to_num, numpy.isclose: _isclose, numpy.allclose: _allclose,
     numpy.count_nonzero: _count_nonzero, numpy.digitize: _digitize, numpy.ndarray.sort: _sort_in_place, numpy.ndarray.fill: _fill,
