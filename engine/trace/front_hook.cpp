@@ -343,6 +343,8 @@ bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts
   return true;
 }
 
+void setMode(bool inference) { c10::AutogradState::get_tls_state().set_inference_mode(inference); }
+
 // A view is a tensor of inference mode where its base is one, in whatever mode it is made. Functionalisation makes its wrapper in the mode
 // of the moment, so that is the base's for such operators: a normal view shares the version counter, and a view of a tensor of inference
 // mode is not written outside of that.
@@ -351,7 +353,8 @@ class ViewsLikeTheirBase {
   ViewsLikeTheirBase(const c10::OperatorHandle& op, std::span<IValue> args) : mode_(c10::InferenceMode::is_enabled()) {
     if (args.empty() || !args[0].isTensor() || !args[0].toTensor().defined()) return;
     auto* alias = op.schema().arguments()[0].alias_info();
-    if (alias && !alias->isWrite()) setMode(args[0].toTensor().is_inference());
+    // What is written to outside of the mode, and of it, libtorch refuses by the mode that holds.
+    if (const bool inference = args[0].toTensor().is_inference(); alias && (!alias->isWrite() || !inference)) setMode(inference);
   }
   ~ViewsLikeTheirBase() { setMode(mode_); }
   /// Views of normal tensors know that they were made in the mode.
@@ -368,10 +371,20 @@ class ViewsLikeTheirBase {
   ViewsLikeTheirBase(const ViewsLikeTheirBase&) = delete;
 
  private:
-  static void setMode(bool inference) { c10::AutogradState::get_tls_state().set_inference_mode(inference); }
-
   const bool mode_;
 };
+
+/// Views that others have written to since are made anew, each in the mode of what it is a view of.
+void updateViews(std::span<const IValue> args) {
+  const bool mode = c10::InferenceMode::is_enabled();
+  for (const IValue& argument : args)
+    forEachTensor(argument, [&](const at::Tensor& t) {
+      if (!t.defined() || t.is_inference() == mode || !at::functionalization::impl::isFunctionalTensor(t)) return;
+      setMode(!mode);
+      at::functionalization::impl::sync(t);
+      setMode(mode);
+    });
+}
 
 /// A write of an operator that functionalisation does not know.
 bool carryOutWrite(const OperatorFacts& facts, const c10::OperatorHandle& op, std::span<const IValue> args, Stack* stack) {
@@ -544,6 +557,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
   checkFloorDivided(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
+  updateViews(args);
   // Kernels over lists count versions themselves, which stand-ins do not see.
   const IValue writtenList = facts.writes && facts.name.starts_with("aten::_foreach_") ? args[0] : IValue();
   {

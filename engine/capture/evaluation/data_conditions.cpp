@@ -241,7 +241,7 @@ int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& ju
 PyRef Evaluation::opposite(PyObject* value) {
   if (isSymbolicBool(value)) return deferredNot(value);
   if (isArrayScalar(value))
-    if (PyRef truth = deferredTruth(*this, value)) return deferredNot(truth.get());
+    if (PyRef truth = deferredTruth(*this, value)) return isSymbolicBool(truth.get()) ? deferredNot(truth.get()) : Operations::opposite(truth.get());
   return Operations::opposite(value);
 }
 

@@ -73,6 +73,7 @@ PyRef evaluateNumber(const NumberExpr& n, const SymbolValue& value) {
     case Kind::Multiply: return PyRef::steal(PyNumber_Multiply(left.get(), right.get()));
     case Kind::Divide: return PyRef::steal(PyNumber_TrueDivide(left.get(), right.get()));
     case Kind::Negate: return PyRef::steal(PyNumber_Negative(left.get()));
+    case Kind::Absolute: return PyRef::steal(PyNumber_Absolute(left.get()));
     default: break;
   }
   const auto made = applyFloat(n.kind, PyFloat_AS_DOUBLE(left.get()), right ? PyFloat_AS_DOUBLE(right.get()) : 0);

@@ -386,6 +386,13 @@ bool warnOfMissingReentrant(Evaluation& e, PyObject* checkpoint) {
   e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant");
 }
 
+/// Whether one of a function's results, of a type that has gradients, has none.
+bool leadsNowhere(PyObject* result) {
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(result) && i < PyTuple_GET_SIZE(result); ++i)
+    if (leadsNowhere(PyTuple_GET_ITEM(result, i))) return true;
+  return isTensorObject(result) && torch::autograd::isDifferentiableType(tensorOf(result).scalar_type()) && !tensorOf(result).requires_grad();
+}
+
 /// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
 PyRef ruleCheckpoint(Evaluation& e, PyObject* callable, const CallArguments& a) {
   static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
@@ -434,6 +441,8 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject* callable, const CallArguments& a) 
   const Evaluation::Effects before = e.effectsSoFar();
   const uint64_t first = at::sequence_number::peek();
   PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  if (isReentrant && result && at::GradMode::is_enabled() && leadsNowhere(result.get()))
+    e.breakHere("unsupported call", "torch.utils.checkpoint of the reentrant form gives a result a history that leads nowhere");
   if (isReentrant && at::GradMode::is_enabled()) e.trace().reentrantCheckpoints().push_back({first, at::sequence_number::peek()});
   if (switches && !result) {
     clearError();

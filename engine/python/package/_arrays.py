@@ -924,6 +924,8 @@ def tensor_of_numbers(tensors, dtype, device):
 
 def tensor_of(function, array, tensor, dtype, device):
     """torch.from_numpy, as_tensor or tensor of an array; a text: why not."""
+    if isinstance(array, numpy.ndarray) and any(stride < 0 for stride in array.strides):
+        return "is given an array that is seen backwards, which torch does not take"
     if function is torch.tensor:
         return tensor.to(dtype or tensor.dtype, copy=True).to(device)
     if _is_copied(tensor):

@@ -136,7 +136,7 @@ def test_sizes_beside_numbers_of_numpy():
     programs = {
         "padded": (padded, 2), "whole": (lambda x: x[: x.shape[0] // HOP * HOP].reshape(-1, int(HOP)).mean(-1), 3), "scaled": (lambda x: x * (x.shape[0] * HOP), 2),
         "sized": (lambda x: torch.zeros(HOP + x.shape[0]) + x.sum(), 2), "decided": (lambda x: x + 1 if x.shape[0] > HOP else x - 1, 2), "numbers": (numbers, 2),
-        "least": (lambda x: x[: min(x.shape[0], HOP * 99)] * 2, 2),
+        "least": (lambda x: x[: min(x.shape[0], HOP * 99)] * 2, 2), "denied": (lambda x: (x * 2, not x.shape[0] * HOP, not HOP), 2),
     }
     for name, (f, most) in programs.items():
         fusebox.reset()
@@ -144,7 +144,7 @@ def test_sizes_beside_numbers_of_numpy():
         for n in 101, 109, 112, 130, 143, 160:
             x = torch.arange(float(n))
             got, wanted = compiled(x), f(x)
-            same = got[1:] == wanted[1:] if isinstance(got, tuple) else torch.allclose(got, wanted)
+            same = got[1:] == wanted[1:] and torch.allclose(got[0], wanted[0]) if isinstance(got, tuple) else torch.allclose(got, wanted)
             expect(same, f"{name} of {n}: {got} where eager gives {wanted}")
         made = fusebox.counters()["graphs"] - before
         expect(made <= most, f"{name}: {made} graphs")
@@ -190,6 +190,17 @@ def test_floats_beside_arrays():
     ints = fusebox.compile(lambda a, v: np.full_like(a, v))
     for v in 1.5, 2.5, 3.5:
         expect(ints(np.arange(3), v).tolist() == [int(v)] * 3, f"ints of {v}")
+
+
+def test_what_torch_does_not_take():
+    """An array that is seen backwards."""
+    said = []
+    for f in (f := lambda a: torch.tensor(a[::-1]) * 2), fusebox.compile(f):
+        try:
+            f(np.arange(3.0))
+        except ValueError as error:
+            said.append(str(error))
+    expect(len(said) == 2 and said[0] == said[1], f"{said}")
 
 
 def test_moments():

@@ -281,3 +281,25 @@ def a_teacher_in_the_mode(compile, engine):
         value.backward()
         out.append((round(value.item(), 5), [(p.grad * 1e4).round().tolist() for p in student.parameters()], teacher.weight.grad))
     return out, without_breaks(engine, before)
+
+
+@edge
+def views_of_what_was_written_before(compile, engine):
+    @compile
+    def f(x):
+        t = x.sin()
+        v = t[:]
+        x.mul_(2)
+        t.zero_()
+        with torch.inference_mode():
+            v.add_(1)
+            made = x[0].abs() + v[0]
+        t.mul_(3)
+        return v, t, made, made.is_inference()
+
+    out = []
+    for n in (2, 2, 3):
+        x = torch.arange(2.0 * n).reshape(n, 2)
+        *made, known = f(x)
+        out.append((made, known, x, x._version, facts(made[0], made[2])))
+    return out
