@@ -13,6 +13,11 @@ def _numbered(tree, is_leaf, none_is_leaf, namespace, leaves):
     if is_leaf is None or not is_leaf(tree):
         if kind is tuple or kind is list:
             return kind([_numbered(part, is_leaf, none_is_leaf, namespace, leaves) for part in tree])
+        if kind is dict and is_leaf is not None:  # which is asked in optree's order
+            keys, made = list(tree), {}
+            for place in _structure({key: place for place, key in enumerate(keys)}, none_is_leaf, namespace)[0]:
+                made[keys[place]] = _numbered(tree[keys[place]], is_leaf, none_is_leaf, namespace, leaves)
+            return {key: made[key] for key in keys}
         if kind is dict or kind is collections.OrderedDict:
             return kind([(key, _numbered(part, is_leaf, none_is_leaf, namespace, leaves)) for key, part in tree.items()])
         if tree is None and not none_is_leaf:

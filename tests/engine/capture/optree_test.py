@@ -56,6 +56,21 @@ def test_trees():
         expect(fusebox.counters()["graph_breaks"] == before, f"{f.__name__} breaks")
 
 
+def test_order_of_questions():
+    def asked(tree):
+        seen = []
+
+        def is_leaf(node):
+            seen.append(len(node) if isinstance(node, (dict, list)) else node.shape[0])
+            return len(seen) == 3
+
+        return [leaf if isinstance(leaf, list) else leaf * 2 for leaf in optree.tree_leaves(tree, is_leaf=is_leaf)], seen
+
+    compiled = fusebox.compile(asked, fullgraph=True)
+    for make in (lambda: {"z": torch.ones(5), "a": [torch.ones(2), torch.ones(3)], "m": torch.ones(7)}, lambda: {3: torch.ones(4), 1: torch.ones(6), 2: [torch.ones(8)]}):
+        expect(str(compiled(make())) == str(asked(make())), f"{compiled(make())} where eager gives {asked(make())}")
+
+
 def test_what_is_left_to_optree():
     """Nodes of a class, deques, trees that do not fit: eager's results and errors."""
     def mapped(tree, other):
