@@ -1,4 +1,6 @@
 // C code that calls Python back: what it would call is found first, and is a break where the evaluator does not call it itself.
+#include <cstring>
+
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -116,7 +118,8 @@ PyRef Evaluation::numberOf(PyObject* object, std::initializer_list<const char*> 
   for (const char* name : methods) {
     PyObject* method = typeLookup(type, internedName(name));
     if (!method) continue;
-    if (!PyFunction_Check(method)) return PyRef::borrow(object);
+    const bool isAsked = std::strcmp(name, "__index__") != 0 || !PyLong_Check(object);  // an int is one for C code
+    if (!PyFunction_Check(method) || !isAsked) return PyRef::borrow(object);
     pin(method, Why::Class);
     PyObject* args[] = {object};
     PyRef number = call(method, args, 1, nullptr);

@@ -152,6 +152,9 @@ PyRef Evaluation::compare(int op, PyObject* givenA, PyObject* givenB) {
     } else if (op == Py_NE) {
       // object.__ne__ asks __eq__.
       if (PyObject* equal = pythonMethod(a, kComparisons[Py_EQ])) {
+        PyObject* unequal = typeLookup(Py_TYPE(a), internedName(kComparisons[Py_NE]));
+        if (!unequal || Py_TYPE(unequal) != &PyWrapperDescr_Type || PyDescr_TYPE(unequal) != &PyBaseObject_Type)
+          breakHere("callback from C", std::string("the C class of a ") + Py_TYPE(a)->tp_name + " says by itself what is unequal");
         tried = true;
         PyRef result = tryBinary(equal, a, b, &declined);
         if (!declined) {

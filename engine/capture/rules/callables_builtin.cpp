@@ -267,8 +267,11 @@ PyRef ruleListSort(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const int reverse = reverseFlag(e, a);
   if (reverse < 0) return {};
   // As in CPython the list is empty meanwhile, and must stay so.
-  PyRef items = e.collect(list, false), none_ = PyRef::steal(PyList_New(0)), all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
-  if (!items || !e.storeElement(list, all.get(), none_.get())) return {};
+  PyRef items = PyRef::steal(PyList_New(0)), none_ = PyRef::steal(PyList_New(0)), all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
+  const Py_ssize_t n = e.builtinLength(list);
+  for (Py_ssize_t i = 0; i < n; ++i) PyList_Append(items.get(), e.element(list, i).get());
+  e.adopt(items.get());
+  if ( !e.storeElement(list, all.get(), none_.get())) return {};
   const bool sorted = sortList(e, items.get(), a.keyword("key"), reverse != 0), touched = PyList_GET_SIZE(list) > 0;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -387,7 +390,8 @@ PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
-    keep.push_back(isConstantValue(a.args[i]) ? PyRef::borrow(a.args[i]) : e.numberOf(a.args[i], methods));
+    const bool isKnown = isConstantValue(a.args[i]) || PyFloat_Check(a.args[i]);  // C code reads a float's own value
+    keep.push_back(isKnown ? PyRef::borrow(a.args[i]) : e.numberOf(a.args[i], methods));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import math
 import types
 
 import torch
@@ -418,3 +419,43 @@ def methods_of_c_behind_overrides(compile, engine):
         out.append(f(torch.ones(2) * n, n))
         out.append(([v if isinstance(v, int) else v.tolist() for v in kept], list(kept.calls), sorted(registry), sorted(seen)))
     return out, not engine or engine.counters()["graph_breaks"] == breaks
+
+
+class Spoken(list):
+    def __iter__(self):
+        return iter([9] + list(super().__iter__()))
+
+    def sort(self):
+        super().sort(reverse=True)
+
+
+class Alike(list):
+    def __eq__(self, other):
+        return True
+
+
+class Seven(int):
+    def __index__(self):
+        return 7
+
+    def __int__(self):
+        return 8
+
+
+class Half(float):
+    def __float__(self):
+        return 0.5
+
+
+@edge
+def what_c_code_reads_of_subclasses(compile, engine):
+    """C code takes an instance of a subclass for what it is, whatever Python code says of it."""
+    @compile
+    def f(x):
+        spoken = Spoken([1, 3, 2])
+        spoken.sort()
+        numbers = [10, 11, 12, 13, 14, 15, 16, 17, 18]
+        return (list.__len__(spoken), list(list.__iter__(spoken)), Alike([1]) != [2], Alike([1]) == [2], list(range(Seven(3))), numbers[Seven(2)], int(Seven(4)),
+                math.sqrt(Half(4.0)), float(Half(4.0)), x * 2)
+
+    return [f(torch.ones(1)) for _ in range(3)]
