@@ -271,7 +271,7 @@ PyRef ruleListSort(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Py_ssize_t n = e.builtinLength(list);
   for (Py_ssize_t i = 0; i < n; ++i) PyList_Append(items.get(), e.element(list, i).get());
   e.adopt(items.get());
-  if ( !e.storeElement(list, all.get(), none_.get())) return {};
+  if (!e.storeElement(list, all.get(), none_.get())) return {};
   const bool sorted = sortList(e, items.get(), a.keyword("key"), reverse != 0), touched = PyList_GET_SIZE(list) > 0;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

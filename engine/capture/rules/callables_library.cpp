@@ -10,13 +10,15 @@ namespace {
 /// What the package knows of a library's functions; null while the program has not imported the library.
 PyObject* tableOf(const char* name) {
   static PyObject* package = nullptr;
-  if (!package) {
-    PyObject* modules = PyImport_GetModuleDict();
+  static bool isAsked = false;
+  if (!isAsked) {
     static PyObject* const library = PyUnicode_InternFromString("optree._C");
-    if (!PyDict_GetItem(modules, library)) return nullptr;
-    package = PyImport_ImportModule("fusebox._optree");  // kept for good
-    if (!package) return clearError(), nullptr;
+    if (!PyDict_GetItem(PyImport_GetModuleDict(), library)) return nullptr;
+    isAsked = true;
+    package = PyImport_ImportModule("fusebox._optree");  // kept for good; another version may have other names
+    clearError();
   }
+  if (!package) return nullptr;
   return torchObject((std::string("fusebox._optree.") + name).c_str());
 }
 
