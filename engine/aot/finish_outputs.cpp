@@ -70,6 +70,13 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+/// What is the same of every output.
+void describe(const at::Tensor& output, OutputPlan& plan) {
+  plan.meta = trace::toMeta(output, output.device());
+  plan.meta.requiresGrad = output.requires_grad();
+  plan.inference = output.is_inference();
+}
+
 /// What the program finds behind `t` as its base, with the gradient that it asks for itself; undefined: no such tensor.
 at::Tensor ownBase(const at::Tensor& t) {
   if (t.is_inference() || !t.is_view() || !t._base().defined()) return {};
@@ -197,17 +204,14 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (auto input = context_.inputOf(output)) {
     plan.kind = OutputPlan::Kind::Input;
     plan.index = *input;
-    plan.meta = trace::toMeta(output, output.device());
-    plan.meta.requiresGrad = output.requires_grad();
+    describe(output, plan);
     return plan;
   }
   const bool isUnrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE || creationOf(output) == CreationMeta::INFERENCE_MODE;
   if (output.requires_grad() && !isUnrecorded && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
   if (output.requires_grad() && !torch::autograd::isDifferentiableType(output.scalar_type())) return refuse("is not of floats and requires a gradient");
   valueOf(output);  // applies pending writes before geometry is read
-  plan.meta = trace::toMeta(output, output.device());
-  plan.meta.requiresGrad = output.requires_grad();
-  plan.inference = output.is_inference();
+  describe(output, plan);
   if (plan.inference != c10::InferenceMode::is_enabled() && output.layout() != at::kStrided)
     return refuse("has no strides and comes of a block of another inference mode than the call's");
   if (isFunctionalTensor(output) && !isViewByFunction(output)) {
@@ -267,14 +271,12 @@ void TraceFinisher::linkViews() {
 
 Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& base, const at::Tensor& baseMeta,
                                            bool baseRequiresGrad, bool isRestrided) {
-  plan.meta = trace::toMeta(output, output.device());
-  plan.meta.requiresGrad = output.requires_grad();
+  describe(output, plan);
   if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
   if (auto* view = torch::autograd::impl::get_view_autograd_meta(output); output.requires_grad() && !(view && view->has_bw_view()))
     return refuse("shares memory with something that it was detached from, and was written since");
   plan.detached = baseRequiresGrad && !output.requires_grad();
   if (output.requires_grad() || creationOf(output) == CreationMeta::INFERENCE_MODE) plan.creation = creationOf(output);
-  plan.inference = output.is_inference();
   plan.unrecorded = creationOf(output) == CreationMeta::NO_GRAD_MODE;
   plan.isStale = stale_.count(output.unsafeGetTensorImpl()) > 0;
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
@@ -396,9 +398,7 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output) {
   plan.index = *slot;
   auto& base = results_[static_cast<size_t>(*slot)];
   if (base.tracked.defined() && base.tracked.is_same(output)) {
-    plan.meta = trace::toMeta(output, output.device());
-    plan.meta.requiresGrad = output.requires_grad();
-    plan.inference = output.is_inference();
+    describe(output, plan);
     plan.versions = writesTo(output);
     return plan;
   }

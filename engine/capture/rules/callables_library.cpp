@@ -1,29 +1,33 @@
 // Functions of C of other libraries, which Python functions of the package stand in for (engine/python/package/_optree.py).
+#include <optional>
+
 #include "engine/capture/cpython/errors.h"
 #include "engine/capture/evaluation/evaluation.h"
-#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/call_rules.h"
 
 namespace fusebox::capture {
 namespace {
 
-/// What the package knows of a library's functions; null while the program has not imported the library.
-PyObject* tableOf(const char* name) {
-  static PyObject* package = nullptr;
-  static bool isAsked = false;
-  if (!isAsked) {
-    static PyObject* const library = PyUnicode_InternFromString("optree._C");
-    if (!PyDict_GetItem(PyImport_GetModuleDict(), library)) return nullptr;
-    isAsked = true;
-    package = PyImport_ImportModule("fusebox._optree");  // kept for good; another version may have other names
+/// What the package knows of a library's functions.
+struct Tables {
+  PyObject *followed, *asItIs;  ///< kept for good; null: another version of the library has other names
+};
+
+/// Null while the program has not imported the library.
+const Tables* tables() {
+  static PyObject* const library = PyUnicode_InternFromString("optree._C");
+  static std::optional<Tables> known;
+  if (!known && PyDict_GetItem(PyImport_GetModuleDict(), library)) {
+    const PyRef package = PyRef::steal(PyImport_ImportModule("fusebox._optree"));
     clearError();
+    const auto table = [&](const char* name) { return package ? PyObject_GetAttrString(package.get(), name) : nullptr; };
+    known = Tables{table("FOLLOWED"), table("AS_IT_IS")};
   }
-  if (!package) return nullptr;
-  return torchObject((std::string("fusebox._optree.") + name).c_str());
+  return known && known->followed && known->asItIs ? &*known : nullptr;
 }
 
 PyRef ruleFollowed(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyObject* function = PyDict_GetItem(tableOf("FOLLOWED"), callable);
+  PyObject* function = PyDict_GetItem(tables()->followed, callable);
   e.pin(function, Why::Process);
   return e.call(function, a);
 }
@@ -47,10 +51,10 @@ PyRef ruleAsConstant(Evaluation& e, PyObject* callable, const CallArguments& a) 
 
 CallRule libraryRuleOf(PyObject* callable) {
   if (!PyCFunction_Check(callable) && !PyFunction_Check(callable) && !PyType_Check(callable)) return nullptr;
-  PyObject* followed = tableOf("FOLLOWED");
-  if (!followed) return nullptr;
-  if (PyDict_GetItem(followed, callable)) return ruleFollowed;
-  return PySet_Contains(tableOf("AS_IT_IS"), callable) == 1 ? ruleAsConstant : nullptr;
+  const Tables* known = tables();
+  if (!known) return nullptr;
+  if (PyDict_GetItem(known->followed, callable)) return ruleFollowed;
+  return PySet_Contains(known->asItIs, callable) == 1 ? ruleAsConstant : nullptr;
 }
 
 }  // namespace fusebox::capture

@@ -42,8 +42,7 @@ def _part(axis, start, stop):
 
 
 def _meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
-    if copy is not True or sparse is not False or indexing not in ("xy", "ij") or not all(type(array) is numpy.ndarray for array in arrays):
-        refuse("numpy.meshgrid is called in a way that is not followed")
+    _require(copy is True and sparse is False and indexing in ("xy", "ij") and all(type(array) is numpy.ndarray for array in arrays))
     places = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         places[:2] = 1, 0
