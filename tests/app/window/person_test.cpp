@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QMessageBox>
 #include <QPlainTextEdit>
+#include <QPointer>
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QTabWidget>
@@ -120,16 +121,17 @@ class PersonTest : public QObject {
   /// Types into the file dialog that the next step opens, closes the list of proposals, and confirms.
   void answerFileDialog(const QString& path) {
     auto* timer = new QTimer(this);
-    connect(timer, &QTimer::timeout, this, [timer, path, typed = false]() mutable {
+    connect(timer, &QTimer::timeout, this, [timer, path, typed = false, answered = QPointer<QFileDialog>()]() mutable {
       if (auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget()); box && typed) {
         qWarning("%s", qPrintable(box->text()));
         return box->reject();
       }
       auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-      if (!dialog && typed) return timer->deleteLater();
+      if (typed && (!dialog || dialog != answered)) return timer->deleteLater();  // another dialog is another step's
       auto* edit = dialog ? dialog->findChild<QLineEdit*>(QStringLiteral("fileNameEdit")) : nullptr;
       if (!edit) return;
       if (!std::exchange(typed, true)) {
+        answered = dialog;
         edit->selectAll();
         return QTest::keyClicks(edit, path);
       }
