@@ -80,6 +80,8 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   plan.input = input.index;
   plan.metadata = metadata;
   plan.inference = input.standIn.is_inference() && context_.writesInInference();
+  // Eager writes, and then raises or not, by how the program came to the memory.
+  if (data && input.standIn.is_inference() && !plan.inference && !c10::InferenceMode::is_enabled()) return refuse(input, "was made in inference mode and is written outside of it");
   plan.versions = input.standIn.is_inference() ? 0 : static_cast<uint32_t>(input.standIn._version());
   // The wrapper does not follow the offset of a restride in place; its value does.
   plan.meta = trace::toMeta(functionalization::impl::from_functional_tensor(input.standIn), input.standIn.device());

@@ -192,6 +192,18 @@ int addCompiledFunctionType(PyObject* module) {
   return PyModule_AddObjectRef(module, "CompiledFunction", reinterpret_cast<PyObject*>(&t));
 }
 
+OpenRegion::OpenRegion(const capture::RegionOptions* options) : thread_(std::this_thread::get_id()) {
+  if (options) region_ = std::make_unique<capture::Region>(optionsNow(options), nullptr);
+  else pause_ = std::make_unique<capture::RegionPause>();
+}
+
+bool OpenRegion::close() {
+  if (std::this_thread::get_id() != thread_) return false;
+  region_.reset();
+  pause_.reset();
+  return true;
+}
+
 void forceBackend(const capture::RegionOptions* options) { forcedOptions = options; }
 
 PyObject* makeCompiledFunction(PyObject* original, WrapperKind kind, const capture::RegionOptions* options, PyObject* root) {

@@ -2,7 +2,10 @@
 
 #include <Python.h>
 
-#include "engine/capture/entries/entry_cache.h"
+#include <memory>
+#include <thread>
+
+#include "engine/capture/entries/hook.h"
 
 namespace fusebox::python {
 
@@ -10,6 +13,19 @@ namespace fusebox::python {
 enum class WrapperKind : uint8_t {
   Compile,  ///< opens a region: what torch.compile returns
   Disable,  ///< leaves the call and everything below it to CPython: what torch.compiler.disable returns
+};
+
+/// A region that the program opens and closes itself: what is called on this thread meanwhile is compiled; without options, left to CPython.
+class OpenRegion {
+ public:
+  explicit OpenRegion(const capture::RegionOptions* options);
+  /// False on another thread than the one that opened it: it stays open.
+  bool close();
+
+ private:
+  std::thread::id thread_;
+  std::unique_ptr<capture::Region> region_;
+  std::unique_ptr<capture::RegionPause> pause_;
 };
 
 /// From now on every compiled function's backend is this one; null: its own again.

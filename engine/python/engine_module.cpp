@@ -213,6 +213,11 @@ void bindCapture(py::module_& m) {
   m.def("compiled", [](const py::object& callable, const py::dict& options, const py::object& root) {
     return py::reinterpret_steal<py::object>(makeCompiledFunction(callable.ptr(), WrapperKind::Compile, optionsFrom(options), root.ptr()));
   }, py::arg("callable"), py::arg("options"), py::arg("root") = py::none());
+  py::class_<OpenRegion>(m, "OpenRegion")
+      .def(py::init([](const py::object& options) { return std::make_unique<OpenRegion>(options.is_none() ? nullptr : optionsFrom(options)); }))
+      .def("close", [](OpenRegion& region) {
+        if (!region.close()) throw std::runtime_error("a region of compiled code was opened on another thread: close it there");
+      });
   m.def("disabled", [](const py::object& callable) {
     return py::reinterpret_steal<py::object>(makeCompiledFunction(callable.ptr(), WrapperKind::Disable, nullptr, nullptr));
   });

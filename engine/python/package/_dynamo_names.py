@@ -7,7 +7,7 @@ import warnings
 import weakref
 
 from . import _log_text, compiler as _compiler
-from ._compile import compile as _compile
+from ._compile import compile as _compile, engine_options
 from ._dynamo_counts import catch_up
 from ._engine_access import _engine, reset
 from ._unused_options import once
@@ -28,11 +28,29 @@ def _of_stock(backend):
     return {"backend": "inductor", "options": dict(backend.config) or None}
 
 
+class _Optimize:
+    """What torch._dynamo.optimize returns: a decorator, and a context in which all that is called is compiled."""
+
+    def __init__(self, settings, decorate):
+        self._settings, self._decorate, self._regions = settings, decorate, []
+
+    def __call__(self, function):
+        return self._decorate(function)
+
+    def __enter__(self):
+        settings = dict(self._settings)
+        self._regions.append(_engine.OpenRegion(None if settings.pop("disable") else engine_options(**settings)))
+
+    def __exit__(self, *_):
+        self._regions.pop().close()
+
+
 def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, guard_fail_fn=None, **_):
-    """torch._dynamo.optimize: torch.compile as a decorator. `guard_fail_fn` hears of every recompile: an object with `reason`."""
+    """torch._dynamo.optimize: torch.compile as a decorator or a context. `guard_fail_fn` hears of every recompile of what is decorated: an
+    object with `reason`."""
     compile_it = functools.partial(_compile, **_of_stock(backend), fullgraph=nopython, dynamic=dynamic, disable=disable)
     if guard_fail_fn is None:
-        return compile_it
+        return _Optimize(compile_it.keywords, compile_it)
 
     def compile_and_tell(function):
         compiled = compile_it(function)
@@ -49,7 +67,7 @@ def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False,
 
         return call
 
-    return compile_and_tell
+    return _Optimize(compile_it.keywords, compile_and_tell)
 
 
 def _hear(listener, failure):

@@ -11,11 +11,13 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 
 import torch
 import torch.nn as nn
 
 import fusebox
+from fusebox._compile import engine_options
 from checks.script_checks import expect, run
 
 BOUND_BEFORE = torch.compile
@@ -819,6 +821,35 @@ def test_calls_that_may_come_later():
     said.clear()
     torch.compile(program)(torch.ones(2))
     expect(said == [("first", [2.0, 2.0], 2), ("second", [4.0, 4.0])], f"without the setting: {said}")
+
+
+def test_optimize_is_a_context_too():
+    outer, inner = Counting(), Counting()
+    double, triple = (lambda a: a * 2), (lambda a: a * 3)
+    with torch._dynamo.optimize(outer):
+        a = double(x)
+        double(x)
+        with torch._dynamo.optimize(inner):
+            b = triple(x)
+        with torch._dynamo.optimize(inner, disable=True):
+            plain(x)
+    expect(outer.graphs == [["mul"]] and inner.graphs == [["mul"]], f"each compiles what is called in it: {outer.graphs}, {inner.graphs}")
+    expect(torch.equal(a, x * 2) and torch.equal(b, x * 3), "results")
+    try:
+        with torch._dynamo.optimize(outer, nopython=True):
+            breaks(x)
+        expect(False, "a break was let through")
+    except torch._dynamo.exc.Unsupported:
+        pass
+    (lambda a: a - 7)(x)
+    expect(len(outer.graphs) == 1, "afterwards nothing is compiled")
+    region = fusebox._engine.OpenRegion(engine_options(backend="eager"))
+    caught = []
+    thread = threading.Thread(target=lambda: caught.append(raised(region.close)))
+    thread.start()
+    thread.join()
+    expect(isinstance(caught[0], RuntimeError) and "another thread" in str(caught[0]), f"closed elsewhere: {caught}")
+    region.close()
 
 
 def test_forbidden_functions():

@@ -303,3 +303,21 @@ def views_of_what_was_written_before(compile, engine):
         *made, known = f(x)
         out.append((made, known, x, x._version, facts(made[0], made[2])))
     return out
+
+
+@edge
+def a_tensor_of_the_mode_is_written_outside(compile, engine):
+    @compile
+    def f(x):
+        try:
+            x.add_(1)
+        except RuntimeError as error:
+            return x * 2, str(error)[:25]
+        return x * 2, ""
+
+    with torch.inference_mode():
+        x, y = torch.ones(3), torch.ones(3)
+    out = [f(x), x, f(x), x]
+    with torch.inference_mode():
+        out += [f(y), y]
+    return out, raised(lambda: compile(lambda t: t.mul_(3))(x)), x
