@@ -262,7 +262,7 @@ PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
 /// float() of a tensor that requires a gradient: torch says once what it thinks of that.
 static void warnOfHistory(Evaluation& e) {
   static Once<PyObject*> leaf;
-  const auto read = [] {
+  const auto read = [](const CallArguments&) {
     const trace::NoTrace off;
     return PyNumber_Float(leaf.get([] { return newTensorObject(at::zeros({}).requires_grad_(true)); }));
   };

@@ -408,7 +408,7 @@ class Evaluation final : public Operations {
   /// A result of C code: adopts what is new, gives BreakError its way.
   PyRef checked(PyObject* result);
   /// What `call`, of torch with these arguments, gives for checked(); the program hears its warnings as eager says them (torch_warnings.cpp).
-  PyObject* heard(const CallArguments& a, const std::function<PyObject*()>& call);
+  PyObject* heard(const CallArguments& a, const std::function<PyObject*(const CallArguments&)>& call);
   /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
   void noteLeaf(PyObject* tensor);
   /// The address of an object as id() gives it. What this segment makes has another when it runs, so an address may only

@@ -556,12 +556,17 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   const trace::DataUse use(isTorchBinding(callable) ? std::string_view() : builtinName(callable), trace::DataUse::Form::Call);
   NumpyWarnings warnings(*this);
   warnings.watch(args.data(), args.size());
-  const CallArguments given(args.data(), a.positional, a.kwNames);
+  // A method that is bound already may write to what it is bound to: that is an argument like others.
+  PyObject* self = isTorchBinding(callable) && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  PyObject* unbound = self && isTensorObject(self) ? _PyType_Lookup(Py_TYPE(self), internedName(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name)) : nullptr;
+  if (!unbound || !Py_IS_TYPE(unbound, &PyMethodDescr_Type)) self = nullptr;
+  if (self) args.insert(args.begin(), self), callable = unbound;
+  const CallArguments given(args.data(), a.positional + (self ? 1 : 0), a.kwNames);
   const PyRef called = overloadFor(callable, given);
-  const auto made = [&] { return PyObject_Vectorcall(called.get(), given.args, given.positional, given.kwNames); };
-  PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made())));
+  const auto made = [&](const CallArguments& c) { return PyObject_Vectorcall(called.get(), c.args, c.positional, c.kwNames); };
+  PyRef result = original(checked(warnings.done(isTorchBinding(callable) ? heard(given, made) : made(given))));
   // Of what a class made of it, its own calls are told.
-  if (result && std::none_of(args.begin(), args.end(), holdsSubclass)) scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
+  if (result && std::none_of(args.begin(), args.end(), holdsSubclass)) scope.done(callable, given, result.get());
   return result;
 }
 

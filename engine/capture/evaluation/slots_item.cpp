@@ -215,7 +215,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     refuseCallbacks(index.get(), Asks::Numbers);
     TorchCalls::Scope scope(torchCalls_.get());
     const PyRef shown = withFirstRows(*this, index.get());
-    PyRef item = checked(heard({&object, 1, nullptr}, [&] { return PyObject_GetItem(object, shown.get()); }));
+    PyRef item = checked(heard({&object, 1, nullptr}, [&](const CallArguments&) { return PyObject_GetItem(object, shown.get()); }));
     scope.done("getitem", {object, index.get()}, item.get());
     return item;
   }

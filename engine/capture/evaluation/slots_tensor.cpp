@@ -159,7 +159,7 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
     return bindDescriptor(attribute, object, type, name);
   }
   TorchCalls::Scope scope(torchCalls_.get());
-  PyRef value = checked(heard({&object, 1, nullptr}, [&] { return PyObject_GetAttr(object, name); }));
+  PyRef value = checked(heard({&object, 1, nullptr}, [&](const CallArguments&) { return PyObject_GetAttr(object, name); }));
   scope.done("getattr", {object, name}, value.get());
   return value;
 }

@@ -30,12 +30,19 @@ PyObject* currentFilters() {
   return filters && PyList_CheckExact(filters) ? filters : nullptr;
 }
 
-/// How often the tensors among the arguments were written to.
+bool isSequence(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
+
+/// How often the tensors among the arguments, and in sequences among them, were written to.
 uint64_t versionsOf(const CallArguments& a) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < a.total(); ++i)
-    if (isTensorObject(a.args[i]))
-      if (const at::Tensor& t = tensorOf(a.args[i]); t.defined() && !t.is_inference()) sum += static_cast<uint64_t>(t._version());
+  const auto count = [&](PyObject* o) {
+    if (!isTensorObject(o)) return;
+    if (const at::Tensor& t = tensorOf(o); t.defined() && !t.is_inference()) sum += static_cast<uint64_t>(t._version());
+  };
+  for (size_t i = 0; i < a.total(); ++i) {
+    count(a.args[i]);
+    for (Py_ssize_t k = 0; isSequence(a.args[i]) && k < PySequence_Fast_GET_SIZE(a.args[i]); ++k) count(PySequence_Fast_GET_ITEM(a.args[i], k));
+  }
   return sum;
 }
 
@@ -100,8 +107,8 @@ KeptWarnings::~KeptWarnings() {
 
 /// What torch says every time is put off like a warning of the program. What it says once in a process it says no more when it is asked
 /// again: that is told now, by the first capture, at the program's line.
-PyObject* Evaluation::heard(const CallArguments& a, const std::function<PyObject*()>& call) {
-  if (torchCalls_) return call();
+PyObject* Evaluation::heard(const CallArguments& a, const std::function<PyObject*(const CallArguments&)>& call) {
+  if (torchCalls_) return call(a);
   const auto& nodes = trace_->recorder().graph().nodes();
   const size_t before = nodes.size();
   const uint64_t versions = versionsOf(a);
@@ -111,31 +118,41 @@ PyObject* Evaluation::heard(const CallArguments& a, const std::function<PyObject
   {
     const c10::WarningUtils::WarnAlways always;  // what is said once stays to be said
     KeptWarnings kept;
-    result = PyRef::steal(call());
+    result = PyRef::steal(call(a));
     said = kept.take();
   }
   if (said.empty() || !result) return result.release();
   throwIfBreak();
   if (bytecodes_ != bytecodes) breakHere("warning", "a call warns in which Python code of the program runs");
+  // What is written is written once: the call is repeated with copies.
+  std::vector<PyRef> copies;
+  std::vector<PyObject*> given(a.args.begin(), a.args.begin() + a.total());
+  if (versionsOf(a) != versions) {
+    for (PyObject*& argument : given) {
+      if (!isTensorObject(argument) && !isSequence(argument)) continue;
+      if (!isPlainTensorClass(Py_TYPE(argument)) || tensorOf(argument).layout() != at::kStrided) breakHere("warning", "an operator warns that writes to a tensor");
+      argument = copies.emplace_back(PyRef::steal(newTensorObject(tensorOf(argument).detach().clone()))).get();
+    }
+  }
+  const CallArguments again{given.data(), a.positional, a.kwNames};
   const auto repeat = [&] {
     KeptWarnings kept;
-    PyRef::steal(call());
+    PyRef::steal(call(again));
     clearError();
     throwIfBreak();
     return kept.take();
   };
   for (size_t i = before; i < nodes.size(); ++i)
     if (graph::isOrdered(nodes[i])) breakHere("warning", "an operator warns that draws random numbers or is seen by others");
-  if (versionsOf(a) != versions) breakHere("warning", "an operator warns that writes to a tensor");
   if (PyObject* filters = currentFilters(); !filters || !noErrorFilter(filters, nullptr))
     breakHere("side effect", "a warning that a filter may turn into an exception");
   // What is said once would come before them.
   if (!writtenLater_.empty()) breakHere("side effect", "torch warns after warnings that the program records");
-  const auto again = repeat();
-  if (again.empty()) return result.release();
+  const auto often = repeat();
+  if (often.empty()) return result.release();
   const auto ever = repeat();
   static PyObject* const warn = torchObject("warnings.warn");
-  for (const KeptWarnings::Warning& warning : again) {
+  for (const KeptWarnings::Warning& warning : often) {
     PyObject* args[] = {warning.text.get(), warning.category};
     const CallArguments arguments(args, 2, nullptr);
     const bool done = holds(ever, warning) ? static_cast<bool>(this->call(warn, args, 2, nullptr)) : callNow(warn, arguments);

@@ -134,7 +134,7 @@ def provide_package():
             return type(error).__name__, str(error)
 
     package = types.ModuleType(PACKAGE)
-    package.__path__ = []
+    package.__path__ = [str(MODELS / "small_programs")]  # for what programs share
     package.script = package.edge = lambda f: f
     package.raised = outcome
     sys.modules[PACKAGE] = package

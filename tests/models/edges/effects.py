@@ -633,3 +633,35 @@ def data_that_raise_inside_try_are_the_programs(compile, engine):
             if not raises(1) and not raises(5):
                 out.append(not engine or engine.counters()["graph_breaks"] == before)
     return out
+
+
+@edge
+def writes_that_warn(compile, engine):
+    """torch warns of these once in a process or every time: found out without a second write."""
+    def bound(a, at, values):
+        a = a.clone()
+        write = a.scatter_
+        write(0, at, values, reduce="add")
+        return a
+
+    def given(a, at, values):
+        a.scatter_(0, at, values, reduce="multiply")
+        b = a + 1
+        b.scatter_(0, at, values, reduce="add")
+        return b
+
+    def restrided(a, at, values):
+        write = a.T.scatter_
+        write(0, at, values.T, reduce="add")
+        return a * 2
+
+    out = []
+    for f in (bound, given, restrided):
+        c, before = compile(f), engine and engine.counters()["graph_breaks"]
+        for n in (5, 5, 6):
+            a = torch.arange(4.0 * n).view(4, n)
+            with warnings.catch_warnings(record=True):
+                warnings.simplefilter("always")
+                out += [c(a, torch.tensor([[1], [2], [3]]), torch.full((4, n), 2.0)), a, a._version]
+        out.append(not engine or engine.counters()["graph_breaks"] == before)
+    return out
