@@ -204,7 +204,7 @@ std::vector<at::Tensor> givenFor(const AotModule& module, const std::vector<at::
     const at::Tensor& input = inputs[m.input];
     if (m.result < 0 || !input.defined() || !input.has_storage()) continue;
     const bool shared = std::any_of(module.constants.begin(), module.constants.end(), [&](auto& constant) { return mayOverlap(input, constant); });
-    if (!shared && !(input.is_inference() && !m.inference && !c10::InferenceMode::is_enabled()) && !runtime::hasPendingSign(input)) continue;
+    if (!shared && !runtime::hasPendingSign(input)) continue;
     if (made.empty()) made = inputs;
     made[m.input] = at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(runtime::asInMemory(input));
   }

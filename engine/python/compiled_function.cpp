@@ -197,6 +197,10 @@ OpenRegion::OpenRegion(const capture::RegionOptions* options) : thread_(std::thi
   else pause_ = std::make_unique<capture::RegionPause>();
 }
 
+OpenRegion::~OpenRegion() {
+  if (!close()) region_.release(), pause_.release();
+}
+
 bool OpenRegion::close() {
   if (std::this_thread::get_id() != thread_) return false;
   region_.reset();

@@ -19,6 +19,8 @@ enum class WrapperKind : uint8_t {
 class OpenRegion {
  public:
   explicit OpenRegion(const capture::RegionOptions* options);
+  /// Closes it; dropped on another thread, it stays open.
+  ~OpenRegion();
   /// False on another thread than the one that opened it: it stays open.
   bool close();
 

@@ -850,6 +850,14 @@ def test_optimize_is_a_context_too():
     thread.join()
     expect(isinstance(caught[0], RuntimeError) and "another thread" in str(caught[0]), f"closed elsewhere: {caught}")
     region.close()
+    left = []
+    thread = threading.Thread(target=lambda: left.append(fusebox._engine.OpenRegion(engine_options(backend="eager"))))
+    thread.start()
+    thread.join()
+    with torch._dynamo.optimize(outer):
+        left.clear()  # another thread's, dropped here, ends nothing here
+        (lambda a: a - 8)(x)
+    expect(len(outer.graphs) == 2, f"a region outlived another's: {outer.graphs}")
 
 
 def test_forbidden_functions():
