@@ -535,7 +535,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   for (size_t i = 0; i < root->stack.size(); ++i) {
     PyRef& value = root->stack[i];
     const Source* source = value ? sources().stack(static_cast<int>(i)) : nullptr;
-    if (value && !(isTensorObject(value.get()) && leaveUnread(*root, i, value.get(), source))) value = wrap(value.get(), source);
+    if (value && !(isTensorObject(value.get()) && leaveUnread(*root, i, value.get(), source))) value = read(value.get(), source);
   }
   if (!holders_.empty()) refuseDrops(*root);
   int sinceBreak = 0;
@@ -555,7 +555,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       case Flow::Jumped:
         if (const Source* source = std::exchange(root->unreadItem, nullptr)) {
           PyRef item = root->pop();
-          if (!assignUnread(*root, item.get(), source)) root->push(wrap(item.get(), source));
+          if (!assignUnread(*root, item.get(), source)) root->push(read(item.get(), source));
         }
         if (!holders_.empty()) refuseDrops(*root);
         ++rootCount_;

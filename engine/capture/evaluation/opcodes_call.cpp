@@ -73,14 +73,14 @@ Flow makeFunction(Operations& ops, Frame& f, const Instruction& i) {
   // Cells in a tuple from before the segment come from there: writes to them are undone.
   if (i.arg & 8) PyFunction_SetClosure(function.get(), ops.tupleOf(f.pop().get()).get());
   if (i.arg & 4) {
-    PyRef pairs = f.pop();  // a flat tuple of names and annotations
+    PyRef pairs = ops.tupleOf(f.pop().get());  // a flat tuple of names and annotations
     PyRef annotations = PyRef::steal(PyDict_New());
     for (Py_ssize_t k = 0; k + 1 < PyTuple_GET_SIZE(pairs.get()); k += 2)
       PyDict_SetItem(annotations.get(), PyTuple_GET_ITEM(pairs.get(), k), PyTuple_GET_ITEM(pairs.get(), k + 1));
     PyFunction_SetAnnotations(function.get(), annotations.get());
   }
   if (i.arg & 2) PyFunction_SetKwDefaults(function.get(), f.pop().get());
-  if (i.arg & 1) PyFunction_SetDefaults(function.get(), f.pop().get());
+  if (i.arg & 1) PyFunction_SetDefaults(function.get(), ops.tupleOf(f.pop().get()).get());
   ops.adopt(function.get());
   f.push(std::move(function));
   return Flow::Next;

@@ -619,8 +619,10 @@ namespace {
 
 /// Functions of C that read of a tuple what they need, and no more.
 bool readsInParts(PyObject* callable) {
-  static PyObject* const functions[] = {torchObject("builtins.len"), torchObject("builtins.isinstance"), torchObject("builtins.iter"),
-                                        torchObject("builtins.zip"), torchObject("builtins.enumerate"), torchObject("builtins.reversed")};
+  static PyObject* const functions[] = {torchObject("builtins.len"),      torchObject("builtins.isinstance"), torchObject("builtins.iter"),
+                                        torchObject("builtins.zip"),      torchObject("builtins.enumerate"),  torchObject("builtins.reversed"),
+                                        torchObject("builtins.list"),     torchObject("builtins.tuple"),      torchObject("builtins.list.extend"),
+                                        torchObject("builtins.sum"),      torchObject("builtins.dict"),       torchObject("builtins.list.append")};
   return std::find(std::begin(functions), std::end(functions), callable) != std::end(functions);
 }
 

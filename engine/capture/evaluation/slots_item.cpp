@@ -72,6 +72,10 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
       return *written ? translate(item, nullptr) : wrap(item, sources().sequenceItem(source, index));
     }
   }
+  if (source && PySlice_Check(key) && PyList_CheckExact(object) && !origins_.find(object)->written) {
+    const PyRef elements = moved(object);
+    return elements ? checked(PyObject_GetItem(elements.get(), key)) : PyRef();
+  }
   if (source) readOriginal(object);
   if (!source || PySlice_Check(key) || origins_.find(object)->written) {
     know(object);

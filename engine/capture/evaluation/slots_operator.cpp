@@ -111,6 +111,20 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
   return moved && isSizeObject(like.get()) ? newSize(moved.get()) : moved;
 }
 
+/// Whether an operator only moves the elements of lists or tuples into a new one: with nothing beside it, or once, a tuple is what it gives itself.
+bool movesElements(int op, PyObject* a, PyObject* b) {
+  const auto isSequence = [](PyObject* o) { return PyTuple_CheckExact(o) || PyList_CheckExact(o); };
+  const auto isEmpty = [](PyObject* o) { return PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) == 0; };
+  const auto repeats = [&](PyObject* sequence, PyObject* times) {
+    return isSequence(sequence) && PyLong_CheckExact(times) && !(PyTuple_CheckExact(sequence) && PyLong_AsLong(times) == 1);
+  };
+  if (op == kAdd) return isSequence(a) && Py_TYPE(a) == Py_TYPE(b) && !isEmpty(a) && !isEmpty(b);
+  if (op != kMultiply) return false;
+  const bool fits = repeats(a, b) || repeats(b, a);
+  clearError();  // of a number that is too large
+  return fits;
+}
+
 /// The function of numpy's that an operator of its arrays calls; null: another than these.
 PyObject* ufuncOf(std::string_view function) {
   static constexpr std::pair<std::string_view, const char*> names[] = {
@@ -129,7 +143,8 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   if ((isSymbolicText(givenA) || isSymbolicText(givenB)) && (op == kAdd || op == kFirstInPlace + kAdd) && isText(givenA) && isText(givenB))
     return joinedTexts(PyRef::steal(PyTuple_Pack(2, givenA, givenB)).get());
   if (op % kFirstInPlace == kRemainder && PyUnicode_CheckExact(givenA) && (isSymbolicNumber(givenB) || isSymbolicText(givenB))) return percent(givenA, givenB);
-  const PyRef wholeA = settled(givenA), wholeB = settled(givenB);
+  const bool moves = movesElements(op, givenA, givenB);
+  const PyRef wholeA = moves ? moved(givenA) : settled(givenA), wholeB = moves ? moved(givenB) : settled(givenB);
   PyObject *a = wholeA.get(), *b = wholeB.get();
   refuseAddress(a);
   refuseAddress(b);
@@ -415,9 +430,10 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) { return updateDi
 bool Evaluation::updateDictBy(PyObject* dict, PyObject* mapping, bool byItsClass) {
   const auto store = [&](PyObject* key, PyObject* value) { return byItsClass ? setItem(dict, key, value) : storeKey(dict, key, value); };
   if (PyDict_Check(mapping) && Py_TYPE(mapping)->tp_iter == PyDict_Type.tp_iter) {
-    know(mapping);
-    if (!byItsClass && isFresh(dict)) return PyDict_Update(dict, mapping) == 0;
-    PyRef items = itemsInOrder(mapping);
+    const PyRef given = moved(mapping);
+    if (!given) return false;
+    if (!byItsClass && isFresh(dict)) return PyDict_Update(dict, given.get()) == 0;
+    PyRef items = itemsInOrder(given.get());
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* pair = PyList_GET_ITEM(items.get(), i);
       if (!store(PyTuple_GET_ITEM(pair, 0), translate(PyTuple_GET_ITEM(pair, 1), nullptr).get())) return false;

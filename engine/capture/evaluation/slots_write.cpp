@@ -160,8 +160,9 @@ bool Evaluation::mergeIntoSet(PyObject* set, PyObject* whole) {
 }
 
 PyRef Evaluation::tupleOf(PyObject* sequence) {
-  know(sequence);
-  return PyRef::steal(PySequence_Tuple(sequence));
+  const PyRef whole = settled(sequence);
+  know(whole.get());
+  return PyRef::steal(PySequence_Tuple(whole.get()));
 }
 
 void Evaluation::stored(PyObject* name, PyObject* value) {

@@ -117,6 +117,34 @@ PyRef Evaluation::partOfUnread(PyObject* object, PyObject* slice) {
   return part;
 }
 
+PyRef Evaluation::moved(PyObject* container) {
+  const Origin* o = origins_.find(container);
+  const bool isSequence = PyTuple_CheckExact(container) || PyList_CheckExact(container);
+  if (!o || o->fresh() || o->written || o->contentsGuarded || (!isSequence && !PyDict_CheckExact(container))) {
+    PyRef whole = settled(container);
+    know(whole.get());
+    return whole;
+  }
+  PyRef made;
+  if (isSequence) {
+    const Py_ssize_t n = builtinLength(container);
+    made = PyRef::steal(PyList_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(made.get(), i, element(container, i).release());
+    if (PyTuple_CheckExact(container)) made = PyRef::steal(PyList_AsTuple(made.get()));
+  } else {
+    guardKeys(container);
+    PyRef items = itemsInOrder(container);
+    made = PyRef::steal(PyDict_New());
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items.get()); ++k) {
+      PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), k), 0);
+      const PyRef value = readDict(container, key);
+      if (!value || PyDict_SetItem(made.get(), key, value.get()) < 0) return {};
+    }
+  }
+  adopt(made.get());
+  return made;
+}
+
 Evaluation::Settled::Settled(Evaluation& e, const CallArguments& a) : arguments(a) {
   const auto isOne = [&e](PyObject* o) { return isSymbolicText(o) || e.unread_.contains(o); };
   if (std::none_of(a.args.begin(), a.args.begin() + a.total(), isOne)) return;

@@ -19,8 +19,11 @@ PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// A copy with the very elements.
 PyRef ruleCopy(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (PyODict_Check(a.args[0]) && !PyODict_CheckExact(a.args[0])) e.breakHere("unsupported call", "a subclass of OrderedDict is copied");
-  e.know(a.args[0]);
-  return e.callRaw(callable, a);
+  PyRef elements = e.moved(a.args[0]);
+  if (!elements) return {};
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  args[0] = elements.get();
+  return e.callRaw(callable, {args.data(), a.positional, a.kwNames});
 }
 
 /// keys(), values(), items(): a view of the dict itself.

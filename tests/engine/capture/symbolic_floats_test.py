@@ -115,12 +115,46 @@ class FloatsOfSizes(unittest.TestCase):
                 self.assertEqual(self.recompiles(ONE_ENTRY[name], "inductor", train=True), 1)
 
 
+def after_an_append(x, a, b):
+    rows = []
+    rows.extend(tuple(a))
+    rows.append((b, b * 2))
+    return rows, x * rows[0]
+
+
+@torch.compiler.disable
+def numbers(x, value):
+    return value, value * 2
+
+
+def over_breaks(x, value):
+    rows = [numbers(x, value)]
+    torch._dynamo.graph_break()
+    rows.append((1.0, x + 1))
+    return rows, x + 2
+
+
 class FloatsThatChange(unittest.TestCase):
+    def test_those_that_lie_on_the_stack_over_a_break(self):
+        fusebox.reset()
+        compiled, before = fusebox.compile(over_breaks), fusebox.counters()
+        for n in range(12):
+            x = torch.randn(3)
+            torch.testing.assert_close(compiled(x, n / 8), over_breaks(x, n / 8))
+        after = fusebox.counters()
+        self.assertLess(after["recompiles"] - before["recompiles"], 4)
+        self.assertEqual(after["recompile_limits"], before["recompile_limits"])
+
     def test_all_that_changed_at_once(self):
         programs = {
             "arguments": (lambda x, a, b: x * a + b, lambda n: (torch.randn(3), n / 8, n / 16)),
             "beside_sizes": (lambda x, a, b: x * a + x.shape[0] * b, lambda n: (torch.randn(n), n / 8, n)),
             "in_a_list": (lambda x, a, b: x * a[0] + a[1], lambda n: (torch.randn(3), [n / 8, n / 16], 0)),
+            "moved_in_lists": (lambda x, a, b: ([*a, 2.0], a + [b], [1.0] + a, a.copy(), a[:1], a * 2, tuple(a), x + 1), lambda n: (torch.randn(3), [n / 8, n / 16], 0.5)),
+            "moved_in_tuples": (lambda x, a, b: (a + (b,), list(a), a * 2, [1] + [*a], sum(a), x + 1), lambda n: (torch.randn(3), (n / 8, n / 16), 0.5)),
+            "moved_in_dicts": (lambda x, a, b: (a.copy(), {**a, "c": b}, dict(a), dict(c=a), x + 1), lambda n: (torch.randn(3), {"a": n / 8, "b": n / 16}, 0.5)),
+            "tuples_in_lists": (lambda x, a, b: (a + a, a[:], a * 2, list(a[0]), x + 1), lambda n: (torch.randn(3), [(n / 8, 1), (n / 16, 2)], 0.5)),
+            "after_an_append": (after_an_append, lambda n: (torch.randn(3), [n / 8], n / 16)),
             "that_decide": (lambda x, a, b: (x * a if a > 0 else x) + b, lambda n: (torch.randn(3), n / 8, n / 16)),
         }
         for name, (f, draw) in programs.items():
