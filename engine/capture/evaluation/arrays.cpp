@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
+#include <functional>
 #include <span>
 
 #include "engine/capture/cpython/errors.h"
@@ -20,6 +21,7 @@
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/kept_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/transform_levels.h"
 
 namespace torch::utils {
@@ -236,6 +238,38 @@ PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, i
   refuse(name, std::string("is given a ") + Py_TYPE(o)->tp_name + " beside an array");
 }
 
+/// A key of an array whose ints change from call to call; their symbols are noted in `tensors`. Null without error: it has other parts, or no such ints.
+PyRef Arrays::changingKey(PyObject* key, PyObject* tensors) {
+  bool any = false;
+  const std::function<PyRef(PyObject*)> part = [&](PyObject* o) -> PyRef {
+    if (o == Py_None || o == Py_Ellipsis || PyLong_CheckExact(o)) return PyRef::borrow(o);
+    if (isSymbolicInt(o) && !isDeferred(o) && !isArrayScalar(o)) {
+      any = true;
+      const c10::SymInt symbol = trace::toSymInt(numberExpr(o).a, e_.trace().shapes());
+      PyRef made = PyRef::steal(PyObject_CallMethod(module(), "Index", "L", static_cast<long long>(trace::hintOf(symbol))));
+      const PyRef id = made ? PyRef::steal(PyLong_FromVoidPtr(made.get())) : PyRef(), object = PyRef::steal(newSymIntObject(symbol));
+      return id && object && PyDict_SetItem(tensors, id.get(), object.get()) == 0 ? made : PyRef();
+    }
+    if (PySlice_Check(o)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(o);
+      const PyRef start = part(slice->start), stop = start ? part(slice->stop) : PyRef(), step = stop ? part(slice->step) : PyRef();
+      return step ? PyRef::steal(PySlice_New(start.get(), stop.get(), step.get())) : PyRef();
+    }
+    return {};
+  };
+  if (!PyTuple_CheckExact(key)) {
+    PyRef made = part(key);
+    return any ? std::move(made) : PyRef();
+  }
+  PyRef made = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyRef one = part(PyTuple_GET_ITEM(key, i));
+    if (!one) return {};
+    PyTuple_SET_ITEM(made.get(), i, one.release());
+  }
+  return any ? std::move(made) : PyRef();
+}
+
 /// numpy's types of numbers of 64 bits, which Python's become.
 static bool isOfWideNumbers(PyTypeObject* type) {
   PyObject* object = reinterpret_cast<PyObject*>(type);
@@ -307,10 +341,14 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
     }
   PyRef tensors = PyRef::steal(PyDict_New()), given = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args))), named = PyRef::steal(PyDict_New());
   static PyObject* const takeFloats = PyObject_GetAttrString(module(), "TAKE_FLOATS");
-  const bool takesFloats = takeFloats && PySet_Contains(takeFloats, function) == 1;
+  const bool takesFloats = takeFloats && PySet_Contains(takeFloats, function) == 1, hasKey = name == "operator getitem" || name == "operator setitem";
+  bool isAtSymbols = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* o = PyTuple_GET_ITEM(args, i);
-    PyRef made = takesFloats && (isSymbolicFloat(o) || e_.isNumber(o)) ? changingFloat(o, tensors.get()) : operand(o, name, tensors.get());
+    PyRef made = i == 1 && hasKey ? changingKey(o, tensors.get()) : PyRef();
+    if (PyErr_Occurred()) return {};
+    if (made) isAtSymbols = true;
+    else made = takesFloats && (isSymbolicFloat(o) || e_.isNumber(o)) ? changingFloat(o, tensors.get()) : operand(o, name, tensors.get());
     if (!made) return {};
     PyTuple_SET_ITEM(given.get(), i, made.release());
   }
@@ -348,7 +386,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   Value made{.kind = kind == kView ? Value::Kind::View : Value::Kind::Made, .array = PyRef::borrow(array), .tensor = PyRef::borrow(tensor)};
   if (kind == kView) {
     made.function = PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 4));
-    made.args = PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 5));
+    made.args = PyRef::borrow(isAtSymbols ? args : PyTuple_GET_ITEM(answer.get(), 5));
     made.owner = PyTuple_GET_ITEM(made.args.get(), 0);
   }
   return keep(std::move(made));

@@ -67,6 +67,7 @@ class Arrays {
   Value& input(PyObject* array);
   PyRef numberOfSymbol(PyObject* number);
   PyRef changingFloat(PyObject* number, PyObject* tensors);
+  PyRef changingKey(PyObject* key, PyObject* tensors);
   /// What torch is given for a number of numpy's.
   PyRef besideTensor(PyObject* number);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);

@@ -33,6 +33,10 @@ class Float(float):
         return super().__new__(cls, 1.0)
 
 
+class Index(int):
+    """In the place of an int of Python's that changes from call to call, among the places of an array: what it is in this call, which no graph may keep."""
+
+
 def scalar(tensor):
     """A number of numpy's, of a graph's result."""
     return tensor.numpy()[()]
@@ -445,9 +449,36 @@ def _item(call, a, key):
     if not call.shares and any(_is_places(part) for part in (key if isinstance(key, tuple) else (key,))):
         return items(call, call.value(a), key if isinstance(key, tuple) else (key,))
     for part in key if isinstance(key, tuple) else (key,):
-        if not (part is None or part is Ellipsis or type(part) is int or isinstance(part, slice)):
+        if not (part is None or part is Ellipsis or type(part) in (int, Index) or isinstance(part, slice)):
             raise Refused(f"is given a {type(part).__name__} as an index")
-    return _turned(call, call.value(a), key if isinstance(key, tuple) else (key,))
+    return _turned(call, *_at_symbols(call, call.value(a), key if isinstance(key, tuple) else (key,)))
+
+
+def _at_symbols(call, tensor, key):
+    """A tensor and a key without ints that change: as many elements from one on are a part of the tensor. Where the int decides how many, it is a constant."""
+    symbol = lambda part: call.tensors[id(part)] if type(part) is Index else part  # noqa: E731
+    constant = lambda part: int(symbol(part)) if type(part) is Index else part  # noqa: E731
+    if all(type(end) is not Index for part in key for end in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))):
+        return tensor, key
+    left, d = [], 0
+    for part in each_part(tensor, key):
+        if type(part) is Index:
+            place = symbol(part)
+            tensor = tensor.select(d, place + tensor.shape[d] if place < 0 else place)
+            continue
+        if isinstance(part, slice):
+            start, stop = symbol(part.start), symbol(part.stop)
+            count = None if part.step not in (None, 1) or start is None or stop is None else stop - start
+            if type(count) is int and count > 0 and start >= 0 and stop <= tensor.shape[d]:
+                tensor, part = tensor.narrow(d, start, count), slice(None)
+            else:
+                part = slice(*map(constant, (part.start, part.stop, part.step)))
+        elif type(part) is int:
+            tensor = tensor.select(d, part)
+            continue
+        left.append(part)
+        d += part is not None
+    return tensor, tuple(left)
 
 
 def _is_places(part):

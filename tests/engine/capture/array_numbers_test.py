@@ -203,6 +203,38 @@ def test_what_torch_does_not_take():
     expect(len(said) == 2 and said[0] == said[1], f"{said}")
 
 
+def test_places_that_change():
+    """So many elements from a place on that changes are the same view: it is read, written, given to tensors, and shares the memory of its array."""
+    def written(places, x, s):
+        places[s] = -7
+        places[s + 1:s + 3] += 10
+        return places[s:s + 4].sum()
+
+    programs = {
+        "slice": lambda places, x, s: places[s:s + 16], "tensor": lambda places, x, s: x[places[s:s + 16]], "number": lambda places, x, s: places[s] * 2,
+        "from_the_end": lambda places, x, s: places[-s], "of_rows": lambda places, x, s: places.reshape(40, 10)[s:s + 3, 1:],
+        "of_columns": lambda places, x, s: places.reshape(4, 100)[:, s], "shared": lambda places, x, s: torch.from_numpy(places[s:s + 2]).add_(1),
+        "batches": lambda places, x, s: sum(x[places[k + s:k + s + 8]].sum() for k in range(0, 32, 8)), "written": written,
+    }
+    for name, f in programs.items():
+        fusebox.reset()
+        compiled, before = fusebox.compile(f), fusebox.counters()
+        for s in (3, 5, 9, 30, 17, 8, 21, 4, 6, 7, 11, 2):
+            given, other, x = np.arange(400), np.arange(400), torch.randn(500, 3)
+            got, wanted = compiled(given, x, s), f(other, x, s)
+            expect(type(got) is type(wanted) and np.allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4), f"{name} at {s}: {got!r} where eager gives {wanted!r}"[:300])
+            expect((given == other).all(), f"{name} at {s}: another array afterwards")
+            if isinstance(got, np.ndarray):
+                expect(got.strides == wanted.strides and np.shares_memory(got, given), f"{name} at {s}: no view of the array")
+        now = fusebox.counters()
+        expect(now["graphs"] - before["graphs"] == 2 and now["recompile_limits"] == before["recompile_limits"], f"{name}: {now['graphs'] - before['graphs']} graphs")
+    for f in (lambda places, s: places[s:], lambda places, s: places[s:s + 16:2], lambda places, s: places[s - 8:s + 8]):
+        compiled = fusebox.compile(f)
+        for s in (9, 12, 5, 7, 398, 15):  # how many there are changes, or it goes over an end
+            got, wanted = compiled(np.arange(400), s), f(np.arange(400), s)
+            expect(got.tolist() == wanted.tolist(), f"{s}: {got.tolist()[:5]} where eager gives {wanted.tolist()[:5]}")
+
+
 def test_moments():
     fusebox.reset()
     mine, wanted, before = Running(), Running(), fusebox.counters()["graphs"]
