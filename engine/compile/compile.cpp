@@ -22,6 +22,7 @@
 #include "engine/compile/graph_caching.h"
 #include "engine/compile/kernel_code.h"
 #include "engine/compile/kernel_tuning.h"
+#include "engine/compile/loop_operator.h"
 #include "engine/compile/staged_executor.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/record/graph_rows.h"
@@ -632,8 +633,12 @@ Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced,
   return compileGraph(std::make_shared<const graph::Graph>(traced), constants, direction, options, source);
 }
 
+aot::Executor executorAlone(graph::Graph traced, const std::vector<graph::Symbol>& symbols, const CompileOptions& options) {
+  return makeExecutor(std::make_shared<const graph::Graph>(std::move(traced)), {}, "inference", options, {}, {.writes = {}, .symbols = symbols, .isCached = true});
+}
+
 namespace {
-[[maybe_unused]] const bool kTellsOfCode = (trace::setGenerated(&inductor::hasCode), true);
+[[maybe_unused]] const bool kTellsOfCode = (trace::setGenerated(&inductor::hasCode), registerLoopOperator(), true);
 }  // namespace
 
 aot::CompilerTraits compilerTraits(const CompileOptions& options) {

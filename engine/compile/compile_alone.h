@@ -17,4 +17,8 @@ Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced,
                                                      const CompileOptions& options,
                                                      const record::GraphSnapshot& source = {});
 
+/// The same of an inference graph without constants, which is found in the cache and runs operator by operator where it cannot be compiled, as those of
+/// compileModule(). Calls bring the values of `symbols`.
+aot::Executor executorAlone(graph::Graph traced, const std::vector<graph::Symbol>& symbols, const CompileOptions& options);
+
 }  // namespace fusebox

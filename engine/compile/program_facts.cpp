@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/symbol_values.h"
 
 namespace fusebox {

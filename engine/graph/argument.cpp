@@ -38,7 +38,10 @@ struct ArgumentText {
   std::string operator()(const std::complex<double>& v) const {
     return fmt::format("({}+{}j)", doubleText(v.real()), doubleText(v.imag()));
   }
-  std::string operator()(const std::string& v) const { return fmt::format("'{}'", v); }
+  std::string operator()(const std::string& v) const {
+    constexpr size_t kLongest = 160, kShown = 40;  // a graph as text is not for people
+    return v.size() <= kLongest ? fmt::format("'{}'", v) : fmt::format("'{}…' ({} characters)", v.substr(0, kShown), v.size());
+  }
   std::string operator()(const SymExpr& v) const { return v.str(); }
   std::string operator()(DType v) const { return fmt::format("torch.{}", name(v)); }
   std::string operator()(const Device& v) const { return fmt::format("device('{}')", v.str()); }

@@ -193,6 +193,30 @@ std::string Graph::str() const {
   return out;
 }
 
+std::vector<Symbol> symbolsOf(const Graph& graph) {
+  std::vector<Symbol> symbols;
+  const auto add = [&](const SymExpr& expression) {
+    for (const Symbol s : expression.symbols())
+      if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) symbols.push_back(s);
+  };
+  std::function<void(const ArgumentList&)> addArguments = [&](const ArgumentList& arguments) {
+    for (const Argument& argument : arguments) {
+      if (const auto* expression = argument.as<SymExpr>()) add(*expression);
+      if (const auto* list = argument.as<ArgumentList>()) addArguments(*list);
+    }
+  };
+  for (const Node& node : graph.nodes()) {
+    addArguments(node.args);
+    for (const OutputMeta& meta : node.outputs) {
+      add(meta.scalar);
+      for (const auto& size : meta.tensor.sizes) add(size);
+      for (const auto& stride : meta.tensor.strides) add(stride);
+      add(meta.tensor.storageOffset);
+    }
+  }
+  return symbols;
+}
+
 Graph withoutDeadNodes(const Graph& graph, const std::function<bool(const Node&)>& keep) {
   const auto& nodes = graph.nodes();
   std::vector<bool> live(nodes.size(), false);

@@ -127,6 +127,7 @@ struct Node {
   int32_t index = -1;  ///< Placeholder: input position; Constant: constant position
   bool isBackward = false;
   bool outputIsList = false;  ///< the schema returns one tensor list, flattened in `outputs`
+  bool isModel = false;       ///< stands for what a later node does in a graph of its own, as often as data say; is no effect of this graph
   bool noGrad = false;        ///< forward: traced with gradient mode off, so that its results have no history
   Provenance origin;
 };
@@ -169,6 +170,9 @@ class Graph {
 
 /// The operator's name without namespace and overload, as a Python identifier: "aten::add.Tensor" gives "add".
 std::string shortName(std::string_view op);
+
+/// Every symbol that the graph names, in order of appearance.
+std::vector<Symbol> symbolsOf(const Graph& graph);
 
 /// A copy without nodes that no output needs, provenance unchanged (random and effectful operators are kept when `keep` says so).
 Graph withoutDeadNodes(const Graph& graph, const std::function<bool(const Node&)>& keep);

@@ -148,6 +148,7 @@ bool drawsRandom(const Node& node) {
 }
 
 bool checksData(const Node& node) {
+  if (node.isModel) return false;
   const OperatorFacts& facts = factsOf(node);
   if (!facts.checksData || node.outputs.empty() || node.outputs[0].kind != OutputMeta::Kind::Tensor) return false;
   const TensorMeta& made = node.outputs[0].tensor;
@@ -160,6 +161,7 @@ bool checksData(const Node& node) {
 }
 
 bool isOrdered(const Node& node) {
+  if (node.isModel) return false;
   const OperatorFacts& facts = factsOf(node);
   return facts.effectful || facts.writes || drawsRandom(node);
 }

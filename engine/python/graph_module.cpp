@@ -25,31 +25,6 @@ using record::Recorder;
 
 [[noreturn]] void raise(const Error& error) { throw std::runtime_error(error.text()); }
 
-/// Every symbol that the graph names, in order of appearance.
-std::vector<graph::Symbol> symbolsOf(const graph::Graph& graph) {
-  std::vector<graph::Symbol> symbols;
-  const auto add = [&](const graph::SymExpr& expression) {
-    for (const graph::Symbol s : expression.symbols())
-      if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) symbols.push_back(s);
-  };
-  std::function<void(const graph::ArgumentList&)> addArguments = [&](const graph::ArgumentList& arguments) {
-    for (const graph::Argument& argument : arguments) {
-      if (const auto* expression = argument.as<graph::SymExpr>()) add(*expression);
-      if (const auto* list = argument.as<graph::ArgumentList>()) addArguments(*list);
-    }
-  };
-  for (const graph::Node& node : graph.nodes()) {
-    addArguments(node.args);
-    for (const graph::OutputMeta& meta : node.outputs) {
-      add(meta.scalar);
-      for (const auto& size : meta.tensor.sizes) add(size);
-      for (const auto& stride : meta.tensor.strides) add(stride);
-      add(meta.tensor.storageOffset);
-    }
-  }
-  return symbols;
-}
-
 /// Values of `symbols` by their names; empty where one is missing: then they are read off the inputs.
 std::vector<int64_t> valuesOf(const std::vector<graph::Symbol>& symbols, const std::map<std::string, int64_t>& sizes) {
   std::vector<int64_t> values;
@@ -72,7 +47,7 @@ struct GraphHandle {
     auto saved = graph::readSavedGraph(text);
     if (!saved) raise(saved.error());
     for (const auto& [symbol, value] : saved->hints) graph::setHint(symbol, value);
-    auto symbols = symbolsOf(saved->graph);
+    auto symbols = graph::symbolsOf(saved->graph);
     return {std::move(*saved), {}, 0, std::move(symbols)};
   }
 

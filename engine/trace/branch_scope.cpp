@@ -10,14 +10,10 @@
 namespace fusebox::trace {
 
 BranchScope::BranchScope(TraceContext& context, at::Tensor condition, bool when, const char* who)
-    : context_(context), condition_(std::move(condition)), when_(when), who_(who), outer_(context.branch()), begin_(at::sequence_number::peek()) {
-  context_.enterBranch(this);
-}
-
-BranchScope::~BranchScope() { context_.enterBranch(outer_); }
+    : FunctionScope(context, who), condition_(std::move(condition)), when_(when), begin_(at::sequence_number::peek()) {}
 
 bool BranchScope::wasBefore(const at::Tensor& tensor) const {
-  return tensor.is_leaf() || context_.inputOf(tensor) || tensor.grad_fn()->sequence_nr() < begin_;
+  return tensor.is_leaf() || context().inputOf(tensor) || tensor.grad_fn()->sequence_nr() < begin_;
 }
 
 at::Tensor BranchScope::inside(const at::Tensor& tensor) {
@@ -25,13 +21,13 @@ at::Tensor BranchScope::inside(const at::Tensor& tensor) {
   if (const auto known = read_.find(tensor.unsafeGetTensorImpl()); known != read_.end()) return known->second.second;
   struct Outside {
     TraceContext& context;
-    BranchScope* inner;
-    ~Outside() { context.enterBranch(inner); }
-  } const outside{context_, this};
-  context_.enterBranch(outer_);
+    FunctionScope* inner;
+    ~Outside() { context.enterFunction(inner); }
+  } const outside{context(), this};
+  context().enterFunction(outer());
   const at::Tensor condition = condition_.to(tensor.device()), apart = tensor.detach();
   at::Tensor gated = when_ ? at::where(condition, tensor, apart) : at::where(condition, apart, tensor);
-  if (gated.sym_strides() != tensor.sym_strides()) raiseBreak(BreakKind::UnsupportedOp, std::string(who_) + " reads a tensor with gaps in memory that requires a gradient", "make it contiguous before");
+  if (gated.sym_strides() != tensor.sym_strides()) raiseBreak(BreakKind::UnsupportedOp, std::string(who()) + " reads a tensor with gaps in memory that requires a gradient", "make it contiguous before");
   gates_.insert(gated.grad_fn().get());
   read_.emplace(tensor.unsafeGetTensorImpl(), std::pair(tensor, gated));
   return gated;
@@ -39,7 +35,7 @@ at::Tensor BranchScope::inside(const at::Tensor& tensor) {
 
 bool BranchScope::leaks(std::span<const at::Tensor> results) const {
   std::unordered_set<const torch::autograd::Node*> seen, before;
-  for (const TracedInput& input : context_.inputs())
+  for (const TracedInput& input : context().inputs())
     if (const auto& node = input.standIn.grad_fn()) before.insert(node.get());
   std::vector<const torch::autograd::Node*> open;
   for (const at::Tensor& result : results)

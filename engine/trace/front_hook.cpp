@@ -11,19 +11,20 @@
 
 #include "engine/trace/argument_checks.h"
 #include "engine/trace/below_autograd.h"
-#include "engine/trace/branch_scope.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
 #include "engine/trace/eager_gradients.h"
 #include "engine/trace/few_elements.h"
+#include "engine/trace/function_scope.h"
 #include "engine/trace/functional_form.h"
 #include "engine/trace/idle_masks.h"
 #include "engine/trace/masked_writes.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
+#include "engine/trace/selected_views.h"
 #include "engine/trace/shape_runner.h"
 #include "engine/trace/spectral.h"
 #include "engine/trace/sym_int.h"
@@ -531,13 +532,15 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
     return op.redispatchBoxed((keys - functional) & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack);
   }
   swapRealTensors(*context, facts, args);
-  if (BranchScope* branch = context->branch()) {
-    if (facts.writes) raiseBreak(BreakKind::UnsupportedOp, std::string(branch->who()) + " writes to a tensor", "compute a new tensor there");
+  std::vector<IValue> given;
+  if (FunctionScope* function = context->function()) {
+    if (facts.writes) function->refuseWrites(op, args);
     for (auto& a : args) {
       bool any = false;
       forEachTensor(a, [&](const at::Tensor& t) { any |= t.defined() && t.requires_grad(); });
-      if (any) mapTensors(a, [&](const at::Tensor& t) { return branch->inside(t); });
+      if (any) mapTensors(a, [&](const at::Tensor& t) { return function->inside(t); });
     }
+    given.assign(args.begin(), args.end());
   }
   if (carryOutWrite(facts, op, args, stack)) return;
   if (writeListInOrder(facts, op, args, stack)) return;
@@ -558,6 +561,7 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
   checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   checkAddend(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   updateViews(args);
+  const std::optional<int64_t> unbinds = facts.name == "aten::unbind.int" ? std::optional(args[1].toInt()) : std::nullopt;
   // Kernels over lists count versions themselves, which stand-ins do not see.
   const IValue writtenList = facts.writes && facts.name.starts_with("aten::_foreach_") ? args[0] : IValue();
   {
@@ -576,6 +580,8 @@ void traceCall(TraceContext* context, const c10::OperatorHandle& op, c10::Dispat
     written.finish(context->recorder());
     if (held) held->say();
   }
+  if (unbinds) viewBySelection(stack->back(), *unbinds);
+  if (FunctionScope* function = context->function()) function->noteResults(given, {stack->data() + stack->size() - op.schema().returns().size(), op.schema().returns().size()});
   forEachTensor(writtenList, [](const at::Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); });
   if (!stack->empty() && stack->back().isTensor()) followEagersGradient(facts, stack->back().toTensor());
   size_t count = op.schema().returns().size();

@@ -79,7 +79,7 @@ constexpr std::string_view kSynchronising[] = {
     "aten::nonzero",     "aten::_local_scalar", "aten::item",      "aten::equal",       "aten::is_nonzero",        "aten::linalg_",
     "aten::_linalg_",    "aten::cholesky",     "aten::lu_",        "aten::triangular_", "aten::ormqr",             "aten::geqrf",
     "aten::_ctc_loss",   "aten::multinomial",  "aten::_sparse",    "aten::to_sparse",   "aten::_to_sparse",        "aten::record_stream",
-    "aten::_assert",       "fusebox::recurrent",
+    "aten::_assert",       "fusebox::recurrent", "fusebox::while_loop",
 };
 
 /// Operators (by how their names begin) that give a result whatever numbers they get; views and pointwise ones are not listed.

@@ -65,6 +65,20 @@ at::Tensor Recorder::overwritten(const at::Tensor& now, const at::Tensor& before
   return wrap(written->meta(), now.device(), {id, 0}, written->symbolic());
 }
 
+at::Tensor Recorder::again(graph::ValueRef value) {
+  const graph::TensorMeta& is = graph_.meta(value).tensor;
+  const auto hints = [&](const std::vector<graph::SymExpr>& list) {
+    std::vector<int64_t> numbers;
+    for (const graph::SymExpr& e : list) numbers.push_back(shapes_->hint(e));
+    return numbers;
+  };
+  const auto type = static_cast<at::ScalarType>(is.dtype);
+  const at::Tensor meta(at::detail::empty_strided_meta(hints(is.sizes), hints(is.strides), at::TensorOptions(type).device(at::kMeta)));
+  if (const int64_t offset = shapes_->hint(is.storageOffset); offset != 0) meta.unsafeGetTensorImpl()->set_storage_offset(offset);
+  SymbolicGeometry geometry{is.sizes, is.strides, is.storageOffset};
+  return wrap(meta, fromDevice(is.device), value, geometry.symbolic() ? std::make_shared<const SymbolicGeometry>(std::move(geometry)) : nullptr);
+}
+
 bool Recorder::hasHistory(graph::ValueRef value) {
   for (size_t i = hasHistory_.size(); i < graph_.nodes().size(); ++i) {
     const graph::Node& node = graph_.nodes()[i];

@@ -39,6 +39,9 @@ class Recorder {
   /// Whether a value depends on an input that requires a gradient, in a way that autograd heard of.
   bool hasHistory(graph::ValueRef value);
 
+  /// A trace tensor of a tensor that the graph has already.
+  at::Tensor again(graph::ValueRef value);
+
   graph::Graph& graph() { return graph_; }
   const graph::Graph& graph() const { return graph_; }
   std::vector<at::Tensor>& constants() { return constants_; }

@@ -1,3 +1,4 @@
+#include "engine/trace/convert.h"
 #include "engine/trace/symbolic_rules.h"
 
 // Operators whose results have the sizes of one argument, or of all broadcast together, though no tag says so.
@@ -32,6 +33,13 @@ Shapes diagEmbed(const Call& call) {
   size_t next = 0;
   for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d) made.push_back(d == x || d == y ? own.back() + std::abs(offset) : own[next++]);
   return {{made}};
+}
+
+/// fusebox::while_loop(carried, …)
+Shapes carried(const Call& call) {
+  Shapes made;
+  forEachTensor(call.value(0), [&](const at::Tensor& t) { made.emplace_back(Call::geometryOf(t).sizes); });
+  return made;
 }
 
 /// Losses over (input, target, reduction)
@@ -214,6 +222,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::channel_shuffle", like<0>},
         {"aten::native_channel_shuffle", like<0>},
         {"aten::_transformer_encoder_layer_fwd", like<0>},
+        {"fusebox::while_loop", carried},
         {"aten::_assert_async.msg", nothing},
         {"aten::_linalg_check_errors", nothing},
     };

@@ -22,7 +22,7 @@ namespace fusebox::trace {
 
 class TraceContext;
 class Recorder;
-class BranchScope;
+class FunctionScope;
 
 /// What to do with a real tensor that reached an operator without having been swapped for a stand-in.
 struct Lift {
@@ -145,9 +145,9 @@ class TraceContext {
   /// Whether an operator of inference mode has written; where the region began in another mode, tensors of that mode are written in it again.
   bool writesInInference() const { return writesInInference_; }
   void noteInferenceWrite() { writesInInference_ = true; }
-  /// Of the function that is being traced and may not count; null: none.
-  BranchScope* branch() const { return branch_; }
-  void enterBranch(BranchScope* branch) { branch_ = branch; }
+  /// Of the function that is being traced and runs as often as data say; null: none.
+  FunctionScope* function() const { return function_; }
+  void enterFunction(FunctionScope* function) { function_ = function; }
   ZeroTensors& zeroTensors() { return zeroTensors_; }
   DataSizes& dataSizes() { return dataSizes_; }
   std::vector<TracedFunction>& functions() { return functions_; }
@@ -168,7 +168,7 @@ class TraceContext {
   bool inputsShareMemory_ = false;
   bool numbersAreTensors_ = false;
   bool mayStop_ = true, writesInInference_ = false;
-  BranchScope* branch_ = nullptr;
+  FunctionScope* function_ = nullptr;
   ZeroTensors zeroTensors_;
   DataSizes dataSizes_;
   std::vector<TracedFunction> functions_;

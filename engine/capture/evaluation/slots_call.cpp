@@ -27,6 +27,7 @@
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/conditional_operator.h"
+#include "engine/capture/rules/loop_operator.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/state_queries.h"
@@ -918,6 +919,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   if (higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
     bool known = false;
     PyRef result = torchCalls_ ? torchCalls_->higherOrder(object, a, &known) : followConditionalOperator(*this, object, a, &known);
+    if (!known && !torchCalls_) result = followLoopOperator(*this, object, a, &known);
     if (known) return result;
   }
   if (std::find(std::begin(operators), std::end(operators), typeObject) != std::end(operators))

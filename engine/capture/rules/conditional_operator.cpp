@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/errors.h"
-#include "engine/capture/evaluation/fresh_contents.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/unnoticed_calls.h"
 #include "engine/graph/operator_facts.h"
 #include "engine/trace/branch_scope.h"
 #include "engine/trace/trace_context.h"
@@ -15,15 +15,13 @@ namespace fusebox::capture {
 
 namespace {
 
-[[noreturn]] void refuse(Evaluation& e, const std::string& what) {
-  e.breakHere("higher-order operator", "cond whose functions " + what, "Decide the condition in Python, or use a backend in Python.");
-}
+constexpr const char* kRemedy = "Decide the condition in Python, or use a backend in Python.";
+
+[[noreturn]] void refuse(Evaluation& e, const std::string& what) { e.breakHere("higher-order operator", "cond whose functions " + what, kRemedy); }
 
 /// What a function that may not be chosen gives; others must not notice that it was called.
 PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& operands, const at::Tensor& condition, bool when) {
-  const Evaluation::Effects before = e.effectsSoFar();
-  const FreshContents made(e);
-  const size_t first = e.trace().graph().nodes().size();
+  const UnnoticedCalls calls(e);
   PyRef result;
   {
     const trace::BranchScope scope(e.trace(), condition, when, "a function given to cond");
@@ -38,16 +36,12 @@ PyRef branch(Evaluation& e, PyObject* function, const std::vector<PyObject*>& op
       if (isTensorObject(PyTuple_GET_ITEM(all.get(), i))) tensors.push_back(tensorOf(PyTuple_GET_ITEM(all.get(), i)));
     if (scope.leaks(tensors)) refuse(e, "differentiate by a function of autograd's own");
   }
-  if (!(e.effectsSoFar() == before) || made.changed()) refuse(e, "have side effects");
+  if (const std::string what = calls.whyNoticed(); !what.empty()) refuse(e, what);
+  // On the CPU what does not fit raises, and the call is run again by Python, which chooses.
   const auto& nodes = e.trace().graph().nodes();
-  for (size_t i = first; i < nodes.size(); ++i) {
-    if (nodes[i].kind != graph::NodeKind::Call) continue;
-    const graph::OperatorFacts& facts = graph::factsOf(nodes[i].op);
-    if (graph::drawsRandom(nodes[i])) refuse(e, "draw random numbers");
-    if (facts.foreign || facts.effectful || facts.collective) refuse(e, "call " + nodes[i].op + ", which others may notice");
-    // On the CPU what does not fit raises, and the call is run again by Python, which chooses.
+  for (size_t i = calls.firstNode(); i < nodes.size(); ++i) {
     const bool onGpu = !nodes[i].outputs.empty() && nodes[i].outputs[0].kind == graph::OutputMeta::Kind::Tensor && nodes[i].outputs[0].tensor.device.kind == graph::DeviceKind::Cuda;
-    if (onGpu && facts.checksData) refuse(e, "call " + nodes[i].op + ", which would end the use of the device where data do not fit");
+    if (onGpu && graph::factsOf(nodes[i]).checksData) refuse(e, "call " + nodes[i].op + ", which would end the use of the device where data do not fit");
   }
   return result;
 }

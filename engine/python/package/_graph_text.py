@@ -9,6 +9,7 @@ import re
 
 from ._saved_graph import operator
 
+_LONGEST_TEXT = 160  # a graph as text is not for people
 _SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
           "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8", "complex64": "c64", "complex128": "c128",
           "complex32": "c32", "float8_e5m2": "f8e5m2", "float8_e4m3fn": "f8e4m3fn"}
@@ -85,7 +86,7 @@ class GraphText:
         if isinstance(a, list):
             return "[" + ", ".join(self.argument(item) for item in a) + "]"
         if not isinstance(a, dict):
-            return repr(a)
+            return repr(a) if not isinstance(a, str) or len(a) <= _LONGEST_TEXT else f"{a[:40] + '…'!r}"
         (key, v), = a.items()
         if key == "v":
             return self.value(v)

@@ -370,6 +370,25 @@ def test_writes_to_views_of_views():
     expect(c.entries() == 2 and c.since("graph_breaks") == 0, f"{c.entries()} entries, {c.since('graph_breaks')} breaks")
 
 
+def test_writes_to_rows_taken_apart():
+    """Images padded to the largest, as detectors put them together: the rows of a batch are written through the views that iterating gives."""
+    def padded(a, b):
+        sizes = [max(n) for n in zip(a.shape, b.shape)]
+        batch, mask = a.new_zeros(2, *sizes), torch.ones(2, *sizes[1:], dtype=torch.bool)
+        for image, place, seen in zip((a, b), batch, mask):
+            place[:, : image.shape[1], : image.shape[2]].copy_(image)
+            seen[: image.shape[1], : image.shape[2]] = False
+        first, last = batch.unbind(1)[0], mask.unbind(-3)[-1]
+        first.add_(1)
+        last.logical_not_()
+        return batch, mask
+
+    c = Compiled(padded)
+    for k in range(12):
+        c(torch.randn(3, 9 + k, 30 - k), torch.randn(3, 8 + k, 29 - k))
+    expect(c.entries() == 2 and c.since("graph_breaks") == 0, f"{c.entries()} entries, {c.since('graph_breaks')} breaks")
+
+
 def test_gradients_of_views_of_memory_that_many_elements_share():
     """What a row is given belongs to that row alone, whichever other rows lie in the same memory."""
     def rows(x):
