@@ -114,6 +114,11 @@ DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType ty
   return {.tensor = copied(e, values, type, isRow), .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
 }
 
+/// A float that is a symbol as a tensor without dimensions.
+at::Tensor ofSymbol(PyObject* symbolic) {
+  return at::full({}, at::Scalar(trace::toSymFloat(numberExpr(symbolic), *shapesOf(symbolic))), at::TensorOptions(at::kDouble));
+}
+
 /// The number as a 0-dimensional tensor of float64 or int64; undefined: Python might compute something else.
 at::Tensor asTensor(PyObject* o) {
   const DeferredNumber& n = deferredNumber(o);
@@ -124,7 +129,7 @@ at::Tensor asTensor(PyObject* o) {
   }
   if (type != at::kDouble) return {};  // ints of Python do not wrap around
   const auto operand = [](PyObject* side) {
-    const at::Tensor t = isDeferred(side) ? asTensor(side) : at::Tensor();
+    const at::Tensor t = isDeferred(side) ? asTensor(side) : isSymbolicFloat(side) ? ofSymbol(side) : at::Tensor();
     return t.defined() ? t.to(at::kDouble) : t;
   };
   const auto scalar = [](PyObject* side) {
@@ -142,7 +147,7 @@ at::Tensor asTensor(PyObject* o) {
     case kAdd: return both ? left + right : left.defined() ? left + scalar(plain) : right + scalar(plain);
     case kMultiply: return both ? left * right : left.defined() ? left * scalar(plain) : right * scalar(plain);
     case kSubtract: return both ? left - right : left.defined() ? left - scalar(plain) : -(right - scalar(plain));
-    case kTrueDivide: return !both && left.defined() && left.is_cpu() ? left / scalar(plain) : at::Tensor();
+    case kTrueDivide: return !both && left.defined() && left.is_cpu() && isDeferred(n.left.get()) ? left / scalar(plain) : at::Tensor();
     default: return {};
   }
 }

@@ -175,7 +175,7 @@ class Evaluation final : public Operations {
   /// Guards length (or keys, in order) and elements of a list, tuple, dict or set that has a source. C code may then move its elements
   /// about: each has an origin, and is translated where it is read.
   void know(PyObject* container);
-  /// A list, tuple or dict whose elements are only moved elsewhere: where it is from outside and nobody has written to it, or known it, a fresh one of its
+  /// A list, tuple or dict whose elements are only moved elsewhere: where it is from outside and nobody has known it, or written to the list, a fresh one of its
   /// elements, read one by one, so that what changes from call to call stays in motion. Anything else is known, and given as it is. Null: an exception is set.
   PyRef moved(PyObject* container);
   /// An element of a list or tuple, guarded; `i` is in range.

@@ -623,7 +623,8 @@ bool readsInParts(PyObject* callable) {
   static PyObject* const functions[] = {torchObject("builtins.len"),      torchObject("builtins.isinstance"), torchObject("builtins.iter"),
                                         torchObject("builtins.zip"),      torchObject("builtins.enumerate"),  torchObject("builtins.reversed"),
                                         torchObject("builtins.list"),     torchObject("builtins.tuple"),      torchObject("builtins.list.extend"),
-                                        torchObject("builtins.sum"),      torchObject("builtins.dict"),       torchObject("builtins.list.append")};
+                                        torchObject("builtins.sum"),      torchObject("builtins.dict"),       torchObject("builtins.list.append"),
+                                        torchObject("builtins.max"),      torchObject("builtins.min"),        torchObject("builtins.sorted")};
   return std::find(std::begin(functions), std::end(functions), callable) != std::end(functions);
 }
 

@@ -111,7 +111,7 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
   return moved && isSizeObject(like.get()) ? newSize(moved.get()) : moved;
 }
 
-/// Whether an operator only moves the elements of lists or tuples into a new one: with nothing beside it, or once, a tuple is what it gives itself.
+/// Whether an operator only moves the elements of lists, tuples or dicts into a new one: with nothing beside it, or once, a tuple is what it gives itself.
 bool movesElements(int op, PyObject* a, PyObject* b) {
   const auto isSequence = [](PyObject* o) { return PyTuple_CheckExact(o) || PyList_CheckExact(o); };
   const auto isEmpty = [](PyObject* o) { return PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) == 0; };
@@ -119,6 +119,7 @@ bool movesElements(int op, PyObject* a, PyObject* b) {
     return isSequence(sequence) && PyLong_CheckExact(times) && !(PyTuple_CheckExact(sequence) && PyLong_AsLong(times) == 1);
   };
   if (op == kAdd) return isSequence(a) && Py_TYPE(a) == Py_TYPE(b) && !isEmpty(a) && !isEmpty(b);
+  if (op == kOr) return PyDict_CheckExact(a) && PyDict_CheckExact(b);
   if (op != kMultiply) return false;
   const bool fits = repeats(a, b) || repeats(b, a);
   clearError();  // of a number that is too large
@@ -143,8 +144,9 @@ PyRef Evaluation::binary(int op, PyObject* givenA, PyObject* givenB) {
   if ((isSymbolicText(givenA) || isSymbolicText(givenB)) && (op == kAdd || op == kFirstInPlace + kAdd) && isText(givenA) && isText(givenB))
     return joinedTexts(PyRef::steal(PyTuple_Pack(2, givenA, givenB)).get());
   if (op % kFirstInPlace == kRemainder && PyUnicode_CheckExact(givenA) && (isSymbolicNumber(givenB) || isSymbolicText(givenB))) return percent(givenA, givenB);
-  const bool moves = movesElements(op, givenA, givenB);
-  const PyRef wholeA = moves ? moved(givenA) : settled(givenA), wholeB = moves ? moved(givenB) : settled(givenB);
+  const bool moves = movesElements(op, givenA, givenB), extends = op == kFirstInPlace + kAdd && PyList_CheckExact(givenA) && PyTuple_CheckExact(givenB);
+  const PyRef wholeA = moves ? moved(givenA) : settled(givenA), wholeB = moves || extends ? moved(givenB) : settled(givenB);
+  if (!wholeA || !wholeB) return {};
   PyObject *a = wholeA.get(), *b = wholeB.get();
   refuseAddress(a);
   refuseAddress(b);

@@ -115,6 +115,26 @@ class FloatsOfSizes(unittest.TestCase):
                 self.assertEqual(self.recompiles(ONE_ENTRY[name], "inductor", train=True), 1)
 
 
+class Scaled(torch.nn.Module):
+    def forward(self, x, scale, **kwargs):
+        return x * scale, kwargs
+
+
+scaled = Scaled()
+
+
+def keywords_handed_on(x, **kwargs):
+    kwargs["flag"] = True
+    return scaled(x, **kwargs), kwargs | {"scale": 2}
+
+
+def averaged(x, a, b):
+    """A running average, of a float that changes and of what is read from a tensor, beside tensors."""
+    loss = x.square().mean()
+    average = 0.9 * a[0] + 0.1 * loss.item()
+    return loss * average, x - average, average
+
+
 def after_an_append(x, a, b):
     rows = []
     rows.extend(tuple(a))
@@ -154,6 +174,9 @@ class FloatsThatChange(unittest.TestCase):
             "moved_in_tuples": (lambda x, a, b: (a + (b,), list(a), a * 2, [1] + [*a], sum(a), x + 1), lambda n: (torch.randn(3), (n / 8, n / 16), 0.5)),
             "moved_in_dicts": (lambda x, a, b: (a.copy(), {**a, "c": b}, dict(a), dict(c=a), x + 1), lambda n: (torch.randn(3), {"a": n / 8, "b": n / 16}, 0.5)),
             "tuples_in_lists": (lambda x, a, b: (a + a, a[:], a * 2, list(a[0]), x + 1), lambda n: (torch.randn(3), [(n / 8, 1), (n / 16, 2)], 0.5)),
+            "looked_through": (lambda x, a, b: (sorted(a), max(a), min(a), x * sum(a)), lambda n: (torch.randn(3), (n / 8, n / 16), 0.5)),
+            "keywords_handed_on": (lambda x, a, b: keywords_handed_on(x, **a), lambda n: (torch.randn(3), {"scale": n / 8, "more": n / 16}, 0.5)),
+            "averaged": (averaged, lambda n: (torch.randn(3), [n / 8], 0.5)),
             "after_an_append": (after_an_append, lambda n: (torch.randn(3), [n / 8], n / 16)),
             "that_decide": (lambda x, a, b: (x * a if a > 0 else x) + b, lambda n: (torch.randn(3), n / 8, n / 16)),
         }
