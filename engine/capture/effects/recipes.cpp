@@ -199,12 +199,15 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
       {2, torchObject("_operator.floordiv")},
       {5, torchObject("_operator.mul")},
       {6, torchObject("_operator.mod")},
+      {8, torchObject("_operator.pow")},
       {10, torchObject("_operator.sub")},
       {11, torchObject("_operator.truediv")},
       {DeferredNumber::kToFloat, reinterpret_cast<PyObject*>(&PyFloat_Type)},
       {DeferredNumber::kNegate, torchObject("_operator.neg")},
       {DeferredNumber::kAbsolute, torchObject("_operator.abs")},
       {DeferredNumber::kNot, torchObject("_operator.not_")},
+      {DeferredNumber::kLarger, torchObject("builtins.max")},
+      {DeferredNumber::kSmaller, torchObject("builtins.min")},
       {DeferredNumber::kCompare + Py_LT, torchObject("_operator.lt")},
       {DeferredNumber::kCompare + Py_LE, torchObject("_operator.le")},
       {DeferredNumber::kCompare + Py_EQ, torchObject("_operator.eq")},
@@ -225,8 +228,9 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
   }
   const auto* found =
       std::find_if(std::begin(operators), std::end(operators), [&](const auto& row) { return row.first == number.op; });
-  if (!number.right) return call(object, found->second, {number.left.get()});
-  return call(object, found->second, {number.left.get(), number.right.get()});
+  PyObject* function = number.op == DeferredNumber::kFunction ? number.function : found->second;
+  if (!number.right) return call(object, function, {number.left.get()});
+  return call(object, function, {number.left.get(), number.right.get()});
 }
 
 RecipePtr RecipeMaker::array(PyObject* object) {

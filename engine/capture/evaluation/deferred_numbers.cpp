@@ -114,9 +114,11 @@ DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType ty
   return {.tensor = copied(e, values, type, isRow), .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
 }
 
-/// A float that is a symbol as a tensor without dimensions.
+/// A float or int that is a symbol as a tensor without dimensions.
 at::Tensor ofSymbol(PyObject* symbolic) {
-  return at::full({}, at::Scalar(trace::toSymFloat(numberExpr(symbolic), *shapesOf(symbolic))), at::TensorOptions(at::kDouble));
+  graph::ShapeEnv& env = *shapesOf(symbolic);
+  const NumberExpr& number = numberExpr(symbolic);
+  return at::full({}, isSymbolicFloat(symbolic) ? at::Scalar(trace::toSymFloat(number, env)) : at::Scalar(trace::toSymInt(number.a, env)), at::TensorOptions(at::kDouble));
 }
 
 /// The number as a 0-dimensional tensor of float64 or int64; undefined: Python might compute something else.
@@ -129,7 +131,7 @@ at::Tensor asTensor(PyObject* o) {
   }
   if (type != at::kDouble) return {};  // ints of Python do not wrap around
   const auto operand = [](PyObject* side) {
-    const at::Tensor t = isDeferred(side) ? asTensor(side) : isSymbolicFloat(side) ? ofSymbol(side) : at::Tensor();
+    const at::Tensor t = isDeferred(side) ? asTensor(side) : isSymbolicFloat(side) || isSymbolicInt(side) ? ofSymbol(side) : at::Tensor();
     return t.defined() ? t.to(at::kDouble) : t;
   };
   const auto scalar = [](PyObject* side) {
@@ -138,16 +140,28 @@ at::Tensor asTensor(PyObject* o) {
   const at::Tensor left = operand(n.left.get());
   if (n.op == DeferredNumber::kToFloat) return left;
   if (n.op == DeferredNumber::kNegate) return left.defined() ? left.neg() : left;
+  if (n.op == DeferredNumber::kAbsolute) return left.defined() ? left.abs() : left;
+  if (n.op == DeferredNumber::kFunction) {
+    const auto function = tensorFunctionOf(n.function);
+    return function && left.defined() && !n.right ? function(left) : at::Tensor();
+  }
   if (!n.right) return {};
   const at::Tensor right = operand(n.right.get());
   const bool both = left.defined() && right.defined();
   PyObject* plain = left.defined() ? n.right.get() : n.left.get();
   if (!both && ((!left.defined() && !right.defined()) || isSymbolicNumber(plain))) return {};
+  const auto whole = [&](const at::Tensor& side, const at::Tensor& beside) { return side.defined() ? side : at::full({}, scalar(plain), beside.options()); };
   switch (n.op) {
     case kAdd: return both ? left + right : left.defined() ? left + scalar(plain) : right + scalar(plain);
     case kMultiply: return both ? left * right : left.defined() ? left * scalar(plain) : right * scalar(plain);
     case kSubtract: return both ? left - right : left.defined() ? left - scalar(plain) : -(right - scalar(plain));
-    case kTrueDivide: return !both && left.defined() && left.is_cpu() && isDeferred(n.left.get()) ? left / scalar(plain) : at::Tensor();
+    case kTrueDivide: return whole(left, right) / whole(right, left);
+    case kPower: return !both && left.defined() ? left.pow(scalar(plain)) : at::Tensor();
+    case DeferredNumber::kLarger:
+    case DeferredNumber::kSmaller: {
+      const at::Tensor first = whole(left, right), second = whole(right, left);
+      return at::where(n.op == DeferredNumber::kLarger ? second.gt(first) : second.lt(first), second, first);
+    }
     default: return {};
   }
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,9 @@ namespace fusebox::capture {
 
 /// An int, float or bool of Python that is read from a tensor, or made of such by an operator that cannot raise.
 struct DeferredNumber {
-  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute, kNot, kCompare = 200 };  ///< besides CPython's NB_ numbers; kCompare + Py_LT, …
+  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute, kNot, kLarger, kSmaller, kFunction, kCompare = 200 };  ///< besides CPython's NB_ numbers; kCompare + Py_LT, …
   int op = kRead;
+  PyObject* function = nullptr;  ///< of kFunction: one of C that takes the operands, for the life of the process
   PyRef left, right;        ///< operands; `right` null where there is one
   PyRef tensor;             ///< of kRead: a copy of what is read, as it was then
   PyRef list;               ///< of kRead from tolist(): shared by the elements; the program never sees it
@@ -55,6 +57,13 @@ bool settleDeferred(PyObject* number);
 /// The operator with CPython's NB_ number (not in place) of two plain numbers, one of them deferred; a break where it
 /// may raise.
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b);
+/// A quotient or a power of floats, one of which data decide: that Python does not raise is assumed. Null without error: it is another operator, or that
+/// cannot be assumed.
+PyRef deferredThatMayRaise(Evaluation& e, int op, PyObject* a, PyObject* b);
+/// A function of module math, or round(x, digits), of a float that data decide; the same holds of it.
+PyRef deferredFunction(Evaluation& e, PyObject* function, std::span<PyObject* const> args);
+/// max(a, b) or min(a, b) of two floats, one of which data decide. Null without error: they are not such.
+PyRef deferredExtreme(bool larger, PyObject* a, PyObject* b);
 /// An operator of DeferredNumber::Op; a break where it may raise.
 PyRef deferredUnary(DeferredNumber::Op op, PyObject* number);
 
@@ -67,6 +76,9 @@ bool decideTruth(PyObject* number);
 /// From here on the condition has this outcome in every call of the graph: a bool that data decide, or a tensor of one element. False: that cannot be
 /// said of it.
 bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome);
+
+/// torch's function for one that deferredFunction() takes; null: it has none.
+at::Tensor (*tensorFunctionOf(PyObject* function))(const at::Tensor&);
 
 /// The comparison (Py_LT, …) of two such numbers as a tensor of one bool; undefined: a tensor might say something else.
 at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b);

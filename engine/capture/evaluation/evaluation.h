@@ -576,6 +576,8 @@ class Evaluation final : public Operations {
   PyRef numberUnary(Op op, PyObject* a);
   /// Whether such floats are among the arguments; a break unless the callable computes with them.
   bool requireTakesNumbers(PyObject* callable, const CallArguments& a);
+  /// What a function of torch's that takes numbers is given for a float that data decide; null: it is none, or there is nothing that means the same.
+  PyRef readNumberFor(PyObject* callable, PyObject* argument);
   /// A break where a rule would take such a float for the tensor that stands for it.
   void refuseNumbersAsTensors(PyObject* callable, const CallArguments& a);
   std::unordered_map<PyObject*, PyRef> numbers_;

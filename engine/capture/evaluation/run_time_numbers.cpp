@@ -115,6 +115,10 @@ PyRef Evaluation::asReadNumber(PyObject* number) {
   return asNumber(checked(newTensorObject(tensorOf(tensor.get()).to(at::kDouble))));
 }
 
+PyRef Evaluation::readNumberFor(PyObject* callable, PyObject* argument) {
+  return isDeferred(argument) && isSymbolicFloat(argument) && isTorchBinding(callable) && takesNumber(nameOf(callable)) ? asReadNumber(argument) : PyRef();
+}
+
 PyRef Evaluation::numberBinary(int op, PyObject* a, PyObject* b) {
   const int kind = op >= kFirstInPlace ? op - kFirstInPlace : op;
   if (kind != kAdd && kind != kMultiply && kind != kSubtract && kind != kTrueDivide) refuseNumber("an operand of an operator that has no kernel for it");

@@ -537,6 +537,13 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
     if (!keep.empty()) return callReal(callable, {args.data(), a.positional, a.kwNames}, asks);
     args.clear();
   }
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyRef read = readNumberFor(callable, a.args[i]);
+    if (!read) continue;
+    args.assign(a.args.begin(), a.args.begin() + a.total());
+    args[i] = read.get();
+    return callReal(callable, {args.data(), a.positional, a.kwNames}, asks);
+  }
   struct Exposing {
     bool& flag;
     bool before;

@@ -175,7 +175,8 @@ std::optional<PyRef> Evaluation::symbolicBinary(int op, PyObject* a, PyObject* b
     PyRef result = callMethodNamed(b, kReflected[plainOp], {a});
     return !result || result.get() != Py_NotImplemented ? result : onConstants("an operand beside a tensor");
   }
-  PyRef made = symbolicArithmetic(plainOp, a, b);
+  PyRef made = deferredThatMayRaise(*this, plainOp, a, b);
+  if (!made && !PyErr_Occurred()) made = symbolicArithmetic(plainOp, a, b);
   if (made || PyErr_Occurred()) return made;
   if (mayBePython(other)) return std::nullopt;
   return onConstants("an operand beside another kind of object");

@@ -226,7 +226,8 @@ PyRef ruleMinMax(Evaluation& e, PyObject* callable, const CallArguments& a) {
         continue;
       }
     if (best && !key) {
-      PyRef extreme = extremeOfTensors(e, best.get(), item.get(), kMax ? Py_GT : Py_LT);
+      PyRef extreme = deferredExtreme(kMax, best.get(), item.get());
+      if (!extreme) extreme = extremeOfTensors(e, best.get(), item.get(), kMax ? Py_GT : Py_LT);
       if (PyErr_Occurred()) return {};
       if (extreme) {
         best = bestKey = extreme;
@@ -379,12 +380,16 @@ PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   if (a.total() == 1 && isSymbolicNumber(a.args[0]))
     if (PyRef made = symbolicSpecial(kMethod, a.args[0])) return made;
+  if (kMethod == kRound && a.keywords() == 0)
+    if (PyRef made = deferredFunction(e, callable, {a.args.begin(), a.total()})) return made;
   PyObject* method = a.positional > 0 ? e.pythonMethod(a.args[0], kMethod) : nullptr;
   return method ? e.call(method, a) : e.callReal(callable, a);
 }
 
 /// C functions of numbers: objects become what their __float__ or __index__ gives, before.
 PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::initializer_list<const char*> methods) {
+  if (a.keywords() == 0)
+    if (PyRef made = deferredFunction(e, callable, {a.args.begin(), a.total()})) return made;
   if (a.keywords() == 0)
     if (PyRef made = symbolicMath(callable, {a.args.begin(), a.args.begin() + a.total()})) return made;
   std::vector<PyRef> keep;
@@ -395,6 +400,8 @@ PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }
+  if (a.keywords() == 0)
+    if (PyRef made = deferredFunction(e, callable, args)) return made;
   return e.callReal(callable, {args.data(), a.positional, a.kwNames});
 }
 PyRef ruleOnIndices(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__index__"}); }
