@@ -154,6 +154,10 @@ class Reports(unittest.TestCase):
         text = fusebox("query", self.session, sql, "--limit", 3).stdout
         self.assertIn("(3 rows, cut by --limit)", text)
 
+    def test_query_drops_no_column_of_a_name_that_comes_again(self):
+        rows = json.loads(fusebox("query", self.session, "SELECT 1 AS a, 2 AS a, 3 AS b, 4 AS a", "--format", "json").stdout)
+        self.assertEqual(rows, [{"a": 1, "a:1": 2, "b": 3, "a:2": 4}])
+
     def test_query_holds_no_rows(self):
         def peak(rows, form):
             sql = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i, i * 2 AS b, 'a text that is longer than most' AS c FROM n"
