@@ -135,12 +135,25 @@ class Reports(unittest.TestCase):
         (hit,) = json.loads(fusebox("find", "--json", trace, "aten::op1").stdout)["operators"]["hits"]
         self.assertEqual((hit["title"], hit["detail"]), ("aten::op17", "cpu_op, 3 ×"))
 
+    def test_breaks_are_counted_alike_alone_and_beside_others(self):
+        session = self.path("breaks.fusebox")
+        shutil.copy(self.session, session)
+        with sqlite3.connect(session) as database:  # a second call that stops at the same place
+            columns = [row[1] for row in database.execute("PRAGMA table_info(t_graph_break)") if row[1] != "id"]
+            database.execute(f"INSERT INTO t_graph_break({', '.join(columns)}) SELECT {', '.join(columns)} FROM t_graph_break")
+        database.close()
+        alone = re.search(r"^  breaks +(\d+)$", fusebox("summary", session).stdout, re.M).group(1)
+        header, row, _ = fusebox("summary", session, self.session).stdout.split("\n", 2)
+        self.assertEqual(row[header.index("breaks") - 1:header.index("breaks") + 6].strip(), alone)
+
     def test_sessions_that_are_no_ranks(self):
         text = fusebox("summary", self.session, synthesize(self.path("other.fusebox"), 100)).stdout
         self.assertNotIn("rank", text)
         self.assertEqual([line.split()[0] for line in text.split("\n")[1:3]], ["1", "2"])
-        report = json.loads(fusebox("summary", "--json", self.session, self.session).stdout)
+        trace = os.path.join(DATA, "cudagraphs.json.gz")
+        report = json.loads(fusebox("summary", "--json", self.session, trace).stdout)
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [None, None])
+        self.assertEqual(report["ranks"][1]["file"], trace)
 
     def test_query_agrees_with_plain_sqlite(self):
         sql = "SELECT kernel_id, name, launches, total_ns FROM kernels ORDER BY kernel_id"
