@@ -423,6 +423,18 @@ class Reports(unittest.TestCase):
                 self.assertIn(path, result.stderr)
                 self.assertEqual(result.stdout, "")
 
+    def test_a_compressed_session_is_read(self):
+        packed, cut = self.path("packed.fusebox.gz"), self.path("half.fusebox.gz")
+        with open(self.session, "rb") as file, gzip.open(packed, "wb") as out:
+            shutil.copyfileobj(file, out)
+        plain, read = (json.loads(fusebox("summary", "--json", path).stdout) for path in (self.session, packed))
+        self.assertEqual(read, plain)
+        with open(packed, "rb") as file, open(cut, "wb") as out:
+            out.write(file.read()[:-2000])
+        result = fusebox("summary", cut)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(cut + ": the compressed file is cut short", result.stderr)
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
