@@ -435,6 +435,15 @@ class Reports(unittest.TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn(cut + ": the compressed file is cut short", result.stderr)
 
+    def test_what_is_advised_for_a_damaged_session_works(self):
+        cut = self.path("end_is_missing.fusebox")
+        with open(self.session, "rb") as file, open(cut, "wb") as out:
+            out.write(file.read()[:-4096])
+        advised = re.search(r"`sqlite3 FILE (\S+)`", fusebox("summary", cut).stderr).group(1)
+        if shutil.which("sqlite3"):
+            rescued = subprocess.run(["sqlite3", cut, advised], capture_output=True, text=True, timeout=60).stdout
+            self.assertIn("INSERT INTO t_frame", rescued)
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
