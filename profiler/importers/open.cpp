@@ -302,13 +302,15 @@ Result<void> canOpen(const std::string& path) {
     auto reader = session::Reader::open(path);
     return reader ? Result<void>() : Result<void>(tl::unexpected(reader.error()));
   }
-  return recognise(*found) ? Result<void>() : Result<void>(tl::unexpected(notKnown(path)));
+  return isSession(*found) || recognise(*found) ? Result<void>() : Result<void>(tl::unexpected(notKnown(path)));
 }
 
 Result<std::unique_ptr<session::Reader>> openAny(const std::string& path, ImportProgress* progress) {
   auto session = sessionFor(path, progress);
   if (!session) return tl::unexpected(session.error());
-  return session::Reader::open(*session);
+  auto reader = session::Reader::open(*session);
+  if (reader) (*reader)->setOrigin(path);
+  return reader;
 }
 
 }  // namespace fusebox::importing

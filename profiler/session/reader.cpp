@@ -171,6 +171,7 @@ Result<void> Reader::loadInfo() {
                    [&](const Statement& row) { info[row.string("key")] = row.string("value"); });
   if (!read) return read;
   info_ = std::move(info);
+  if (origin_.empty()) origin_ = this->info("imported_from");
   return {};
 }
 

@@ -429,6 +429,7 @@ class Reports(unittest.TestCase):
             shutil.copyfileobj(file, out)
         plain, read = (json.loads(fusebox("summary", "--json", path).stdout) for path in (self.session, packed))
         self.assertEqual(read, plain)
+        self.assertIn(packed + ": there is no graph 999", fusebox("diagram", packed, "--graph", 999, "-o", self.path("x.svg")).stderr)
         with open(packed, "rb") as file, open(cut, "wb") as out:
             out.write(file.read()[:-2000])
         result = fusebox("summary", cut)
@@ -443,6 +444,14 @@ class Reports(unittest.TestCase):
         if shutil.which("sqlite3"):
             rescued = subprocess.run(["sqlite3", cut, advised], capture_output=True, text=True, timeout=60).stdout
             self.assertIn("INSERT INTO t_frame", rescued)
+
+    def test_a_trace_without_graphs_is_no_program_that_was_not_compiled(self):
+        trace = os.path.join(DATA, "cudagraphs.json.gz")
+        result = fusebox("diagram", trace, "-o", self.path("x.svg"))
+        self.assertEqual(result.returncode, 3)
+        self.assertTrue(result.stderr.startswith(f"fusebox: {trace}: "), result.stderr)
+        self.assertIn("a format that holds no graphs (Kineto", result.stderr)
+        self.assertNotIn("nothing was compiled", result.stderr)
 
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
