@@ -453,6 +453,10 @@ class Reports(unittest.TestCase):
         self.assertIn("a format that holds no graphs (Kineto", result.stderr)
         self.assertNotIn("nothing was compiled", result.stderr)
 
+    def test_a_report_needs_no_desktop(self):
+        environment = {key: value for key, value in os.environ.items() if key not in ("XDG_RUNTIME_DIR", "QT_QPA_PLATFORM")}
+        self.assertEqual(fusebox("export", self.session, "-o", self.path("desktop.html"), env=environment).stderr, "")
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
