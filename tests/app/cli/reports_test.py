@@ -459,11 +459,13 @@ class Reports(unittest.TestCase):
 
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.returncode, 0 if json.loads(result.stdout)["ok"] else 1, result.stderr)
         subjects = {f["subject"]: f for f in json.loads(result.stdout)["findings"]}
         self.assertLessEqual({"python", "cpu", "cuda driver", "cupti", "dot", "working directory", "display"}, set(subjects))
         self.assertIn(subjects["cpu"]["state"], {"works", "absent", "broken"})
-        wrong = json.loads(fusebox("doctor", "--json", "--python", "/no/python").stdout)
+        broken = fusebox("doctor", "--json", "--python", "/no/python")
+        self.assertEqual(broken.returncode, 1)
+        wrong = json.loads(broken.stdout)
         self.assertFalse(wrong["ok"])
 
     def test_usage(self):
