@@ -1264,6 +1264,14 @@
         <source>turns of different loops</source>
         <translation>Durchläufe verschiedener Schleifen</translation>
     </message>
+    <message>
+        <source>from line {}</source>
+        <translation>ab Zeile {}</translation>
+    </message>
+    <message>
+        <source>entry {}</source>
+        <translation>Eintrag {}</translation>
+    </message>
 </context>
 <context>
     <name>Coverage</name>

@@ -55,6 +55,7 @@ struct Program {
   int64_t symbolUpper = 0, constant = 0;         ///< of symbolSource: symbolic up to there, or fixed; 0: not
   std::string symbolSource = "L['x'].size()[0]";
   std::map<std::string, std::string> settings = {};  ///< facts config.NAME
+  std::string relation = {};                     ///< of numbers, that is guarded
 };
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
@@ -100,6 +101,9 @@ void writeProgram(const std::string& path, const Program& p) {
       .dynamic = int64_t{0}, .start_ns = kStart, .end_ns = kStart + 1, .status = text("ok"), .thread = int64_t{1}, .file = file, .line = int64_t{1}});
   w.post(rows::Guard{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{0}, .kind = text("TENSOR_MATCH"), .source = text("L['x']"),
       .expected = p.shape, .file = file, .line = int64_t{2}});
+  if (!p.relation.empty())
+    w.post(rows::Guard{.id = int64_t{2}, .compile_id = int64_t{1}, .position = int64_t{1}, .kind = text("SHAPE_ENV"), .expected = p.relation,
+        .code = "SHAPE_ENV: " + p.relation, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
     w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = text("s0"), .kind = text("size"),
         .source = p.symbolSource, .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
@@ -396,6 +400,27 @@ class CompareTest : public QObject {
     QVERIFY(std::any_of(ours.limits.begin(), ours.limits.end(), [](const std::string& limit) { return limit.find("recorded in one session only") != std::string::npos; }));
     const Comparison stock = compare({.engine = "stock"}, {.outside = "eager", .engine = "stock"});
     QVERIFY(find(stock, Subject::Kernel, Kind::Added, "aten::nonzero") && find(stock, Subject::Count, Kind::Changed, "kernels and calls"));
+  }
+
+  /// Who asked for a relation has another line, or file, in the other session; the relation is the same.
+  void aRelationIsGuardedWhoeverAsksForIt() {
+    const auto asked = [](const char* place) { return std::string("(L['n'] % 3) != 0, asked by a comparison of the program in ") + place; };
+    QVERIFY(!find(compare({.relation = asked("m.py:17")}, {.relation = asked("other.py:19")}), Subject::Guard, Kind::Changed));
+    const Comparison other = compare({.relation = asked("m.py:17")}, {.relation = "(L['n'] % 5) != 0, asked by a comparison of the program in m.py:17"});
+    const Entry* gone = find(other, Subject::Guard, Kind::Removed);
+    QVERIFY(gone && find(other, Subject::Guard, Kind::Added));
+    QCOMPARE(gone->name, std::string("SHAPE_ENV (L['n'] % 3) != 0"));
+    QCOMPARE(gone->a.text, std::string("asked by a comparison of the program in m.py:17"));
+  }
+
+  /// Calls of one function are told apart by its entries.
+  void callsAreOfEntries() {
+    const Comparison c = compare({.recompiles = 1}, {.recompiles = 1});
+    const Entry* call = find(c, Subject::Time, Kind::Same, "call");
+    QVERIFY(call);
+    QCOMPARE(call->note, std::string("entry 0"));
+    QVERIFY2(toText(c).find("  f, entry 0  ") != std::string::npos, toText(c).c_str());
+    QVERIFY2(toText(compare({}, {})).find("\n  f   ") != std::string::npos, "the only one");
   }
 
   /// Engines check guards in orders of their own: a call that did not fit is one recompile of both, whichever guard each of them names.
