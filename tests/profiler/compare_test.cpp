@@ -2,6 +2,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "profiler/compare/align.h"
@@ -260,6 +261,8 @@ class CompareTest : public QObject {
     QCOMPARE(judge(spread(100000, 60000, 9), spread(130000, 60000, 9)), Verdict::Noise);  // within the deviation
     QCOMPARE(judge(spread(100, 1, 50), spread(200, 1, 50)), Verdict::Noise);              // a clock's tick
     QCOMPARE(judge(spread(10000, 10, 3), spread(30000, 10, 3)), Verdict::Slower);
+    QCOMPARE(judge(spread(10000, 10, 2), spread(30000, 10, 2)), Verdict::Noise);          // two lie apart by chance
+    QCOMPARE(judge(spread(10000, 1500, 3), spread(22000, 1500, 3)), Verdict::Noise);      // nearer than they are wide
     QCOMPARE(judge(spread(10000, 0, 1), spread(30000, 0, 1)), Verdict::Unknown);          // one sample says nothing
     QCOMPARE(judge(spread(10000, 10, 50), spread(30000, 0, 1)), Verdict::Unknown);
     QCOMPARE(judge(Spread{}, spread(1000, 10, 50)), Verdict::Unknown);
@@ -514,6 +517,24 @@ class CompareTest : public QObject {
     QVERIFY(graph->note.empty());
     graph = find(compare({}, {}), Subject::Graph, Kind::Same);
     QVERIFY(graph && graph->change.empty() && graph->note.empty());
+  }
+
+  /// Two runs of one program, of whatever noise, seldom differ beyond it: who asks for an exit code by it compares dozens of kernels.
+  void runsOfOneProgramSeldomDiffer() {
+    std::mt19937 random(7);
+    for (const double sigma : {0.15, 0.3, 0.6}) {
+      std::lognormal_distribution<double> time(std::log(5000), sigma);
+      const auto run = [&](size_t launches) {
+        std::vector<double> samples(launches);
+        for (double& sample : samples) sample = time(random);
+        return spreadOf(samples);
+      };
+      for (const size_t launches : std::initializer_list<size_t>{2, 3, 4, 5, 8, 20}) {
+        int differ = 0;
+        for (int i = 0; i < 4000; ++i) differ += judge(run(launches), run(launches)) != Verdict::Noise;
+        QVERIFY2(differ < 4000 * 0.02, qPrintable(QStringLiteral("%1 of 4000 with %2 launches").arg(differ).arg(launches)));
+      }
+    }
   }
 
   /// One launch tells no time that could be compared; where it is only one side's, it says which.
