@@ -84,8 +84,8 @@
         <translation>Nach dem Graphen ausführen lassen</translation>
     </message>
     <message>
-        <source>Functions named here are called when the graph has run, in order.</source>
-        <translation>Funktionen, die hier genannt sind, werden aufgerufen, wenn der Graph gelaufen ist, der Reihe nach.</translation>
+        <source>{} before the first call: functions that this setting holds are called when the graph has run, in order.</source>
+        <translation>{} vor dem ersten Aufruf: Funktionen, die in dieser Einstellung stehen, werden aufgerufen, wenn der Graph gelaufen ist, der Reihe nach.</translation>
     </message>
     <message>
         <source>Keep the shape independent of data</source>
@@ -650,6 +650,10 @@
     <message>
         <source>Expect an entry of its own for size {}</source>
         <translation>Mit einem eigenen Eintrag für Größe {} rechnen</translation>
+    </message>
+    <message>
+        <source>0 or 1</source>
+        <translation>0 oder 1</translation>
     </message>
     <message>
         <source>Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2.</source>
