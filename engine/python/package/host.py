@@ -168,31 +168,35 @@ def _compile_nothing():
 
 
 def follow(host):
-    """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns (forked ones
-    have it already) and in ranks that torchrun starts. This process is recorded, or the ranks in its place; and those that
+    """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns or has a server
+    fork (those that this process forks have it already) and in ranks that torchrun starts. This process is recorded, or the ranks in its place; and those that
     torch.multiprocessing.spawn starts, as ranks beside it."""
     sys.meta_path.insert(0, _AfterImport("torch", host.start_engine))
     sys.meta_path.insert(0, _AfterImport(_LAUNCHER, lambda: _launch_with(host)))
-    sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host)))
+    sys.meta_path.insert(0, _AfterImport("multiprocessing.util", lambda: _spawn_with(host)))
     if host.session or host.kept_for:
         sys.meta_path.insert(0, _AfterImport(_SPAWN, lambda: _spawn_ranks(host)))
 
 
+_MAINS = tuple(f"from multiprocessing.{how} import " for how in ("spawn", "forkserver"))
+
+
 def _spawn_with(host):
-    spawn = sys.modules["multiprocessing.spawn"]
-    own = spawn.get_command_line
+    util = sys.modules["multiprocessing.util"]
+    own = util.spawnv_passfds
 
-    def get_command_line(**words):
-        command = own(**words)
-        if "-c" in command:
-            at = command.index("-c") + 1
+    def spawnv_passfds(path, args, passfds):
+        at = args.index("-c") + 1 if "-c" in args else 0
+        if at and args[at].startswith(_MAINS):
             environment = {"FUSEBOX_ENGINE": host.engine}
-            if host.spawns:
+            # A server is started once and outlives the call whose number this is.
+            if host.spawns and args[at].startswith(_MAINS[0]):
                 environment.update(FUSEBOX_SESSION=os.path.abspath(host.session), FUSEBOX_SPAWNED=str(host.spawns))
-            command[at] = f"from fusebox import host; host.follow(host.Host({environment!r})); {command[at]}"
-        return command
+            code = f"from fusebox import host; host.follow(host.Host({environment!r})); {args[at]}"
+            args = [*args[:at], code, *args[at + 1:]]
+        return own(path, args, passfds)
 
-    spawn.get_command_line = get_command_line
+    util.spawnv_passfds = spawnv_passfds
 
 
 def _spawn_ranks(host):

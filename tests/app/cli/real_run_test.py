@@ -351,6 +351,14 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(json.loads(summary.stdout)["state"], "abandoned")
         self.assertGreaterEqual(json.loads(summary.stdout)["launches"], 101)
 
+    def test_every_way_to_start_a_process_brings_the_engine(self):
+        done = self.go("import multiprocessing\n"
+                       "def work(n):\n    return torch.compile.__module__, torch.compile(lambda x: x + n)(torch.ones(1)).item()\n"
+                       "if __name__ == '__main__':\n"
+                       "    for how in ('fork', 'spawn', 'forkserver'):\n"
+                       "        with multiprocessing.get_context(how).Pool(1) as pool: print(how, *pool.map(work, [2]), flush=True)\n")
+        self.assertEqual(done.stdout.splitlines(), [f"{how} ('fusebox._compile', 3.0)" for how in ("fork", "spawn", "forkserver")], done.stderr)
+
     def test_calls_at_the_recompile_limit(self):
         """Python runs the function then; its calls are recorded, each a step of the program."""
         done = self.go("import torch._dynamo\ntorch._dynamo.config.recompile_limit = 2\n"
