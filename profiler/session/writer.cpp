@@ -176,6 +176,7 @@ LaunchRing* Writer::openRing(int32_t thread) noexcept {
 
 void Writer::loop() {
   pthread_setname_np(pthread_self(), "fusebox-record");
+  threadId_ = gettid();
   // Where processors are short, the script's threads come first; the rings hold what waits.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   std::unique_lock lock(mutex_);
@@ -185,11 +186,13 @@ void Writer::loop() {
     });
     const bool last = stopping_;
     const uint64_t flush = flushWanted_;
+    const uint64_t batch = begun_.fetch_add(1) + 1;
     takeQueue();
     listener_ = newListener_;
     lock.unlock();
     const bool ok = writeBatch(last);
     if (last) close();
+    ended_ = batch;
     lock.lock();
     lastBatchOk_ = ok;
     flushDone_ = flush;
@@ -354,6 +357,13 @@ bool Writer::flush() {
   wake_.notify_one();
   done_.wait(lock, [&] { return finished_ || flushDone_ >= wanted; });
   return lastBatchOk_;
+}
+
+void Writer::awaitBatch(std::chrono::milliseconds patience) const noexcept {
+  if (gettid() == threadId_) return;
+  constexpr timespec kLook{0, 1'000'000};
+  const uint64_t wanted = begun_ + 1;  // the one that is being written may have left out what came last
+  for (int64_t looks = patience.count(); looks > 0 && ended_ < wanted; --looks) nanosleep(&kLook, nullptr);
 }
 
 void Writer::finish() {

@@ -62,6 +62,11 @@ def fact(key, value):
     _engine.record_fact(key, str(value))
 
 
+def flush():
+    """Blocks until all that was recorded is in the file; in a process that this one forked, which records nothing, at once."""
+    _engine.flush_recording()
+
+
 def stop():
     try:
         _settings_record.record()

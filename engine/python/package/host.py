@@ -116,6 +116,7 @@ class Host:
             debugged = {"debugger": "times include those for which the program was stopped"} if self.control[0] else {}
             _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged, **more)
             self.recording = True
+            _flush_before_exit(_recording)
         except RuntimeError as error:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
             self.session = ""
@@ -148,6 +149,18 @@ class Host:
                 _recording.stop()
         except Exception as error:  # the program's own end is worth more than ours
             print(f"fusebox: the session could not be finished: {error}", file=sys.stderr)
+
+
+def _flush_before_exit(recording):
+    """os._exit ends the process as a crash does: without its exit functions."""
+    own = os._exit
+
+    @functools.wraps(own)
+    def _exit(status):
+        recording.flush()
+        own(status)
+
+    os._exit = _exit
 
 
 def _session_of_rank(session, environment):

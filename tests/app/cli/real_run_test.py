@@ -351,6 +351,14 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(json.loads(summary.stdout)["state"], "abandoned")
         self.assertGreaterEqual(json.loads(summary.stdout)["launches"], 101)
 
+    def test_a_crash_in_the_first_call_leaves_what_was_compiled(self):
+        for end in ("os.abort()", "import ctypes; ctypes.string_at(0)", "os._exit(5)"):
+            done = self.go("torch.compile(lambda x: torch.tanh(x) * 3)(torch.ones(4))\n" + end + "\n")
+            self.assertNotEqual(done.returncode, 0)
+            summary = json.loads(fusebox("summary", self.path("job.fusebox"), "--json").stdout)
+            self.assertEqual((summary["state"], summary["compiles"], summary["graphs"], summary["kernels"]), ("abandoned", 2, 2, 2), end)
+            self.assertEqual([f["verdict"] for f in summary["functions"]], ["whole", "whole"], end)
+
     def test_every_way_to_start_a_process_brings_the_engine(self):
         done = self.go("import multiprocessing\n"
                        "def work(n):\n    return torch.compile.__module__, torch.compile(lambda x: x + n)(torch.ones(1)).item()\n"
