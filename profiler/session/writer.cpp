@@ -32,6 +32,9 @@ Result<void> makeRoom(const std::string& path) {
 /// A session without rows. It has its name once it has its schema and a log: whoever looks before then would be in the way of both. The schema
 /// is in the file itself, so that it is known for a session even if its writer is killed before the first checkpoint.
 Result<void> makeEmpty(const std::string& path) {
+  std::error_code ignored;
+  const auto folder = std::filesystem::absolute(path, ignored).parent_path();
+  if (!std::filesystem::is_directory(folder, ignored)) return fail(ErrorCode::Io, "the directory " + folder.string() + " does not exist", path);
   const std::string aside = path + ".new";
   if (auto room = makeRoom(aside); !room) return room;
   auto made = [&]() -> Result<void> {
@@ -43,8 +46,9 @@ Result<void> makeEmpty(const std::string& path) {
   std::error_code error;
   if (made) std::filesystem::rename(aside, path, error);
   if (error) made = fail(ErrorCode::Io, error.message(), path);
-  if (!made) std::filesystem::remove(aside, error);
-  return made;
+  if (made) return made;
+  std::filesystem::remove(aside, error);
+  return fail(made.error().code, made.error().message, path);
 }
 
 /// How often an idle recording says that it lives: readers on other machines see nothing else of its process.

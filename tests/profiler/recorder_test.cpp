@@ -104,6 +104,13 @@ class RecorderTest : public QObject {
     QVERIFY(during.sa_sigaction != was.sa_sigaction && now.sa_sigaction == was.sa_sigaction);
   }
 
+  void aSessionInNoFolderNamesTheFolder() {
+    const std::string folder = file("nowhere"), path = folder + "/a.fusebox";
+    const auto started = Recorder::start({.path = path});
+    QVERIFY(!started);
+    QCOMPARE(started.error().text(), "the session file cannot be created: the directory " + folder + " does not exist (" + path + ")");
+  }
+
   void whatAJobThrowsIsALoss() {
     auto writer = Writer::create(file("throws"));
     QVERIFY(writer);
