@@ -457,6 +457,11 @@ class Reports(unittest.TestCase):
         environment = {key: value for key, value in os.environ.items() if key not in ("XDG_RUNTIME_DIR", "QT_QPA_PLATFORM")}
         self.assertEqual(fusebox("export", self.session, "-o", self.path("desktop.html"), env=environment).stderr, "")
 
+    def test_a_cache_is_imported_from_a_file(self):
+        result = fusebox("cache", "import", self.dir.name, "--dir", self.path("cached"))
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(f"{self.dir.name}: Is a directory", result.stderr)
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
         self.assertEqual(result.returncode, 0 if json.loads(result.stdout)["ok"] else 1, result.stderr)
