@@ -462,6 +462,16 @@ class Reports(unittest.TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn(f"{self.dir.name}: Is a directory", result.stderr)
 
+    def test_a_compiled_program_takes_the_place_of_nothing_else(self):
+        program = self.path("model.pt2")
+        shutil.copy(os.path.join(DATA, "exported.pt2"), program)
+        for output, said in ((program, "the program itself"), (self.dir.name, "a directory")):
+            result = fusebox("compile", program, "-o", output)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{output}: this is {said}", result.stderr)
+        with open(program, "rb") as kept, open(os.path.join(DATA, "exported.pt2"), "rb") as was:
+            self.assertEqual(kept.read(), was.read())
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
         self.assertEqual(result.returncode, 0 if json.loads(result.stdout)["ok"] else 1, result.stderr)
