@@ -3499,6 +3499,10 @@
 <context>
     <name>fusebox::views::EmptyState</name>
     <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
+    <message>
         <source>No session yet</source>
         <translation>Noch keine Sitzung</translation>
     </message>
@@ -3715,6 +3719,10 @@
 </context>
 <context>
     <name>fusebox::views::FusionView</name>
+    <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
     <message>
         <source>Decision</source>
         <translation>Entscheidung</translation>
@@ -5493,10 +5501,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Tabelle der Puffer exportieren…</translation>
     </message>
     <message>
-        <source>Reading the session…</source>
-        <translation>Die Sitzung wird gelesen…</translation>
-    </message>
-    <message>
         <source>No buffers recorded</source>
         <translation>Keine Puffer aufgezeichnet</translation>
     </message>
@@ -6729,10 +6733,6 @@ above float32 without tensor cores: it used those</source>
     <message>
         <source>Export table of kinds…</source>
         <translation>Tabelle der Arten exportieren…</translation>
-    </message>
-    <message>
-        <source>Reading the session…</source>
-        <translation>Die Sitzung wird gelesen…</translation>
     </message>
     <message>
         <source>The time cannot be split</source>
@@ -8132,6 +8132,18 @@ längstes %5: %6</translation>
     <message>
         <source>Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it.</source>
         <translation>Das Lesen wurde angehalten. Alles Gezeigte und Gezählte gilt diesem Teil; öffnen Sie die Datei erneut, um sie ganz zu lesen.</translation>
+    </message>
+    <message>
+        <source>%1 is another file now</source>
+        <translation>%1 ist jetzt eine andere Datei</translation>
+    </message>
+    <message>
+        <source>%1 What is shown was read before; it stays until you read the new one.</source>
+        <translation>%1 Was gezeigt wird, wurde zuvor gelesen; es bleibt, bis Sie die neue lesen.</translation>
+    </message>
+    <message>
+        <source>Reload</source>
+        <translation>Neu laden</translation>
     </message>
     <message>
         <source>%1 is no longer there</source>
