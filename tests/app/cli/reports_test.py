@@ -499,6 +499,9 @@ class Reports(unittest.TestCase):
             self.assertEqual(result.returncode, 2, wrong)
             self.assertTrue(result.stderr)
         self.assertIn("there is no command 'nonsense'", fusebox("nonsense", "x").stderr)
+        unstarted = fusebox("compare", "--run", self.path("absent.py")).stderr
+        self.assertIn("no such script", unstarted)
+        self.assertIn("the run under fusebox ended with code 3; nothing is compared", unstarted)
         for wrong in (["query", self.session, "SELECT 1", "--limit", -5], ["diagram", self.session, "--graph", -1, "-o", "x.svg"],
                       ["replay", self.session, "--graph", -1], ["numerics", self.session, "--graph", 0], ["memory", self.session, "--graph", -1],
                       ["gpu", self.session, "--gaps", -1], ["recompiles", self.session, "--guards", -1]):
