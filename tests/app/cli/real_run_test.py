@@ -473,6 +473,43 @@ g(torch.ones(2, 3))
         self.assertEqual(cause["entry"], last["entries"][0]["compile"])
         self.assertIn("found 3.0", fusebox("summary", self.path("job.fusebox")).stdout)
 
+    def test_cause_of_a_recompile_is_what_alone_differs_from_an_entry(self):
+        """Entries of earlier changes differ in these as well, and may check them first."""
+        programs = {
+            "L['self'].scale: expected 1.0, found 0.5": """
+class Scaled(torch.nn.Module):
+    scale = 1.0
+    def forward(self, x, step):
+        y = x * self.scale
+        return y + 1 if step % 3 == 0 else y
+m = Scaled(); m.scale = 1.0; g = torch.compile(m)
+for step in range(5): g(torch.ones(4), step)
+m.scale = 0.5
+g(torch.ones(4), 5)
+""",
+            "L['flag']: expected False, found True": """
+@torch.compile
+def g(x, flag, names, cfg):
+    y = x + 1 if flag else x
+    for n in names: y = y + len(n)
+    return y * cfg["a"]
+for flag, names, a in ((True, ["a"], 1), (False, ["a"], 1), (False, ["a", "b"], 1), (False, ["a", "b"], 2), (True, ["a", "b"], 2)):
+    g(torch.ones(4), flag, names, {"a": a})
+""",
+            "L['x']: expected Float[s0] strides [1] cpu, found Float[12] strides [1] cpu requires_grad": """
+@torch.compile
+def g(x, n): return (x * n).relu()
+g(torch.ones(8), 1); g(torch.ones(12), 1); g(torch.ones(12, dtype=torch.float64), 1); g(torch.ones(12), 1.5); g(torch.ones(12), 2.5)
+with torch.no_grad(): g(torch.ones(12), 1)
+g(torch.ones(12, requires_grad=True), 1)
+"""}
+        for cause, program in programs.items():
+            done = self.go(program)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            summary = json.loads(fusebox("summary", "--json", self.path("job.fusebox")).stdout)
+            last = summary["recompiles"][-1]
+            self.assertEqual("{guard}: expected {expected}, found {found}".format(**last).split(" ", 1)[1], cause)
+
     def test_names_are_the_modules_own_behind_a_break_in_a_loop(self):
         """Layers that a loop over a ModuleList gives after a break are called by their place in the model."""
         done = self.go("""
