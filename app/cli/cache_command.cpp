@@ -6,9 +6,10 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
+#include <utility>
 
 #include "app/cli/commands.h"
 #include "engine/cache/bundle.h"
@@ -89,7 +90,11 @@ Result<EntryHeader> headerOf(const CacheFolder& folder, const CacheFolder::Item&
 Result<std::string> readFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorCode::Io, std::strerror(errno), path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream bytes;
+  errno = 0;
+  bytes << file.rdbuf();
+  if (errno != 0) return fail(ErrorCode::Io, std::strerror(errno), path);  // of a directory, which can be opened
+  return std::move(bytes).str();
 }
 
 }  // namespace
@@ -118,7 +123,7 @@ int listCache(const CacheOptions& options) {
     for (const auto& c : header->key.components())
       if (c.name == "direction") direction = c.value;
     text += fmt::format("{}  {}  {:>8}  {}  {:>7.1f} ms saved  {} ({})\n", item.id.substr(0, kShownDigits), timeText(item.lastUseS),
-                        bytesText(item.bytes), header->kind == "graph" ? fmt::format("{:>4} kernels", header->kernels) : std::string(12, ' '),
+                        bytesText(item.bytes), header->kind == "graph" ? fmt::format("{:>4} kernel{}", header->kernels, header->kernels == 1 ? " " : "s") : std::string(12, ' '),
                         static_cast<double>(header->compileNs) / 1e6, header->name, direction);
   }
   const size_t count = entries.size();
@@ -146,7 +151,7 @@ int showCacheEntry(const CacheOptions& options) {
   }
   const bool isGraph = header->kind == "graph";
   fmt::print("{}\n{}: {}{} nodes, {}{}\n{} {} in {:.1f} ms, last used {}\n\n", item->path, header->name,
-             isGraph ? fmt::format("{} kernels, ", header->kernels) : "a " + header->kind + ", ", header->nodes, bytesText(item->bytes),
+             isGraph ? fmt::format("{} kernel{}, ", header->kernels, header->kernels == 1 ? "" : "s") : "a " + header->kind + ", ", header->nodes, bytesText(item->bytes),
              !isGraph || header->optimised ? "" : ", code of the first tier", header->kind == "capture" ? "captured" : isGraph ? "compiled" : "written",
              timeText(header->createdS), static_cast<double>(header->compileNs) / 1e6, timeText(item->lastUseS));
   for (const auto& c : header->key.components())

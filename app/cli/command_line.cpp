@@ -445,6 +445,8 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   if (words.size() == 1 && !words[0].starts_with('-') && !isCommand(app, words[0]) && openable(words[0])) {
     return showWindow(openWindow, {.file = words[0], .compareWith = {}, .runCommand = {}});
   }
+  if (!words.empty() && !words[0].starts_with('-') && !isCommand(app, words[0]))
+    return complainUsage(fmt::format("there is no command '{}', and no recording of that name that can be opened; `fusebox --help` lists the commands", words[0]));
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     app.parse(words);

@@ -13,6 +13,7 @@ namespace fusebox::cli {
 /// Exit codes besides the script's own.
 inline constexpr int kOk = 0;
 inline constexpr int kDifferent = 1;  ///< compare --exit-code, and the sessions differ
+inline constexpr int kBroken = 1;     ///< doctor, and something that is needed is broken
 inline constexpr int kUsage = 2;
 inline constexpr int kUnreadable = 3;  ///< input that cannot be read, output that cannot be written
 

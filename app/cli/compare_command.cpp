@@ -65,7 +65,7 @@ int runForComparison(CompareOptions& options) {
     run.quiet = true;
     const int code = runScript(run);
     if (code != 0) {
-      fmt::print(stderr, "fusebox: under {} the script ended with code {}; nothing is compared\n", engines[i], code);
+      fmt::print(stderr, "fusebox: the run under {} ended with code {}; nothing is compared\n", engines[i], code);
       return code;
     }
   }

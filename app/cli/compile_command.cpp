@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 
 #include "app/cli/commands.h"
@@ -13,6 +14,9 @@ namespace fusebox::cli {
 
 int compileProgram(const CompileProgramOptions& options) {
   if (access(options.file.c_str(), R_OK) != 0) return complain(Error{ErrorCode::Io, std::strerror(errno), options.file});
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.output, ignored)) return complain(Error{ErrorCode::InvalidArgument, "this is a directory; name a file in it", options.output});
+  if (std::filesystem::equivalent(options.output, options.file, ignored)) return complain(Error{ErrorCode::InvalidArgument, "this is the program itself; name another file", options.output});
   auto python = choosePython(options.python);
   if (!python) return complain(python.error());
   const std::string package = packageFolder();

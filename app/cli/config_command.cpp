@@ -1,4 +1,5 @@
 // fusebox config: all settings, what they are and what they do here.
+#include <csignal>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ int showConfig(const ConfigOptions& options) {
   command.insert(command.end(), options.names.begin(), options.names.end());
   auto end = runScriptProcess(command, {{"PYTHONPATH", pythonPathWith(package)}});
   if (!end) return complain(end.error());
+  if (end->signal == SIGPIPE) return 128 + SIGPIPE;
   if (end->signal) return complain(Error{ErrorCode::Io, fmt::format("the interpreter was killed by signal {} ({})", end->signal, strsignal(end->signal))});
   return end->exitCode;
 }

@@ -30,7 +30,7 @@ std::string formatOf(const std::string& path) {
 Result<int64_t> chooseGraph(const session::Reader& reader, const DiagramOptions& options) {
   if (options.graph > 0 && options.stage.empty()) return options.graph;
   if (!options.stage.empty()) return query::findGraph(reader, options.stage, options.graph);
-  Result<int64_t> found = fail(ErrorCode::NotFound, "the session holds no graph", reader.path());
+  Result<int64_t> found = fail(ErrorCode::NotFound, "the session holds no graph", reader.origin());
   for (const char* stage : query::kDrawnStages) {
     found = query::findGraph(reader, stage);
     if (found) return found;

@@ -215,7 +215,7 @@ int runDoctor(const DoctorOptions& options) {
   } else {
     fmt::print("{}\n", healthy ? "Everything that is needed works." : "Something that is needed is broken; see above.");
   }
-  return kOk;
+  return healthy ? kOk : kBroken;
 }
 
 }  // namespace fusebox::cli

@@ -94,7 +94,7 @@ Result<Json> relationsOf(const session::Reader& reader, int64_t graph) {
 }
 
 /// "--graph FILE --direction D" or "--program FILE".
-Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const TemporaryFolder& folder) {
+Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const TemporaryFolder& folder, std::string& function) {
   if (isProgram(options.file)) {
     if (access(options.file.c_str(), R_OK) != 0) return fail(ErrorCode::Io, std::strerror(errno), options.file);
     return std::vector<std::string>{"--program", options.file};
@@ -103,6 +103,8 @@ Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const Tempora
   if (!reader) return tl::unexpected(reader.error());
   auto graph = query::savedGraph(**reader, options.graph);
   if (!graph) return tl::unexpected(graph.error());
+  (void)(*reader)->each("SELECT coalesce(f.qualname, f.name) AS function FROM graphs g JOIN frames f ON f.frame_id = g.frame_id WHERE g.graph_id = ?", {graph->graph},
+                        [&](const session::Statement& row) { function = row.string("function"); });
   const std::string path = folder.file("graph.json");
   if (auto written = writeText(path, graph->text); !written) return tl::unexpected(written.error());
   auto relations = relationsOf(**reader, graph->graph);
@@ -157,7 +159,8 @@ Result<Json> askEngine(const char* module, const ReplayOptions& options, const s
   if (!folder.exists())
     return fail(ErrorCode::Io, "no temporary folder can be made", fs::temp_directory_path(same).string());
   ReplayOptions asked = options;
-  auto subject = subjectOf(asked, folder);
+  std::string function;
+  auto subject = subjectOf(asked, folder, function);
   if (!subject) return tl::unexpected(subject.error());
   const std::string report = folder.file("report.json");
   std::vector<std::string> command{python->interpreter, "-m", std::string("fusebox.") + module};
@@ -175,6 +178,7 @@ Result<Json> askEngine(const char* module, const ReplayOptions& options, const s
   std::ifstream in(report);
   Json made = Json::parse(in, nullptr, false);
   if (!made.is_object()) return fail(ErrorCode::Io, "the engine ended without a report");
+  if (!function.empty()) made["function"] = function;
   return made;
 }
 
@@ -183,6 +187,8 @@ std::string number(double value) {
   return std::abs(value) < 1e-3 || std::abs(value) >= 1e6 ? fmt::format("{:.2e}", value) : fmt::format("{:.4g}", value);
 }
 
+std::string counted(int64_t count, const char* one, const char* many) { return fmt::format("{} {}", count, count == 1 ? one : many); }
+
 void printRun(const Json& run, const Json& report) {
   const Json times = run.value("times_ms", Json::object());
   fmt::print("  {:10} {:8} median {} ms, min {} ms, max {} ms over {} runs; compiled in {} ms\n",
@@ -190,8 +196,8 @@ void printRun(const Json& run, const Json& report) {
              number(times.value("min", 0.0)), number(times.value("max", 0.0)), times.value("count", 0),
              number(run.value("compile_ms", 0.0)));
   if (run.contains("bytes"))
-    fmt::print("  {:10} {:8} {} launches, {} extern calls, {} bytes moved\n", "", "", run.value("launches", 0),
-               run.value("extern_calls", 0), run.value("bytes", int64_t{0}));
+    fmt::print("  {:10} {:8} {}, {}, {}\n", "", "", counted(run.value("launches", 0), "launch", "launches"),
+               counted(run.value("extern_calls", 0), "extern call", "extern calls"), counted(run.value("bytes", int64_t{0}), "byte moved", "bytes moved"));
   const Json exact = report.value("against_eager", Json::object()).value(run.value("label", ""), Json::object());
   if (!exact.empty())
     fmt::print("  {:10} {:8} results differ from eager's by at most {} of the largest value{}\n", "", "",
@@ -272,14 +278,16 @@ int replayGraph(const ReplayOptions& options) {
     const Json given = report->value("sizes", Json::object());
     for (const auto& [name, value] : given.items()) sizes += fmt::format("{}{}={}", sizes.empty() ? ", " : " ", name, value.dump());
   }
-  fmt::print("{}, inputs: {}{}\n", report->value("graph", ""), report->value("inputs", ""), sizes);
+  const std::string function = report->value("function", "");
+  fmt::print("{}{}, inputs: {}{}\n", function.empty() ? "" : function + ", ", report->value("graph", ""), report->value("inputs", ""), sizes);
   if (report->contains("sweep")) printSweep(*report);
   for (const Json& run : report->value("runs", Json::array())) printRun(run, *report);
   if (report->contains("change")) {
     const Json& change = (*report)["change"];
-    fmt::print("  change: {:+.1f} % time (95 % sure: {:+.1f} to {:+.1f}), {:+} bytes, {:+} launches\n", change.value("time_percent", 0.0),
-               change.value("time_percent_from", 0.0), change.value("time_percent_to", 0.0), change.value("bytes", int64_t{0}),
-               change.value("launches", 0));
+    const double sure = 100 * change.value("time_percent_confidence", 0.95);
+    fmt::print("  change: {:+.1f} % time ({:.0f} % sure: {:+.1f} to {:+.1f}{}), {:+} bytes, {:+} {}\n", change.value("time_percent", 0.0), sure,
+               change.value("time_percent_from", 0.0), change.value("time_percent_to", 0.0), sure < 95 ? "; more runs tell more" : "",
+               change.value("bytes", int64_t{0}), change.value("launches", 0), std::abs(change.value("launches", 0)) == 1 ? "launch" : "launches");
   }
   fmt::print("session: {}\n", report->value("session", ""));
   return kOk;

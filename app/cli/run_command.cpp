@@ -28,6 +28,17 @@ void writeSummaryFile(const std::string& path, const nlohmann::json& json) {
   if (!written) complain(written.error());
 }
 
+/// Before the script runs, which may take hours.
+Result<void> checkSummaryPath(const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code error;
+  const fs::path folder = fs::absolute(path, error).parent_path();
+  if (!fs::is_directory(folder, error)) return fail(ErrorCode::Io, "the summary's directory does not exist", folder.string());
+  if (fs::is_directory(path, error)) return fail(ErrorCode::Io, "the summary must be a file, not a directory", path);
+  if (access(folder.c_str(), W_OK) != 0 && access(path.c_str(), W_OK) != 0) return fail(ErrorCode::Io, "the summary cannot be written to this directory", folder.string());
+  return {};
+}
+
 void report(const RunOptions& options, const std::string& session, const ScriptEnd& end, const ReplacedSession& replaced) {
   std::error_code error;
   if (!fs::exists(session, error)) {
@@ -118,6 +129,7 @@ int runScript(const RunOptions& options) {
     return complainUsage("--no-record records nothing: it goes with neither --session nor --summary");
   }
   if (const std::string why = countersProblem(options); !why.empty()) return complainUsage(why);
+  if (auto writable = checkSummaryPath(options.summary); !writable) return complain(writable.error());
   auto run = prepareRun(options);
   if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);

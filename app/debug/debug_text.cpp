@@ -175,9 +175,9 @@ std::string optionsText(const json& options) {
 std::string breakpointsText(const json& answer) {
   std::string text;
   for (const json& b : answer.value("breakpoints", json::array()))
-    text += fmt::format("  {:>3}  {}{}{}  hit {} times{}\n", numberField(b, "breakpoint"), breakpointText(b),
+    text += fmt::format("  {:>3}  {}{}{}  hit {} time{}{}\n", numberField(b, "breakpoint"), breakpointText(b),
                         flagField(b, "enabled") ? "" : "  (disabled)", flagField(b, "once") ? "  (once)" : "",
-                        numberField(b, "hits"), numberField(b, "ignore") > 0 ? fmt::format(", {} more pass", numberField(b, "ignore")) : "");
+                        numberField(b, "hits"), numberField(b, "hits") == 1 ? "" : "s", numberField(b, "ignore") > 0 ? fmt::format(", {} more pass", numberField(b, "ignore")) : "");
   return text.empty() ? "  no breakpoints\n" : text;
 }
 

@@ -8,6 +8,24 @@
 #include "views/widgets/theme.h"
 
 namespace fusebox::window {
+namespace {
+
+/// Qt without a display wants a folder of the user's desktop all the same, and says so where there is none (in a container, under cron).
+class QuietAboutTheDesktop {
+ public:
+  QuietAboutTheDesktop() { before_ = qInstallMessageHandler(hear); }
+  ~QuietAboutTheDesktop() { qInstallMessageHandler(before_); }
+  QuietAboutTheDesktop(const QuietAboutTheDesktop&) = delete;
+  QuietAboutTheDesktop& operator=(const QuietAboutTheDesktop&) = delete;
+
+ private:
+  static void hear(QtMsgType type, const QMessageLogContext& context, const QString& text) {
+    if (!text.startsWith(QStringLiteral("QStandardPaths: XDG_RUNTIME_DIR")) && before_) before_(type, context, text);
+  }
+  static inline QtMessageHandler before_ = nullptr;
+};
+
+}  // namespace
 
 Result<double> drawGraph(const query::GraphData& graph, const std::string& path) {
   using namespace views;
@@ -15,6 +33,7 @@ Result<double> drawGraph(const query::GraphData& graph, const std::string& path)
   int argc = 1;
   char name[] = "fusebox";
   char* argv[] = {name, nullptr};
+  const QuietAboutTheDesktop quiet;
   const auto application = QApplication::instance() ? nullptr : std::make_unique<QApplication>(argc, argv);
   Theme::instance().apply(Theme::Mode::Light);
   const auto picture = makePicture(graph, defaultOptions(graph));

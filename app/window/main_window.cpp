@@ -176,7 +176,7 @@ void MainWindow::openSession(const QString& path) {
   // A file that cannot be read gives way to what was open before.
   if (session_ && session_->isOpen() && session_->path() != file && !session_->isImporting()) before_ = session_->path();
   const bool isReload = session_ && session_->path() == file;
-  if (isReload && session_->isOpen() && !QFileInfo::exists(file)) return sessionVanished(views::SessionLink::tr("The file was deleted or moved."));
+  if (isReload && session_->isOpen() && !QFileInfo::exists(file)) return sessionVanished(views::SessionLink::tr("The file was deleted or moved."), false);
   leaveSession();
   // What was recorded anew has other places.
   if (isReload || file == awaited_) tabs_->forgetPlaces(file);
@@ -350,8 +350,8 @@ void MainWindow::sessionImporting(const QString& format, int percent) {
 void MainWindow::stopReading() {
   if (!session_) return;
   if (!session_->isOpen()) return closeSession();
+  if (!session_->isImporting()) return session_->cancelRunning();
   session_->cancelAll();
-  if (!session_->isImporting()) return;
   session_->stopImporting();
   cancelPart_->hide();
   busyPart_->hide();
@@ -368,7 +368,15 @@ void MainWindow::sessionImported(bool whole, int percent) {
                  tr("Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it."));
 }
 
-void MainWindow::sessionVanished(const QString& why) {
+void MainWindow::sessionVanished(const QString& why, bool isReplaced) {
+  if (isReplaced) {
+    messages_->say(MessageBar::Severity::Warning, tr("%1 is another file now").arg(QFileInfo(session_->path()).fileName()),
+                   tr("%1 What is shown was read before; it stays until you read the new one.").arg(why), tr("Reload"));
+    onMessageAction_ = [this] {
+      if (session_) openSession(session_->path());
+    };
+    return;
+  }
   messages_->say(MessageBar::Severity::Warning, tr("%1 is no longer there").arg(QFileInfo(session_->path()).fileName()),
                  tr("%1 What is shown was read before; it stays until you close the session.").arg(why));
 }

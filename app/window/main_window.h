@@ -121,7 +121,7 @@ class MainWindow : public QMainWindow {
   void askForOthers();
   void chooseOther(const std::vector<query::OtherRecording>& others);
   void stopReading();
-  void sessionVanished(const QString& why);
+  void sessionVanished(const QString& why, bool isReplaced);
   void sayState();
   void runStarted(const QString& commandLine);
   void runFinished(const RunOutcome& outcome);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "engine/cache/sha256.h"
 
@@ -49,12 +51,15 @@ std::vector<KeyDifference> differences(const CacheKey& a, const CacheKey& b) {
 
 namespace {
 
-std::set<std::string> wordsOf(const std::string& text) {
-  std::set<std::string> words;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find_first_of(" ,", at), text.size());
-    if (end > at) words.insert(text.substr(at, end - at));
-    at = end + 1;
+/// In their order; what stands in brackets is one.
+std::vector<std::string> wordsOf(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  int depth = 0;
+  for (const char c : text + " ") {
+    depth += (c == '[' || c == '(') - (c == ']' || c == ')');
+    if (depth > 0 || (c != ' ' && c != ',')) word += c;
+    else if (!word.empty()) words.push_back(std::exchange(word, {}));
   }
   return words;
 }
@@ -63,7 +68,8 @@ std::set<std::string> wordsOf(const std::string& text) {
 std::string shown(const std::string& value, const std::string& other) {
   if (value.empty()) return "none";
   if (value.size() < kLongValue && other.size() < kLongValue) return value;
-  const std::set<std::string> words = wordsOf(value), others = wordsOf(other);
+  const std::vector<std::string> words = wordsOf(value), ofOther = wordsOf(other);
+  const std::set<std::string> others(ofOther.begin(), ofOther.end());
   std::string text;
   for (const std::string& word : words)
     if (!others.contains(word)) text += (text.empty() ? "" : " ") + word;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "engine/record/crash_commit.h"
 #include "engine/record/recorder_impl.h"
 
 namespace fusebox::record {
@@ -77,6 +78,7 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
     pthread_atfork([] { startMutex.lock(); }, [] { startMutex.unlock(); },
                    [] {
                      startMutex.unlock();
+                     forgetCommitAtCrash();
                      active_.store(listener_.load() ? withoutSession() : nullptr, std::memory_order_release);
                      GpuRecording::active_.store(nullptr, std::memory_order_release);
                    });
@@ -86,6 +88,7 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
   (void)once;
   GpuRecording::active_.store(recorder->impl_->gpu.get(), std::memory_order_release);
   active_.store(recorder, std::memory_order_release);
+  commitAtCrash(i.writer.get());
   return recorder;
 }
 
@@ -95,6 +98,7 @@ void Recorder::stop() {
   if (!recorder) return;
   active_.store(listener_.load() ? withoutSession() : nullptr, std::memory_order_release);
   GpuRecording::active_.store(nullptr, std::memory_order_release);
+  commitAtCrash(nullptr);
   recorder->impl_->gpu->stop();
   recorder->impl_->writer->finish();
 }

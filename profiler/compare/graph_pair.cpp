@@ -389,8 +389,8 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
     const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), [&](const Node& n) { return counts(n, o.sameEngine); });
     const std::string nodes = calls == 1 ? say(FUSEBOX_TEXT("Compare", "1 node")) : say(FUSEBOX_TEXT("Compare", "{} nodes"), calls);
     const std::string groups = g->groups.size() == 1 ? say(FUSEBOX_TEXT("Compare", "1 kernel or call")) : say(FUSEBOX_TEXT("Compare", "{} kernels and calls"), g->groups.size());
-    return Side{.present = true, .text = g->groups.empty() ? say(FUSEBOX_TEXT("Compare", "{} ({})"), nodes, g->stage)
-                                         : say(FUSEBOX_TEXT("Compare", "{}, {} ({})"), nodes, groups, g->stage),
+    const std::string text = g->groups.empty() ? say(FUSEBOX_TEXT("Compare", "{} ({})"), nodes, g->stage) : say(FUSEBOX_TEXT("Compare", "{}, {} ({})"), nodes, groups, g->stage);
+    return Side{.present = true, .text = g->which.empty() ? text : g->which + ": " + text,
                 .id = g->id, .value = static_cast<double>(calls)};
   };
   const NodePairs pairs = alignNodes(a, b, o.sameEngine);
@@ -412,7 +412,7 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
     }
     listGroups(o, entry, a, b, pairs);
   }
-  if (a.call.count > 0 || b.call.count > 0) o.time(entry, named.backward ? FUSEBOX_TEXT("Compare", "backward call") : FUSEBOX_TEXT("Compare", "call"), a.call, b.call);
+  if (a.call.count > 0 || b.call.count > 0) o.time(entry, named.backward ? FUSEBOX_TEXT("Compare", "backward call") : FUSEBOX_TEXT("Compare", "call"), a.call, b.call, named.which);
 }
 
 }  // namespace fusebox::compare

@@ -251,7 +251,7 @@ void compareGuards(Outline& o, int32_t parent, const CodeObject& a, const CodeOb
   for (const auto& key : keys) {
     const auto left = x.find(key), right = y.find(key);
     const Guard *g = left == x.end() ? nullptr : left->second, *h = right == y.end() ? nullptr : right->second;
-    if (g && h && g->expected == h->expected) continue;  // equal ones would bury the rest
+    if (g && h && (!g->isOfSource || g->expected == h->expected)) continue;  // equal ones would bury the rest
     o.add(parent, Subject::Guard, key, side(g), side(h), true);
   }
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "profiler/compare/report.h"
+#include "profiler/importers/open.h"
 
 namespace fusebox::compare {
 namespace {
@@ -32,19 +33,13 @@ std::vector<std::string> differencesOf(const Comparison& comparison) {
   return texts;
 }
 
-int64_t breaksOf(const query::Summary& summary) {
-  int64_t count = 0;
-  for (const auto& each : summary.graphBreaks) count += each.count;
-  return count;
-}
-
 }  // namespace
 
 Result<RankReport> compareRanks(const std::vector<std::string>& files) {
   RankReport report;
   std::vector<std::unique_ptr<session::Reader>> readers;
   for (const std::string& file : files) {
-    auto reader = session::Reader::open(file);
+    auto reader = importing::openAny(file);
     if (!reader) return tl::unexpected(reader.error());
     auto summary = query::summarize(**reader);
     if (!summary) return tl::unexpected(summary.error());
@@ -76,7 +71,7 @@ std::string toText(const RankReport& report) {
                                 "kernels", "compile ms", "run ms", "session");
   for (size_t i = 0; i < report.ranks.size(); ++i) {
     const auto& [rank, file, s] = report.ranks[i];
-    out += fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10.1f}  {:>10.1f}  {}\n", areRanks ? rank : std::to_string(i + 1), s.compiles, s.graphs, breaksOf(s),
+    out += fmt::format("{:>5}  {:>8}  {:>6}  {:>6}  {:>10}  {:>7}  {:>10.1f}  {:>10.1f}  {}\n", areRanks ? rank : std::to_string(i + 1), s.compiles, s.graphs, s.graphBreaks.size(),
                        s.compiledAgain, s.kernels, s.totalCompileMs, s.runMs, file);
   }
   if (!report.told.empty()) out += "What ranks found while they ran\n";

@@ -9,8 +9,8 @@ namespace fusebox::compare {
 namespace {
 
 // Lists are cut here; --json, --html and the window have all of it.
-constexpr int kListed = 8;
-constexpr int kListedSmall = 3;  // of guards and nodes, which come in hundreds
+constexpr size_t kListed = 8;
+constexpr size_t kListedSmall = 3;  // of guards and nodes, which come in hundreds
 
 std::string sessionLine(const char* letter, const Session& s) {
   std::string text = fmt::format("{}  {}\n   {}", letter, s.path, s.engine);
@@ -40,7 +40,7 @@ class Writer {
   }
 
   std::string differences() {
-    std::map<std::pair<int32_t, Subject>, int> listed, left;
+    std::map<std::pair<int32_t, Subject>, size_t> listed, left;
     for (size_t i = 0; i < c_.entries.size(); ++i) {
       const Entry& e = c_.entries[i];
       if (below_[i] == 0 || e.subject == Subject::Line || c_.insideOneSided(static_cast<int32_t>(i))) continue;
@@ -72,19 +72,27 @@ class Writer {
 };
 
 std::string times(const Comparison& c) {
-  std::string out;
-  for (size_t i = 0; i < c.entries.size(); ++i) {
+  struct Row {
+    std::string name;
+    const Entry& entry;
+  };
+  std::vector<Row> rows;
+  for (size_t i = 0; i < c.entries.size() && rows.size() < kListed; ++i) {
     const Entry& e = c.entries[i];
     const bool step = e.subject == Subject::Time && e.name == "step";
     const bool call = e.subject == Subject::Time && (e.name == "call" || e.name == "backward call");
     if (!(call || step) || !e.a.present || !e.b.present) continue;
     int32_t root = static_cast<int32_t>(i);
     while (c.entries[static_cast<size_t>(root)].parent >= 0) root = c.entries[static_cast<size_t>(root)].parent;
-    out += fmt::format("  {:<34} {:>20}  {:>20}  {}\n", step ? "a step of the program" : cut(c.entries[static_cast<size_t>(root)].name + (e.name == "call" ? "" : " (backward)"), 34), e.a.text, e.b.text, e.change);
-    if (std::count(out.begin(), out.end(), '\n') >= kListed) break;
+    const std::string which = (e.name == "call" ? std::string() : " (backward)") + (e.note.empty() ? "" : ", " + e.note);
+    rows.push_back({step ? "a step of the program" : cut(c.entries[static_cast<size_t>(root)].name, 48) + which, e});
   }
-  if (out.empty()) return {};
-  return fmt::format("\nTime of a call and of a step, median ± deviation\n  {:<34} {:>20}  {:>20}\n", "", "A", "B") + out;
+  if (rows.empty()) return {};
+  size_t width = 34;
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  std::string out = fmt::format("\nTime of a call and of a step, median ± deviation\n  {:<{}} {:>20}  {:>20}\n", "", width, "A", "B");
+  for (const auto& [name, e] : rows) out += fmt::format("  {:<{}} {:>20}  {:>20}  {}\n", name, width, e.a.text, e.b.text, e.change);
+  return out;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
 #include "profiler/query/coverage.h"
+#include "profiler/query/entries.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/memory.h"
 #include "profiler/query/program_kernels.h"
@@ -73,7 +74,15 @@ Result<void> readFrames(Loading& l) {
   return {};
 }
 
+std::string whichOf(const query::EntryNumber& number, int64_t line) {
+  std::string out = number.isRest && line > 0 ? say(FUSEBOX_TEXT("Compare", "from line {}"), line) : std::string();
+  if (!number.isOnly) out += (out.empty() ? "" : ", ") + say(FUSEBOX_TEXT("Compare", "entry {}"), number.entry);
+  return out;
+}
+
 Result<void> readCompiles(Loading& l) {
+  const auto numbers = query::entryNumbers(l.reader);
+  if (!numbers) return tl::unexpected(numbers.error());
   return l.reader.each(
       "SELECT compile_id, frame_id, parent_compile_id, kind, backend, mode, cache, status, coalesce(dynamic, 0) AS dynamic, coalesce(dur_ns, 0) AS dur_ns, frame, file, line "
       "FROM compiles ORDER BY compile_id",
@@ -92,9 +101,20 @@ Result<void> readCompiles(Loading& l) {
         }
         auto& object = l.out.objects[frame->second];
         l.compileAt.emplace(s.integer("compile_id"), std::pair{frame->second, object.compiles.size()});
+        const auto number = numbers->find(s.integer("compile_id"));
         object.compiles.push_back({.id = s.integer("compile_id"), .backend = s.string("backend"), .mode = s.string("mode"), .cache = s.string("cache"),
-                                   .status = s.string("status"), .dynamic = s.integer("dynamic") != 0, .durNs = s.real("dur_ns")});
+                                   .status = s.string("status"), .which = number == numbers->end() ? std::string() : whichOf(number->second, s.integer("line")), .dynamic = s.integer("dynamic") != 0, .durNs = s.real("dur_ns")});
       });
+}
+
+/// The line that asked may have another number in the other session, or be in a file of another name: it is no part of what is guarded.
+void sayWhole(Guard& guard, std::string code) {
+  constexpr std::string_view kAsked = ", asked by ";
+  if (code.starts_with(guard.kind + ": ")) code.erase(0, guard.kind.size() + 2);
+  const size_t asked = code.find(kAsked);
+  guard.isOfSource = false;
+  guard.expected = asked == std::string::npos ? std::string() : code.substr(asked + 2);
+  guard.source = code.substr(0, std::min<size_t>(asked, 200));
 }
 
 Result<void> readGuards(Loading& l) {
@@ -103,7 +123,7 @@ Result<void> readGuards(Loading& l) {
     const auto at = l.compileAt.find(s.integer("compile_id"));
     if (at == l.compileAt.end()) return;
     Guard guard{s.integer("guard_id"), s.string("kind"), s.string("source"), withoutIds(s.text("expected")), {s.string("file"), s.integer("line")}};
-    if (guard.source.empty()) guard.source = withoutIds(s.text("code")).substr(0, 200);
+    if (guard.source.empty()) sayWhole(guard, withoutIds(s.text("code")));
     l.out.objects[at->second.first].compiles[at->second.second].guards.push_back(std::move(guard));
   });
 }
@@ -241,7 +261,9 @@ Result<void> readGraphs(Loading& l) {
     graph.call = l.times.call(c.compile);
     l.out.hasGroups = l.out.hasGroups || !graph.groups.empty();
     const auto& place = l.compileAt.at(c.compile);
-    auto& graphs = l.out.objects[place.first].compiles[place.second].graphs;
+    Compile& compile = l.out.objects[place.first].compiles[place.second];
+    auto& graphs = compile.graphs;
+    graph.which = compile.which;
     graphs.push_back(std::move(graph));
     std::stable_sort(graphs.begin(), graphs.end(), [](const Graph& x, const Graph& y) { return x.backward < y.backward; });
   }

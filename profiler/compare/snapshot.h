@@ -44,6 +44,7 @@ struct Refusal {
 struct Graph {
   int64_t id = 0, compile = 0;
   std::string stage, name;
+  std::string which = {};  ///< of its function's graphs: "from line 15, entry 1"; empty where it has one only
   bool backward = false;
   std::vector<Node> nodes = {};
   std::vector<Group> groups = {};
@@ -54,8 +55,9 @@ struct Graph {
 
 struct Guard {
   int64_t id = 0;
-  std::string kind, source, expected;
+  std::string kind, source, expected;  ///< source: without one, all that it says, and `expected` is who asked for it
   Place place;
+  bool isOfSource = true;
 };
 
 /// A number of the calls that is symbolic in an entry, or was made a constant though it could have been.
@@ -68,6 +70,7 @@ struct Symbol {
 struct Compile {
   int64_t id = 0;
   std::string backend, mode, cache, status;
+  std::string which = {};  ///< of its function's: see Graph
   bool dynamic = false;
   double durNs = 0;
   std::vector<Guard> guards = {};

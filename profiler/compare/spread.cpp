@@ -66,10 +66,11 @@ Verdict judge(const Spread& a, const Spread& b) {
   const Verdict direction = difference > 0 ? Verdict::Slower : Verdict::Faster;
   if (size <= std::max(kClockNs, kNoiseFloor * smaller)) return Verdict::Noise;
   if (a.count >= 5 && b.count >= 5) {
-    return size > 3 * std::hypot(standardError(a), standardError(b)) ? direction : Verdict::Noise;
+    return size > 5 * std::hypot(standardError(a), standardError(b)) ? direction : Verdict::Noise;
   }
-  const bool apart = a.maxNs < b.minNs || b.maxNs < a.minNs;
-  return apart && size >= 0.25 * smaller ? direction : Verdict::Noise;
+  const double between = std::max(b.minNs - a.maxNs, a.minNs - b.maxNs), widths = a.maxNs - a.minNs + b.maxNs - b.minNs;
+  const bool tells = a.count > 2 && b.count > 2 && between > widths;
+  return tells && size >= 0.25 * smaller ? direction : Verdict::Noise;
 }
 
 std::string onceText(const Spread& a, const Spread& b, bool launches) {

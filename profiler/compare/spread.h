@@ -30,9 +30,11 @@ enum class Verdict : uint8_t {
 /// whole runs by that much.
 inline constexpr double kNoiseFloor = 0.05;
 inline constexpr double kClockNs = 200;  ///< and below this many nanoseconds nothing is said
-/// With five samples or more on both sides: the medians differ by more than three standard errors (1.2533 · 1.4826 · MAD / √n
-/// each) and by more than the floor. With fewer: the ranges do not overlap, and the medians differ by a quarter or more. One sample
-/// says nothing of how much others would differ: there is no verdict from it.
+/// With five samples or more on both sides: the medians differ by more than five standard errors (1.2533 · 1.4826 · MAD / √n
+/// each) and by more than the floor. With three or four: there is more between the ranges than both are wide, and the medians differ by
+/// a quarter or more. So one comparison in a hundred at most, of five samples, takes the noise of one program (log-normal, σ up to 0.6)
+/// for a difference; the ranges of two samples alone do not overlap in one of three. One sample says nothing of how much others would
+/// differ: there is no verdict from it.
 Verdict judge(const Spread& a, const Spread& b);
 /// What was timed once where both sides have times: "1 launch each", "1 launch in A" (`launches`), "once each" of what is not launched. Empty
 /// where no side has one time only.

@@ -128,7 +128,13 @@ class Csv final : public TableWriter {
 class Json final : public TableWriter {
  public:
   using TableWriter::TableWriter;
-  void columns(const Columns& names) override { names_ = names; }
+  void columns(const Columns& names) override {
+    for (const std::string& name : names) {
+      std::string key = name;
+      for (int other = 1; std::find(names_.begin(), names_.end(), key) != names_.end(); ++other) key = fmt::format("{}:{}", name, other);
+      names_.push_back(std::move(key));
+    }
+  }
   void row(Row cells) override {
     auto object = nlohmann::ordered_json::object();
     for (size_t c = 0; c < cells.size(); ++c) {

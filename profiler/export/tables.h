@@ -16,7 +16,7 @@ namespace fusebox::exporting {
 class TableWriter {
  public:
   using Output = std::function<void(std::string)>;
-  /// `format`: "json" (a list of objects, column names as keys), "csv" (RFC 4180, with a header line), or anything else for aligned
+  /// `format`: "json" (a list of objects, column names as keys; a name that comes again is "name:1"), "csv" (RFC 4180, with a header line), or anything else for aligned
   /// columns, numbers to the right, with a count at the end.
   static std::unique_ptr<TableWriter> of(std::string_view format, Output output);
 

@@ -98,6 +98,14 @@ RecompileReason parseRecompileReason(std::string_view text) {
   if (expected != std::string::npos && actual != std::string::npos && actual > expected) {
     reason.expected = code.substr(expected + 9, actual - expected - 9);
     reason.found = code.substr(actual + 9);
+    // "CONSTANT_MATCH L['n']: expected 1, actual 2" of this engine.
+    const std::string named = code.substr(0, code.find(": expected "));
+    const size_t space = named.find(' ');
+    if (isKind(std::string_view(named).substr(0, space))) {
+      reason.guard.kind = named.substr(0, space);
+      if (space != std::string::npos) reason.guard.source = named.substr(space + 1);
+      reason.guard.code = named;
+    }
   } else {
     reason.expected = reason.guard.expected;
   }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "profiler/importers/formats.h"
+#include "profiler/importers/inflated_file.h"
 #include "profiler/importers/session_builder.h"
 #include "profiler/session/schema.h"
 
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Part of every key: raise it when an importer gives another result for the same file.
-constexpr int kImporterVersion = 17;
+constexpr int kImporterVersion = 18;
 constexpr size_t kMostFiles = 20'000;
 constexpr size_t kMostOthers = 200;  // that are listed by name
 constexpr std::chrono::milliseconds kLookFirst{300};  // most files are hashed by then
@@ -185,6 +186,16 @@ Result<void> import(const Format& format, const Probe& probe, const std::string&
   return s.finish();
 }
 
+/// A session that somebody compressed, as it was.
+Result<void> unpack(const std::string& path, const std::string& into, ImportProgress* progress) {
+  auto made = InflatedFile::make(path, fs::path(into).parent_path().string(), "session", progress);
+  if (!made) return tl::unexpected(made.error());
+  if (!made->damage().empty()) return fail(ErrorCode::Corrupt, made->damage() + "; copy it again", path);
+  std::error_code error;
+  fs::rename(made->path(), into, error);
+  return error ? Result<void>(fail(ErrorCode::Io, "cannot be unpacked: " + error.message(), into)) : Result<void>();
+}
+
 std::string knownFormats() {
   std::string all;
   for (const auto& format : formats()) all += (all.empty() ? "" : "; ") + std::string(format.title);
@@ -195,7 +206,7 @@ std::string knownFormats() {
 Error notKnown(const std::string& path) {
   auto reader = session::Reader::open(path);
   Error error = reader ? Error{ErrorCode::Corrupt, "the file changed while it was opened", path} : reader.error();
-  if (error.code == ErrorCode::Corrupt) error.message += ". Fusebox reads its own sessions, and: " + knownFormats();
+  if (error.code == ErrorCode::Corrupt) error.message += ". Fusebox reads its own sessions (also .gz), and: " + knownFormats();
   return error;
 }
 
@@ -235,9 +246,10 @@ std::string cacheFolder() {
 Result<std::string> sessionFor(const std::string& path, ImportProgress* progress) {
   auto found = probe(path);
   if (!found) return tl::unexpected(found.error());
-  if (isSession(*found)) return path;
+  const bool isCompressed = isSession(*found) && isGzip(path);
+  if (isSession(*found) && !isCompressed) return path;
   const Format* format = recognise(*found);
-  if (!format) return tl::unexpected(notKnown(path));
+  if (!format && !isCompressed) return tl::unexpected(notKnown(path));
   const fs::path folder = cacheFolder();
   const bool watched = progress && progress->usable;
   if (progress) progress->known = progress->partial = false;
@@ -263,7 +275,7 @@ Result<std::string> sessionFor(const std::string& path, ImportProgress* progress
   static std::atomic<int> serial{0};
   const std::string part = (folder / fmt::format("import-{}-{}.part", getpid(), ++serial)).string();
   removeSession(part);
-  auto done = import(*format, *found, part, progress);
+  auto done = isCompressed ? unpack(path, part, progress) : import(*format, *found, part, progress);
   if (progress && progress->partial && done) return part;
   if (done || (progress && progress->known)) {
     if (cached.get() && cached.get()->exists) return removeSession(part), used(cached.get()->path);
@@ -286,17 +298,19 @@ Result<std::string> sessionFor(const std::string& path, ImportProgress* progress
 Result<void> canOpen(const std::string& path) {
   auto found = probe(path);
   if (!found) return tl::unexpected(found.error());
-  if (isSession(*found)) {
+  if (isSession(*found) && !isGzip(path)) {
     auto reader = session::Reader::open(path);
     return reader ? Result<void>() : Result<void>(tl::unexpected(reader.error()));
   }
-  return recognise(*found) ? Result<void>() : Result<void>(tl::unexpected(notKnown(path)));
+  return isSession(*found) || recognise(*found) ? Result<void>() : Result<void>(tl::unexpected(notKnown(path)));
 }
 
 Result<std::unique_ptr<session::Reader>> openAny(const std::string& path, ImportProgress* progress) {
   auto session = sessionFor(path, progress);
   if (!session) return tl::unexpected(session.error());
-  return session::Reader::open(*session);
+  auto reader = session::Reader::open(*session);
+  if (reader) (*reader)->setOrigin(path);
+  return reader;
 }
 
 }  // namespace fusebox::importing

@@ -148,10 +148,11 @@ Result<void> importTorchTrace(const std::string& path, SessionBuilder& session, 
   const std::vector<std::string> files =
       fs::is_directory(path, error) ? traceFiles(path) : std::vector<std::string>{path};
   TorchTraceImport import(session);
-  session.info("engine", std::string("stock"));
   for (size_t i = 0; i < files.size(); ++i) {
     const auto head = firstBytes(files[i], size_t{64} << 10);
     if (!head) return tl::unexpected(head.error());
+    // Every record names the Python file that wrote it.
+    if (i == 0) session.info("engine", std::string(head->find("fusebox/_structured_trace.py") == std::string::npos ? "stock" : "fusebox"));
     const double share = 1.0 / static_cast<double>(files.size());
     auto read = looksLikeRawJsonl(*head)
                     ? readJsonl(files[i], import, session, progress)

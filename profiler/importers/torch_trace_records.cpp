@@ -24,7 +24,7 @@ constexpr size_t kMostStrings = 5'000'000, kMostDescriptions = 1'000'000, kMostG
 // size mismatch"; other names lack it too: "n == 1" of L['n'] == 1.
 bool isThatGuard(const std::string& kind, const std::string& source, const std::string& code,
                  const std::string& failed) {
-  if (code == failed) return true;
+  if (code == failed || (!source.empty() && kind + " " + source == failed)) return true;
   if (kind == "LAMBDA_GUARD" && code.find("['") != code.npos && withoutScopes(code) == failed) return true;
   const size_t quote = source.find("['");
   const std::string name =

@@ -167,10 +167,11 @@ void adviseOutput(const Place& at, Out& out) {
   }
   out.push_back(std::move(guarded));
   if (at.problem.engine == kStock && !calls.empty() && calls[0].begin == 0) {
+    const std::string setting = fmt::format("torch._dynamo.config.reorderable_logging_functions.add({})", calls[0].callee);
     out.push_back(
         {say(FUSEBOX_TEXT("Advice", "Let it run after the graph")),
-         say(FUSEBOX_TEXT("Advice", "Functions named here are called when the graph has run, in order.")),
-         configDiff(at, fmt::format("torch._dynamo.config.reorderable_logging_functions.add({})", calls[0].callee))});
+         say(FUSEBOX_TEXT("Advice", "{} before the first call: functions that this setting holds are called when the graph has run, in order."), setting),
+         configDiff(at, setting)});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
 
 #include "engine/support/text.h"
 #include "profiler/query/advice.h"
@@ -352,7 +353,17 @@ bool isBranch(const std::string& expected) {
   return expected.find(".size()[") == std::string::npos && expected.find(".stride()[") == std::string::npos;
 }
 
+/// "2 <= x.size()[0] <= 2147483647": a size of any number, but for those that are apart.
+bool isWholeRange(const std::string& relation) {
+  constexpr long long kAnyNumber = (1LL << 31) - 1;
+  return relation.starts_with("2 <= ") && std::atoll(relation.c_str() + relation.rfind(' ')) >= kAnyNumber;
+}
+
 void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
+  if (isWholeRange(p.expected)) {
+    out.push_back(adviseApart(say(FUSEBOX_TEXT("Advice", "0 or 1")), p.expected + "."));
+    return;
+  }
   if (isConstantSize(p.expected)) {
     out.push_back({say(FUSEBOX_TEXT("Advice", "Move what needs the number out of the compiled function")),
                    say(FUSEBOX_TEXT("Advice", "This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.")),
@@ -422,6 +433,12 @@ constexpr GuardRule kGuardRules[] = {
     {"FUNCTION_MATCH", adviseIdentity},
 };
 
+/// "2 <= x.size()[0] <= 32", "(step % 3) != 0": what PyTorch asks of symbolic sizes and numbers.
+bool isRelation(const std::string& text) {
+  constexpr const char* kSigns[] = {".size()[", ".stride()[", " % ", " != ", " < ", " <= ", " > ", " >= "};
+  return std::any_of(std::begin(kSigns), std::end(kSigns), [&](const char* sign) { return text.find(sign) != std::string::npos; });
+}
+
 /// PyTorch's reasons often come as the check's expression alone.
 std::string kindOfText(const std::string& text) {
   constexpr std::pair<const char*, const char*> kForms[] = {{"len(", "SEQUENCE_LENGTH"},
@@ -431,7 +448,6 @@ std::string kindOfText(const std::string& text) {
                                                             {"hasattr(", "HASATTR"},
                                                             {"dict.keys", "DICT_KEYS"},
                                                             {"GLOBAL_STATE changed", "GLOBAL_STATE"},
-                                                            {".size()[", "SHAPE"},
                                                             {" == ", "EQUALS_MATCH"},
                                                             {" is ", "ID_MATCH"}};
   for (const auto& [form, kind] : kForms) {
@@ -450,6 +466,7 @@ std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources) {
   if (isTensorGuard(p)) {
     adviseTensor(p, sources, out);
   } else {
+    if ((p.kind.empty() || p.kind == "LAMBDA_GUARD") && isRelation(p.text)) p.kind = "SHAPE", p.expected = p.text;
     if (p.kind.empty()) p.kind = kindOfText(p.text);
     for (const GuardRule& rule : kGuardRules) {
       if (p.kind.find(rule.kind) == std::string::npos) continue;

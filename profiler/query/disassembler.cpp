@@ -64,11 +64,11 @@ Result<std::string> kernelBinary(const session::Reader& reader, int64_t kernel) 
   auto read = reader.each("SELECT bytes FROM kernel_binaries WHERE kernel_id = ? AND format = 'cubin' AND length(bytes) <= ?",
                           {kernel, static_cast<int64_t>(kMostBytes)}, [&](const session::Statement& s) { bytes = s.string("bytes"); });
   if (!read) return tl::unexpected(read.error());
-  if (bytes.empty()) return fail(ErrorCode::NotFound, "the session holds no machine code of this kernel", reader.path());
+  if (bytes.empty()) return fail(ErrorCode::NotFound, "the session holds no machine code of this kernel", reader.origin());
   constexpr std::string_view kElf64("\x7f" "ELF\x02", 5);
   constexpr unsigned kCudaMachine = 190;  // EM_CUDA
   if (bytes.size() < 64 || bytes.compare(0, kElf64.size(), kElf64) != 0 || static_cast<unsigned char>(bytes[18]) != kCudaMachine) {
-    return fail(ErrorCode::Corrupt, "what the session holds of this kernel is no cubin", reader.path());
+    return fail(ErrorCode::Corrupt, "what the session holds of this kernel is no cubin", reader.origin());
   }
   return bytes;
 }

@@ -226,8 +226,8 @@ Result<GpuGap> gpuGapAt(const Reader& reader, int64_t lane, int64_t timeNs) {
   if (!before) return tl::unexpected(before.error());
   auto after = nearest(reader, lane, timeNs, false);
   if (!after) return tl::unexpected(after.error());
-  if (before->id == 0 || after->id == 0) return fail(ErrorCode::NotFound, "nothing ran there before, or after", reader.path());
-  if (before->endNs > timeNs) return fail(ErrorCode::NotFound, "the stream is busy there", reader.path());
+  if (before->id == 0 || after->id == 0) return fail(ErrorCode::NotFound, "nothing ran there before, or after", reader.origin());
+  if (before->endNs > timeNs) return fail(ErrorCode::NotFound, "the stream is busy there", reader.origin());
   return explain(reader, *before, *after);
 }
 

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/query/holdings.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -112,7 +114,7 @@ Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
   auto head = reader.each(std::string(kGraphColumns) + "WHERE g.graph_id = ?", {graph},
                           [&](const Statement& row) { data.row = graphOf(row); });
   if (!head) return tl::unexpected(head.error());
-  if (data.row.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no graph {}", graph), reader.path());
+  if (data.row.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no graph {}", graph), reader.origin());
   auto text = reader.each("SELECT text FROM graphs WHERE graph_id = ?", {graph},
                           [&](const Statement& row) { data.text = row.string("text"); });
   if (!text) return tl::unexpected(text.error());
@@ -130,6 +132,14 @@ Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
   return data;
 }
 
+static std::string whyNoGraph(const Reader& reader) {
+  const Holdings holdings = holdingsOf(reader);
+  if (holdings.has(Holding::Graphs)) return "the session holds no graph: nothing was compiled while it was recorded";
+  if (holdings.source == "eager") return "it was recorded without a compiler, so there is no graph; `fusebox run script.py` records the program with one";
+  if (holdings.source == "stock") return "PyTorch's own compiler told of no graph while it was recorded; `fusebox run script.py` records the graphs of Fusebox's engine";
+  return fmt::format("it is of a format that holds no graphs ({}); `fusebox run script.py` records the program with them, and TORCH_TRACE logs hold them, too", holdings.source);
+}
+
 Result<int64_t> findGraph(const Reader& reader, const std::string& stage, int64_t near) {
   auto all = graphs(reader);
   if (!all) return tl::unexpected(all.error());
@@ -142,14 +152,12 @@ Result<int64_t> findGraph(const Reader& reader, const std::string& stage, int64_
     if (!best || better) best = &g;
   }
   if (best) return best->id;
+  if (all->empty()) return fail(ErrorCode::NotFound, whyNoGraph(reader), reader.origin());
   std::set<std::string> stages;
   for (const GraphRow& g : *all) stages.insert(g.stage);
   std::string list;
   for (const auto& s : stages) list += (list.empty() ? "" : ", ") + s;
-  return fail(ErrorCode::NotFound,
-              all->empty() ? "the session holds no graph: nothing was compiled while it was recorded"
-                           : fmt::format("the session holds no graph of stage {}; it has {}", stage, list),
-              reader.path());
+  return fail(ErrorCode::NotFound, fmt::format("the session holds no graph of stage {}; it has {}", stage, list), reader.origin());
 }
 
 }  // namespace fusebox::query

@@ -213,7 +213,7 @@ Result<Memory> memoryOf(const Reader& reader) {
 Result<GraphLifetimes> lifetimesOf(const Reader& reader, int64_t graph) {
   auto rows = graphRows(reader, graph);
   if (!rows) return tl::unexpected(rows.error());
-  if (graph <= 0 || rows->empty()) return fail(ErrorCode::NotFound, "no buffers were recorded for graph " + std::to_string(graph), reader.path());
+  if (graph <= 0 || rows->empty()) return fail(ErrorCode::NotFound, "no buffers were recorded for graph " + std::to_string(graph), reader.origin());
   GraphLifetimes out{.graph = rows->front(), .buffers = {}, .stepNames = {}, .stepKernels = {}, .alive = {}, .saved = {}};
   auto buffers = buffersOf(reader, graph, out.graph.steps);
   if (!buffers) return tl::unexpected(buffers.error());

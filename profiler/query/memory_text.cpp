@@ -17,11 +17,14 @@ std::string bytes(int64_t count) {
   return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 2, kUnits[unit]);
 }
 
-/// `longest`: of the function's name; what tells the graphs of one function apart is not cut.
+/// `longest`: of the whole; what tells the graphs of one function apart is not cut.
 std::string nameOf(const MemoryGraph& g, size_t longest = std::string::npos) {
   const std::string which = (g.resumesAt > 0 ? fmt::format(", from line {}", g.resumesAt) : std::string()) + (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string()) +
                             (g.part.isWhole() ? std::string() : fmt::format(", part {} of {}", g.part.part, g.part.of));
-  return g.name.substr(0, longest == std::string::npos ? longest : longest - std::min(longest, which.size())) + which;
+  if (g.name.size() + which.size() <= longest) return g.name + which;
+  size_t end = longest - std::min(longest, which.size() + 1);
+  while (end > 0 && (static_cast<unsigned char>(g.name[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return g.name.substr(0, end) + "…" + which;
 }
 
 json graphJson(const MemoryGraph& g) {
@@ -64,9 +67,17 @@ std::string toText(const Memory& m) {
   out += "\n";
   for (const auto& d : m.measured.devices) out += fmt::format("            {}: {} in use at most, {} taken from the device\n", d.name, bytes(d.allocatedBytes), bytes(d.reservedBytes));
   if (m.graphs.empty()) return out + "  no buffers of compiled graphs were recorded\n";
-  out += fmt::format("\n  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", "peak", "step", "pool", "allocated", "results", "inputs", "saved");
+  constexpr size_t kLongestName = 64;
+  std::vector<std::string> names;
+  size_t width = 0;
   for (const auto& g : m.graphs) {
-    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.allocatedBytes), bytes(g.resultBytes),
+    names.push_back(nameOf(g, kLongestName));
+    width = std::max(width, names.back().size());
+  }
+  out += fmt::format("\n  {:>5}  {:<{}} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", width, "peak", "step", "pool", "allocated", "results", "inputs", "saved");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const MemoryGraph& g = m.graphs[i];
+    out += fmt::format("  {:>5}  {:<{}} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", g.graph, names[i], width, bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.allocatedBytes), bytes(g.resultBytes),
                        bytes(g.inputBytes), g.backward ? bytes(g.savedBytes) : "");
   }
   return out + "\n  peak: buffers and results alive at one step. allocated: apart from the pool, freed after their last use. saved: activations kept from forward to backward.\n  --graph N shows the buffers of one.\n";
@@ -84,13 +95,13 @@ std::string toText(const GraphLifetimes& l) {
   std::stable_sort(alive.begin(), alive.end(), [](const BufferLife* a, const BufferLife* b) { return a->bytes > b->bytes; });
   for (size_t i = 0; i < alive.size() && i < 15; ++i) {
     const BufferLife& b = *alive[i];
-    out += fmt::format("  {:<28} {:<9} {:>10} {:>5} – {:<3}  {}{}{}\n", b.name.substr(0, 28), b.kind, bytes(b.bytes), b.first, b.last, b.dtype, b.shape, b.file.empty() ? "" : fmt::format("  {}:{}", b.file, b.line));
+    out += fmt::format("  {:<28} {:<9} {:>10} {:>5} – {:<3}  {}{}{}\n", b.name, b.kind, bytes(b.bytes), b.first, b.last, b.dtype, b.shape, b.file.empty() ? "" : fmt::format("  {}:{}", b.file, b.line));
   }
   if (alive.size() > 15) out += fmt::format("  … and {} smaller ones\n", alive.size() - 15);
   if (!l.saved.empty()) out += "\n  kept for the backward pass\n";
   for (size_t i = 0; i < l.saved.size() && i < 15; ++i) {
     const SavedTensor& s = l.saved[i];
-    out += fmt::format("  {:<28} {:<9} {:>10} {:>11}  {}{}{}\n", s.name.substr(0, 28), s.kept ? "input" : "saved", bytes(s.bytes), "", s.dtype, s.shape, s.file.empty() ? "" : fmt::format("  {}:{}", s.file, s.line));
+    out += fmt::format("  {:<28} {:<9} {:>10} {:>11}  {}{}{}\n", s.name, s.kept ? "input" : "saved", bytes(s.bytes), "", s.dtype, s.shape, s.file.empty() ? "" : fmt::format("  {}:{}", s.file, s.line));
   }
   return out;
 }

@@ -161,7 +161,8 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
     std::string said;
     for (const GuardMiss& m : c.misses) {
       // The same guard fails again and again: it is explained once.
-      const std::string key = m.kind + m.source + (m.outcome == "limit" ? "limit" : "") +
+      const bool isSaidByText = m.source.empty() || m.text.starts_with("tensor '");  // PyTorch's words
+      const std::string key = m.kind + (isSaidByText ? m.text.substr(0, m.text.find(". expected")) : m.source) + (m.outcome == "limit" ? "limit" : "") +
                               (m.difference.empty() ? "" : m.difference.substr(0, 6));
       if (said.find("\n" + key + "\n") != std::string::npos) continue;
       said += "\n" + key + "\n";

@@ -56,6 +56,8 @@ std::string whyNone(const session::Reader& reader, int64_t graph) {
     return fmt::format("the session has no graph {}; the graphs view lists what there is", graph);
   if (const std::string format = reader.info("imported_format"); !format.empty())
     return fmt::format("graphs of {} are for looking at only: that format does not keep what compiling takes", format);
+  if (reader.info("redacted") == "1")
+    return "names and sources were taken out of this session, and its graphs' forms that can be compiled again with them; replay the original";
   return "the session keeps no graph in a form that can be compiled again: it was recorded by an older Fusebox, under "
          "another engine, "
          "or nothing was compiled; record it again with `fusebox run`";
@@ -73,7 +75,7 @@ bool hasSavedGraph(const session::Reader& reader, int64_t graph) { return graph 
 Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
   const int64_t id =
       graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT s.graph_id AS found FROM t_saved_graph s JOIN t_graph g ON g.id = s.graph_id WHERE ?1 = ?1 ORDER BY g.direction = 'backward', s.graph_id LIMIT 1", 0);
-  if (id <= 0) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
+  if (id <= 0) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.origin());
   std::optional<SavedGraph> found;
   auto read = reader.each(
       "SELECT s.graph_id, g.name, g.stage, g.direction, s.text FROM t_saved_graph s JOIN t_graph g ON g.id = "
@@ -83,7 +85,7 @@ Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
         found = SavedGraph{r.integer("graph_id"), r.string("name"), r.string("stage"), r.string("direction"), r.string("text")};
       });
   if (!read) return tl::unexpected(read.error());
-  if (!found) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
+  if (!found || found->text.empty()) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.origin());
   return std::move(*found);
 }
 

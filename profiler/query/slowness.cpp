@@ -254,8 +254,7 @@ Result<Step> wholeRecording(const Reader& reader) {
       });
   if (!read) return tl::unexpected(read.error());
   if (any && out.ns() > 0) return out;
-  const std::string from = reader.info("imported_from");  // the user's file, not the session that was made of it
-  return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", from.empty() ? reader.path() : from);
+  return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", reader.origin());
 }
 
 Result<int64_t> countEvents(const Reader& reader) {
@@ -378,7 +377,7 @@ Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
     if (!whole) return tl::unexpected(whole.error());
     auto events = countEvents(reader);
     if (!events) return tl::unexpected(events.error());
-    if (*events > kMostSpans) return fail(ErrorCode::Unsupported, fmt::format("the recording has {} launches and calls, more than are split as a whole ({}); look at a step", *events, kMostSpans), reader.path());
+    if (*events > kMostSpans) return fail(ErrorCode::Unsupported, fmt::format("the recording has {} launches and calls, more than are split as a whole ({}); look at a step", *events, kMostSpans), reader.origin());
     steps->steps = {*whole};
   }
   out.steps = static_cast<int64_t>(steps->steps.size());

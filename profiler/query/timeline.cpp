@@ -158,7 +158,7 @@ Result<GpuEvent> gpuEvent(const Reader& reader, int64_t id) {
                                  .name = s.string("name"), .file = s.string("file"), .op = s.string("operator"), .grid = s.string("grid"), .block = s.string("block")};
                           });
   if (!read) return tl::unexpected(read.error());
-  if (e.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no GPU event {}", id), reader.path());
+  if (e.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no GPU event {}", id), reader.origin());
   return e;
 }
 
@@ -170,7 +170,7 @@ Result<Launch> launch(const Reader& reader, int64_t id) {
                                            row.integer("bytes"), row.integer("thread")});
                           });
   if (!read) return tl::unexpected(read.error());
-  if (out.empty()) return fail(ErrorCode::NotFound, fmt::format("there is no launch {}", id), reader.path());
+  if (out.empty()) return fail(ErrorCode::NotFound, fmt::format("there is no launch {}", id), reader.origin());
   return out.front();
 }
 

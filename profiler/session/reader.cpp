@@ -77,8 +77,8 @@ Result<void> checkFile(const std::string& path) {
   const uint64_t actual = std::filesystem::file_size(path, error);
   if (actual >= expected) return {};
   return fail(ErrorCode::Corrupt,
-              fmt::format("the session is cut short: {} of {} bytes are there; copy it again, or get out what is left with "
-                          "`sqlite3 FILE .recover`",
+              fmt::format("the session is cut short: {} of {} bytes are there; copy it again, or get out what is left, as SQL, with "
+                          "`sqlite3 FILE .dump` (`.recover` finds more, but not every sqlite3 has it)",
                           actual, expected),
               path);
 }
@@ -171,6 +171,7 @@ Result<void> Reader::loadInfo() {
                    [&](const Statement& row) { info[row.string("key")] = row.string("value"); });
   if (!read) return read;
   info_ = std::move(info);
+  if (origin_.empty()) origin_ = this->info("imported_from");
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/support/result.h"
@@ -32,6 +33,9 @@ class Reader {
   ~Reader();
 
   const std::string& path() const { return database_.path(); }
+  /// The file that a person opened, which errors name: the session, or what it was made of.
+  const std::string& origin() const { return origin_.empty() ? path() : origin_; }
+  void setOrigin(std::string file) { origin_ = std::move(file); }
   /// Prepares SQL of our own over the public views.
   Result<Statement> prepare(std::string_view sql) const { return database_.prepare(sql); }
   /// Calls `row` for each result row; `parameters` are bound in order.
@@ -70,7 +74,7 @@ class Reader {
   mutable std::atomic<bool> interrupted_{false};
   Database database_;
   std::map<std::string, std::string> info_;
-  std::string notice_;
+  std::string notice_, origin_;
   int64_t dataVersion_ = 0;
 };
 

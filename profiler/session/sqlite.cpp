@@ -20,7 +20,7 @@ struct CodeMeaning {
 // What SQLite's primary result codes mean for a session, and what to do next.
 constexpr CodeMeaning kMeanings[] = {
     {SQLITE_CORRUPT, ErrorCode::Corrupt,
-     "the session file is damaged; what can still be read comes out with `sqlite3 FILE .recover`"},
+     "the session file is damaged; what can still be read comes out, as SQL, with `sqlite3 FILE .dump` (`.recover` finds more, but not every sqlite3 has it)"},
     {SQLITE_NOTADB, ErrorCode::Corrupt, "this is not a Fusebox session (not a SQLite database)"},
     {SQLITE_CANTOPEN, ErrorCode::Io, "the file cannot be opened; check that it exists and may be read"},
     {SQLITE_FULL, ErrorCode::Io, "the disk is full"},

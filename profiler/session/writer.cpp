@@ -32,6 +32,9 @@ Result<void> makeRoom(const std::string& path) {
 /// A session without rows. It has its name once it has its schema and a log: whoever looks before then would be in the way of both. The schema
 /// is in the file itself, so that it is known for a session even if its writer is killed before the first checkpoint.
 Result<void> makeEmpty(const std::string& path) {
+  std::error_code ignored;
+  const auto folder = std::filesystem::absolute(path, ignored).parent_path();
+  if (!std::filesystem::is_directory(folder, ignored)) return fail(ErrorCode::Io, "the directory " + folder.string() + " does not exist", path);
   const std::string aside = path + ".new";
   if (auto room = makeRoom(aside); !room) return room;
   auto made = [&]() -> Result<void> {
@@ -43,8 +46,9 @@ Result<void> makeEmpty(const std::string& path) {
   std::error_code error;
   if (made) std::filesystem::rename(aside, path, error);
   if (error) made = fail(ErrorCode::Io, error.message(), path);
-  if (!made) std::filesystem::remove(aside, error);
-  return made;
+  if (made) return made;
+  std::filesystem::remove(aside, error);
+  return fail(made.error().code, made.error().message, path);
 }
 
 /// How often an idle recording says that it lives: readers on other machines see nothing else of its process.
@@ -176,6 +180,7 @@ LaunchRing* Writer::openRing(int32_t thread) noexcept {
 
 void Writer::loop() {
   pthread_setname_np(pthread_self(), "fusebox-record");
+  threadId_ = gettid();
   // Where processors are short, the script's threads come first; the rings hold what waits.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   std::unique_lock lock(mutex_);
@@ -185,11 +190,13 @@ void Writer::loop() {
     });
     const bool last = stopping_;
     const uint64_t flush = flushWanted_;
+    const uint64_t batch = begun_.fetch_add(1) + 1;
     takeQueue();
     listener_ = newListener_;
     lock.unlock();
     const bool ok = writeBatch(last);
     if (last) close();
+    ended_ = batch;
     lock.lock();
     lastBatchOk_ = ok;
     flushDone_ = flush;
@@ -354,6 +361,13 @@ bool Writer::flush() {
   wake_.notify_one();
   done_.wait(lock, [&] { return finished_ || flushDone_ >= wanted; });
   return lastBatchOk_;
+}
+
+void Writer::awaitBatch(std::chrono::milliseconds patience) const noexcept {
+  if (gettid() == threadId_) return;
+  constexpr timespec kLook{0, 1'000'000};
+  const uint64_t wanted = begun_ + 1;  // the one that is being written may have left out what came last
+  for (int64_t looks = patience.count(); looks > 0 && ended_ < wanted; --looks) nanosleep(&kLook, nullptr);
 }
 
 void Writer::finish() {

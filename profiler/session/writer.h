@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -59,6 +61,8 @@ class Writer {
 
   /// Blocks until all that was recorded before is committed; false if the disk refuses.
   bool flush();
+  /// The same for a signal handler: nothing but looks, every millisecond, whether it is committed, `patience` at most.
+  void awaitBatch(std::chrono::milliseconds patience) const noexcept;
   /// Writes the rest, marks the session finished and closes it, as one file without a log. Later posts are ignored.
   void finish();
   const std::string& path() const { return path_; }
@@ -114,6 +118,8 @@ class Writer {
   std::map<std::string, LossRow> losses_;
   std::shared_ptr<BatchListener> newListener_;
   std::atomic<int64_t> lostForMemory_{0};
+  std::atomic<uint64_t> begun_{0}, ended_{0};  ///< batches
+  std::atomic<pid_t> threadId_{0};
 
   std::deque<Item> pending_;  ///< writer thread only: taken from the queue, not committed yet
   std::shared_ptr<BatchListener> listener_;

@@ -84,8 +84,8 @@
         <translation>Nach dem Graphen ausführen lassen</translation>
     </message>
     <message>
-        <source>Functions named here are called when the graph has run, in order.</source>
-        <translation>Funktionen, die hier genannt sind, werden aufgerufen, wenn der Graph gelaufen ist, der Reihe nach.</translation>
+        <source>{} before the first call: functions that this setting holds are called when the graph has run, in order.</source>
+        <translation>{} vor dem ersten Aufruf: Funktionen, die in dieser Einstellung stehen, werden aufgerufen, wenn der Graph gelaufen ist, der Reihe nach.</translation>
     </message>
     <message>
         <source>Keep the shape independent of data</source>
@@ -650,6 +650,10 @@
     <message>
         <source>Expect an entry of its own for size {}</source>
         <translation>Mit einem eigenen Eintrag für Größe {} rechnen</translation>
+    </message>
+    <message>
+        <source>0 or 1</source>
+        <translation>0 oder 1</translation>
     </message>
     <message>
         <source>Dimension {} of {} was {}, now {}. Sizes 0 and 1 are compiled apart whatever is marked dynamic: what has one element broadcasts. It is one entry more; call the function with both sizes before it has to be quick, or pad to 2.</source>
@@ -1263,6 +1267,14 @@
     <message>
         <source>turns of different loops</source>
         <translation>Durchläufe verschiedener Schleifen</translation>
+    </message>
+    <message>
+        <source>from line {}</source>
+        <translation>ab Zeile {}</translation>
+    </message>
+    <message>
+        <source>entry {}</source>
+        <translation>Eintrag {}</translation>
     </message>
 </context>
 <context>
@@ -3487,6 +3499,10 @@
 <context>
     <name>fusebox::views::EmptyState</name>
     <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
+    <message>
         <source>No session yet</source>
         <translation>Noch keine Sitzung</translation>
     </message>
@@ -3703,6 +3719,10 @@
 </context>
 <context>
     <name>fusebox::views::FusionView</name>
+    <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
     <message>
         <source>Decision</source>
         <translation>Entscheidung</translation>
@@ -5481,10 +5501,6 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Tabelle der Puffer exportieren…</translation>
     </message>
     <message>
-        <source>Reading the session…</source>
-        <translation>Die Sitzung wird gelesen…</translation>
-    </message>
-    <message>
         <source>No buffers recorded</source>
         <translation>Keine Puffer aufgezeichnet</translation>
     </message>
@@ -6717,10 +6733,6 @@ above float32 without tensor cores: it used those</source>
     <message>
         <source>Export table of kinds…</source>
         <translation>Tabelle der Arten exportieren…</translation>
-    </message>
-    <message>
-        <source>Reading the session…</source>
-        <translation>Die Sitzung wird gelesen…</translation>
     </message>
     <message>
         <source>The time cannot be split</source>
@@ -8120,6 +8132,18 @@ längstes %5: %6</translation>
     <message>
         <source>Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it.</source>
         <translation>Das Lesen wurde angehalten. Alles Gezeigte und Gezählte gilt diesem Teil; öffnen Sie die Datei erneut, um sie ganz zu lesen.</translation>
+    </message>
+    <message>
+        <source>%1 is another file now</source>
+        <translation>%1 ist jetzt eine andere Datei</translation>
+    </message>
+    <message>
+        <source>%1 What is shown was read before; it stays until you read the new one.</source>
+        <translation>%1 Was gezeigt wird, wurde zuvor gelesen; es bleibt, bis Sie die neue lesen.</translation>
+    </message>
+    <message>
+        <source>Reload</source>
+        <translation>Neu laden</translation>
     </message>
     <message>
         <source>%1 is no longer there</source>

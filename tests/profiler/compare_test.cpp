@@ -2,6 +2,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "profiler/compare/align.h"
@@ -55,6 +56,7 @@ struct Program {
   int64_t symbolUpper = 0, constant = 0;         ///< of symbolSource: symbolic up to there, or fixed; 0: not
   std::string symbolSource = "L['x'].size()[0]";
   std::map<std::string, std::string> settings = {};  ///< facts config.NAME
+  std::string relation = {};                     ///< of numbers, that is guarded
 };
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
@@ -100,6 +102,9 @@ void writeProgram(const std::string& path, const Program& p) {
       .dynamic = int64_t{0}, .start_ns = kStart, .end_ns = kStart + 1, .status = text("ok"), .thread = int64_t{1}, .file = file, .line = int64_t{1}});
   w.post(rows::Guard{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{0}, .kind = text("TENSOR_MATCH"), .source = text("L['x']"),
       .expected = p.shape, .file = file, .line = int64_t{2}});
+  if (!p.relation.empty())
+    w.post(rows::Guard{.id = int64_t{2}, .compile_id = int64_t{1}, .position = int64_t{1}, .kind = text("SHAPE_ENV"), .expected = p.relation,
+        .code = "SHAPE_ENV: " + p.relation, .file = file, .line = int64_t{2}});
   if (p.symbolUpper > 0)
     w.post(rows::Symbol{.id = int64_t{1}, .compile_id = int64_t{1}, .position = int64_t{1}, .name = text("s0"), .kind = text("size"),
         .source = p.symbolSource, .hint = int64_t{8}, .lower = int64_t{2}, .upper = p.symbolUpper, .policy = text("automatic"),
@@ -256,6 +261,8 @@ class CompareTest : public QObject {
     QCOMPARE(judge(spread(100000, 60000, 9), spread(130000, 60000, 9)), Verdict::Noise);  // within the deviation
     QCOMPARE(judge(spread(100, 1, 50), spread(200, 1, 50)), Verdict::Noise);              // a clock's tick
     QCOMPARE(judge(spread(10000, 10, 3), spread(30000, 10, 3)), Verdict::Slower);
+    QCOMPARE(judge(spread(10000, 10, 2), spread(30000, 10, 2)), Verdict::Noise);          // two lie apart by chance
+    QCOMPARE(judge(spread(10000, 1500, 3), spread(22000, 1500, 3)), Verdict::Noise);      // nearer than they are wide
     QCOMPARE(judge(spread(10000, 0, 1), spread(30000, 0, 1)), Verdict::Unknown);          // one sample says nothing
     QCOMPARE(judge(spread(10000, 10, 50), spread(30000, 0, 1)), Verdict::Unknown);
     QCOMPARE(judge(Spread{}, spread(1000, 10, 50)), Verdict::Unknown);
@@ -398,6 +405,27 @@ class CompareTest : public QObject {
     QVERIFY(find(stock, Subject::Kernel, Kind::Added, "aten::nonzero") && find(stock, Subject::Count, Kind::Changed, "kernels and calls"));
   }
 
+  /// Who asked for a relation has another line, or file, in the other session; the relation is the same.
+  void aRelationIsGuardedWhoeverAsksForIt() {
+    const auto asked = [](const char* place) { return std::string("(L['n'] % 3) != 0, asked by a comparison of the program in ") + place; };
+    QVERIFY(!find(compare({.relation = asked("m.py:17")}, {.relation = asked("other.py:19")}), Subject::Guard, Kind::Changed));
+    const Comparison other = compare({.relation = asked("m.py:17")}, {.relation = "(L['n'] % 5) != 0, asked by a comparison of the program in m.py:17"});
+    const Entry* gone = find(other, Subject::Guard, Kind::Removed);
+    QVERIFY(gone && find(other, Subject::Guard, Kind::Added));
+    QCOMPARE(gone->name, std::string("SHAPE_ENV (L['n'] % 3) != 0"));
+    QCOMPARE(gone->a.text, std::string("asked by a comparison of the program in m.py:17"));
+  }
+
+  /// Calls of one function are told apart by its entries.
+  void callsAreOfEntries() {
+    const Comparison c = compare({.recompiles = 1}, {.recompiles = 1});
+    const Entry* call = find(c, Subject::Time, Kind::Same, "call");
+    QVERIFY(call);
+    QCOMPARE(call->note, std::string("entry 0"));
+    QVERIFY2(toText(c).find("  f, entry 0  ") != std::string::npos, toText(c).c_str());
+    QVERIFY2(toText(compare({}, {})).find("\n  f   ") != std::string::npos, "the only one");
+  }
+
   /// Engines check guards in orders of their own: a call that did not fit is one recompile of both, whichever guard each of them names.
   void recompilesOfTwoEnginesAreOne() {
     const Comparison c = compare({.recompiles = 1, .failed = "tensor 'y' size mismatch at index 0", .failedLine = 1, .engine = "stock"}, {.recompiles = 1});
@@ -489,6 +517,24 @@ class CompareTest : public QObject {
     QVERIFY(graph->note.empty());
     graph = find(compare({}, {}), Subject::Graph, Kind::Same);
     QVERIFY(graph && graph->change.empty() && graph->note.empty());
+  }
+
+  /// Two runs of one program, of whatever noise, seldom differ beyond it: who asks for an exit code by it compares dozens of kernels.
+  void runsOfOneProgramSeldomDiffer() {
+    std::mt19937 random(7);
+    for (const double sigma : {0.15, 0.3, 0.6}) {
+      std::lognormal_distribution<double> time(std::log(5000), sigma);
+      const auto run = [&](size_t launches) {
+        std::vector<double> samples(launches);
+        for (double& sample : samples) sample = time(random);
+        return spreadOf(samples);
+      };
+      for (const size_t launches : std::initializer_list<size_t>{2, 3, 4, 5, 8, 20}) {
+        int differ = 0;
+        for (int i = 0; i < 4000; ++i) differ += judge(run(launches), run(launches)) != Verdict::Noise;
+        QVERIFY2(differ < 4000 * 0.02, qPrintable(QStringLiteral("%1 of 4000 with %2 launches").arg(differ).arg(launches)));
+      }
+    }
   }
 
   /// One launch tells no time that could be compared; where it is only one side's, it says which.

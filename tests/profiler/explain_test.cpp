@@ -608,6 +608,20 @@ class ExplainTest : public QObject {
     Sources sources(*reader_);
     const auto advice = adviseGuard(p, sources);
     QVERIFY(advice[0].text.find("dimension 1 of") != std::string::npos);
+    const auto titleOfText = [&](const char* kind, const char* text) {
+      GuardProblem relation;
+      relation.engine = "stock";
+      relation.kind = kind;
+      relation.text = text;
+      return adviseGuard(relation, sources).at(0).title;
+    };
+    QCOMPARE(titleOfText("LAMBDA_GUARD", "2 <= x.size()[0] <= 2147483647"), std::string("Expect an entry of its own for size 0 or 1"));
+    QCOMPARE(titleOfText("LAMBDA_GUARD", "2 <= x.size()[0] <= 32"), std::string("Say the range beforehand"));
+    QCOMPARE(titleOfText("", "2 <= x.size()[0] <= 32"), std::string("Say the range beforehand"));
+    QCOMPARE(titleOfText("LAMBDA_GUARD", "(step % 3) != 0"), std::string("Decide before the call, or put both sides into the graph"));
+    QCOMPARE(titleOfText("LAMBDA_GUARD", "top_saved_tensors_hooks ids == None"), std::string("Keep it as it was"));
+    const auto logging = adviseBreak({"stock", "Failed to trace builtin operator", "print", "", "CALL", script_.toStdString(), kPrint}, sources);
+    QVERIFY(std::any_of(logging.begin(), logging.end(), [](const Advice& a) { return a.text.find("torch._dynamo.config.reorderable_logging_functions.add(print)") != std::string::npos; }));
     Sources none(*reader_);
     const auto titleOf = [&](const char* expected) { return adviseGuard(problem("fusebox", "SHAPE_ENV", "", expected, "L['n'] = 9"), none).at(0).title; };
     QCOMPARE(titleOf("L['n'] == 3, asked by the number of elements of a range in a.py:50"), std::string("Move what needs the number out of the compiled function"));

@@ -12,6 +12,7 @@
 #include "profiler/export/perfetto_trace.h"
 #include "profiler/export/redacted_session.h"
 #include "profiler/importers/open.h"
+#include "profiler/query/saved_graphs.h"
 #include "profiler/session/schema.h"
 #include "tests/profiler/synthetic_session.h"
 
@@ -171,6 +172,21 @@ class ExportTest : public QObject {
     QCOMPARE(one(**opened, "SELECT name || ' ' || op || ' ' || reason FROM t_kernel WHERE id = 9001"),
              std::string("custom::op_1 custom::op_1 no lowering for custom::op_1"));
     QCOMPARE(one(**opened, "SELECT name FROM t_kernel WHERE id = 9002"), std::string("fused_op_1_gelu_0"));
+  }
+
+  void whatWasTakenOutIsNotCalledDamaged() {
+    QVERIFY(exporting::copySession(*reader_, path("replayable.fusebox")));
+    {
+      auto database = Database::openForWriting(path("replayable.fusebox"));
+      QVERIFY(database && database->execute("INSERT OR REPLACE INTO t_saved_graph(graph_id, text) SELECT min(id), '{}' FROM t_graph"));
+    }
+    auto with = Reader::open(path("replayable.fusebox"));
+    QVERIFY(with && query::savedGraph(**with) && exporting::writeRedactedSession(**with, path("not_replayable.fusebox")));
+    auto opened = Reader::open(path("not_replayable.fusebox"));
+    QVERIFY(opened);
+    const auto graph = query::savedGraph(**opened);
+    QVERIFY(!graph);
+    QVERIFY2(graph.error().message.find("were taken out of this session") != std::string::npos, graph.error().message.c_str());
   }
 
   void recordingsOfCudaGraphsLoseTheirFunction() {

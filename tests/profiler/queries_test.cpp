@@ -372,6 +372,12 @@ class QueriesTest : public QObject {
     QCOMPARE(forward.allocatedBytes, int64_t{4});
     QCOMPARE(forward.resultBytes, int64_t{40});
     QCOMPARE(memory->graphs[1].savedBytes, int64_t{256});
+    for (const auto& [name, line] : std::map<std::string, std::string>{{"Net.forward", "Net.forward, from line 15 (backward), entry 0 "}, {std::string(50, 'n'), "n…, from line 15 (backward), entry 0 "}}) {
+      memory->graphs[1].name = name;
+      memory->graphs[1].resumesAt = 15;
+      memory->graphs[1].entry = 0;
+      QVERIFY2(query::toText(*memory).find(line) != std::string::npos, query::toText(*memory).c_str());
+    }
     auto lives = query::lifetimesOf(**reader, 2);
     QVERIFY(lives);
     QCOMPARE(lives->alive, (std::vector<int64_t>{100, 190, 174, 120}));

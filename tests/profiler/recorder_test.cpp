@@ -1,4 +1,5 @@
 // The recorder's promises to the engine: losses are counted, a full disk never reaches the script, forks record nothing.
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +52,63 @@ class RecorderTest : public QObject {
     Recorder::stop();
     QCOMPARE(Recorder::active(), nullptr);
     QVERIFY(Recorder::start({.path = file("b")}));
+  }
+
+  /// A process may die in the first call of what it compiled.
+  void whatIsRecordedBeforeACrashIsCommitted() {
+    for (const int number : {SIGSEGV, SIGABRT, SIGTERM}) {
+      const std::string path = file(("crash" + std::to_string(number)).c_str());
+      const pid_t child = fork();
+      if (child == 0) {
+        signal(number, SIG_DFL);  // not QtTest's
+        auto started = Recorder::start({.path = path});
+        if (!started) _exit(1);
+        const record::Id compile = (*started)->beginCompile({});
+        (*started)->kernelCode([] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return std::optional(record::KernelCodeRecord{.kernel = 1, .llvmIr = "code", .assembly = {}});
+        });
+        (*started)->endCompile(compile);
+        if (number == SIGABRT) std::abort();
+        if (number == SIGSEGV) *static_cast<volatile int*>(nullptr) = 1;
+        raise(number);
+      }
+      int status = 0;
+      QCOMPARE(waitpid(child, &status, 0), child);
+      QVERIFY(WIFSIGNALED(status));
+      QCOMPARE(WTERMSIG(status), number);
+      const int64_t kept = number == SIGTERM ? 0 : 1;  // that one asks for an end, and says nothing of a fault
+      QCOMPARE(one(path, "SELECT count(*) FROM t_compile WHERE status = 'ok'"), kept);
+      QCOMPARE(one(path, "SELECT count(*) FROM t_kernel_code"), kept);
+    }
+  }
+
+  void aCrashIsHeardByWhoeverHandledIt() {
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGFPE, [](int) { _exit(7); });
+      auto started = Recorder::start({.path = file("handled")});
+      raise(SIGFPE);
+      _exit(started ? 1 : 2);
+    }
+    int status = 0;
+    QCOMPARE(waitpid(child, &status, 0), child);
+    QVERIFY(WIFEXITED(status));
+    QCOMPARE(WEXITSTATUS(status), 7);
+    struct sigaction was {}, during {}, now {};
+    QCOMPARE(sigaction(SIGFPE, nullptr, &was), 0);
+    QVERIFY(Recorder::start({.path = file("handled")}));
+    QCOMPARE(sigaction(SIGFPE, nullptr, &during), 0);
+    Recorder::stop();
+    QCOMPARE(sigaction(SIGFPE, nullptr, &now), 0);
+    QVERIFY(during.sa_sigaction != was.sa_sigaction && now.sa_sigaction == was.sa_sigaction);
+  }
+
+  void aSessionInNoFolderNamesTheFolder() {
+    const std::string folder = file("nowhere"), path = folder + "/a.fusebox";
+    const auto started = Recorder::start({.path = path});
+    QVERIFY(!started);
+    QCOMPARE(started.error().text(), "the session file cannot be created: the directory " + folder + " does not exist (" + path + ")");
   }
 
   void whatAJobThrowsIsALoss() {

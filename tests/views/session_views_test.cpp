@@ -1067,6 +1067,45 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(answers, 2);
   }
 
+  /// Who cancels a long statement wants to read on.
+  void aStoppedQuestionLetsTheNextOneThrough() {
+    SessionLink link(small_);
+    std::atomic<bool> runs = false;
+    int stopped = 0, next = 0;
+    link.ask<int>(this, "running", [&](session::Reader& reader) -> Result<int> {
+      runs = true;
+      auto counted = reader.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
+      return counted ? Result<int>(1) : Result<int>(tl::unexpected(counted.error()));
+    }, [&](Result<int>& result) { stopped += !result && result.error().code == ErrorCode::Cancelled; });
+    link.ask<int>(this, "waiting", [](session::Reader&) -> Result<int> { return 2; }, [&](Result<int>& result) { next = result.value_or(-1); });
+    QTRY_VERIFY(runs);
+    link.cancelRunning();
+    QCOMPARE(stopped, 1);
+    QTRY_COMPARE(next, 2);
+    QCOMPARE(stopped, 1);
+  }
+
+  /// What is not read yet is not said to be nothing.
+  void viewsThatWaitSaySo() {
+    SelectionBus bus;
+    BreaksView breaks(ViewContext{&bus, program_});
+    SessionLink link(small_);
+    QSignalSpy opened(&link, &SessionLink::opened);
+    QVERIFY(opened.count() > 0 || opened.wait());
+    std::atomic<bool> goOn = false;
+    link.ask<int>(this, "long", [&](session::Reader&) -> Result<int> {
+      while (!goOn) std::this_thread::yield();
+      return 1;
+    }, [](Result<int>&) {});
+    breaks.show();
+    breaks.setInFront(true);
+    breaks.setSession(&link);
+    QTest::qWait(50);
+    QVERIFY(breaks.findChild<QLabel*>("breaks.empty")->text().contains("Reading the session"));
+    goOn = true;
+    QTRY_VERIFY(!breaks.findChild<QLabel*>("breaks.empty")->isVisible());
+  }
+
   /// Nobody waits for what has been asked again: it ends at its next statement.
   void aNewerQuestionEndsTheRunningOne() {
     SessionLink link(small_);

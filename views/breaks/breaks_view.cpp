@@ -91,7 +91,7 @@ void BreaksView::clear() {
   table_->setRows({});
   before_->setCode({});
   after_->setCode({});
-  sayNone({});
+  session() ? empty_->showReading() : sayNone({});
   codeEmpty_->showReason(
       tr("No bytecode"),
       tr("The instructions around a break are recorded by Fusebox's engine; imported traces do not hold them."));

@@ -193,6 +193,7 @@ void FusionView::clear() {
   resultPane_->hide();
   resultSession_.clear();
   showContent({});
+  if (session()) decisions_->setEmptyText(tr("Reading the session…"), {});
 }
 
 void FusionView::load() {
@@ -201,7 +202,7 @@ void FusionView::load() {
       [this](Result<std::vector<FusionChoice>>& choices) {
         if (!choices) return decisions_->setEmptyText(tr("The fusions cannot be read"), str(choices.error().text()));
         if (choices->size() != choices_.size()) fillChoices(std::move(*choices));
-        if (choices_.empty()) return;
+        if (choices_.empty()) return showContent({});
         if (pending_.kind != ObjectKind::None) return findLocation(std::exchange(pending_, {}), false);
         // A program that still runs adds times and errors to the graph that is shown.
         shown_ ? askContent() : choose(choices_.front().graph);
@@ -290,7 +291,7 @@ void FusionView::showContent(FusionContent content) {
       const Absence absence = absenceOf(holdings, query::Holding::FusionDecisions);
       if (shown_ != 0) return;
       if (!holdings.has(query::Holding::FusionDecisions)) decisions_->setEmptyText(absence.headline, absence.hint);
-      else if (holdings.isOver) decisions_->setEmptyText(tr("No graph was compiled"), tr("The program ran no function that torch.compile was given."));
+      else if (holdings.isOver && !holdings.isCompiled) decisions_->setEmptyText(tr("No graph was compiled"), tr("The program ran no function that torch.compile was given."));
     });
     facts_->setText({});
   } else {

@@ -56,14 +56,16 @@ TableRow rowOf(const Json& run, const Json& exact) {
 /// "+3", "−3", "0".
 std::string withSign(double value, const std::string& text) { return (value < 0 ? "−" : value > 0 ? "+" : "") + text; }
 
-/// What a what-if changed. Times of runs vary: only what lies clear of 0 with all its range is a difference.
+/// What a what-if changed. Times of runs vary: only what lies clear of 0 with all its range is a difference, where there are runs enough.
 struct Change {
+  static constexpr double kSure = 0.95;
   double percent, from, to, bytes, launches;
+  bool isSure;
   explicit Change(const Json& change)
       : percent(numberOf(change, "time_percent")), from(numberOf(change, "time_percent_from")), to(numberOf(change, "time_percent_to")),
-        bytes(numberOf(change, "bytes")), launches(numberOf(change, "launches")) {}
-  bool isSlower() const { return from > 0; }
-  bool isFaster() const { return to < 0; }
+        bytes(numberOf(change, "bytes")), launches(numberOf(change, "launches")), isSure(!(numberOf(change, "time_percent_confidence") < kSure)) {}
+  bool isSlower() const { return isSure && from > 0; }
+  bool isFaster() const { return isSure && to < 0; }
 
   TableRow row() const {
     TableRow row;

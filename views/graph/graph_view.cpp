@@ -90,7 +90,7 @@ void GraphView::clear() {
   compile_->clear();
   stage_->clear();
   canvas_->setScene(nullptr, nullptr, false);
-  sayNone({});
+  session() ? empty_->showReading() : sayNone({});
   details_->showHint(tr("Select a node to see its operator, arguments, shapes, origins and line."));
 }
 

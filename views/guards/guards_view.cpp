@@ -175,7 +175,7 @@ void GuardsView::clear() {
   shapes_->setRows({});
   shapes_->hide();
   failures_->setRows({});
-  sayNone({});
+  session() ? empty_->showReading() : sayNone({});
   details_->showHint(tr("Select a guard or a failure to read it in full."));
 }
 

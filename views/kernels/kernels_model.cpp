@@ -323,7 +323,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, i
     detail.kind = kindWord(s.text("kind"), detail.op, detail.name);
   });
   if (outcome && detail.id == 0) {
-    return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
+    return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.origin());
   }
   if (outcome && (detail.timedLaunches > 0 || detail.device.starts_with("cuda"))) {
     outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real("ns")); });

@@ -95,7 +95,7 @@ void MemoryView::clear() {
   canvas_->setLifetimes({});
   sayNone({});
   headline_->clear();
-  if (session()) empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReading();
   else empty_->showNoSession();
 }
 

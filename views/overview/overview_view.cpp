@@ -183,7 +183,7 @@ DataTable* OverviewView::addTable(const QString& name, const QString& title, con
 }
 
 void OverviewView::clear() {
-  if (session()) empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReading();
   else empty_->showNoSession();
   announced_ = false;
 }

@@ -146,7 +146,7 @@ void RecompilesView::clear() {
   first_->clear();
   second_->clear();
   for (DataTable* table : {chainTable_, entryTable_, guardTable_}) table->setRows({});
-  sayNone({});
+  session() ? empty_->showReading() : sayNone({});
   details_->showHint(tr("Select an entry to read why it was made."));
 }
 

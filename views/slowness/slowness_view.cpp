@@ -91,7 +91,7 @@ void SlownessView::clear() {
   slowness_ = {};
   kinds_->setRows({});
   parts_->setRows({});
-  if (session()) empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReading();
   else empty_->showNoSession();
 }
 

@@ -103,6 +103,7 @@ void SourceView::clear() {
   pendingLine_ = 0;
   files_->setRows({});
   sayNone({});
+  if (session()) empty_->showReading();
   details_->showHint(tr("Select a line to see its graph breaks, failing guards and kernels."));
 }
 

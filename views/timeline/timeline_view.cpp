@@ -81,11 +81,15 @@ void TimelineView::clear() {
   searched_.clear();
   search_->setText({});
   ++selection_;
-  empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
+  session() ? empty_->showReading() : sayNotYet();
   details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up; a click on the ruler (or M) sets a flag."));
 }
 
 void TimelineView::find() { search_->focusFilter(); }
+
+void TimelineView::sayNotYet() {
+  empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
+}
 
 void TimelineView::load() {
   session()->ask<TimelineOutline>(
@@ -97,7 +101,7 @@ void TimelineView::load() {
             const bool tellsTimes = holdings.has(query::Holding::CompileTimes) || holdings.has(query::Holding::Launches);
             const Absence none = tellsTimes ? Absence{tr("Nothing happened"), tr("The recording holds no stage of the compiler, no call of compiled code and no kernel launch.")}
                                             : absenceOf(holdings, query::Holding::Launches);
-            if (holdings.isOver) empty_->showReason(none.headline, none.hint);
+            holdings.isOver ? empty_->showReason(none.headline, none.hint) : sayNotYet();
           });
         }
         empty_->showContent();

@@ -31,6 +31,7 @@ class TimelineView : public View {
  protected:
   void clear() override;
   void load() override;
+  void sayNotYet();
   void follow(const Location& location) override;
   /// Its keys are those of the canvas. (A focus proxy would take the view out of the order of Tab, and all behind it.)
   void focusInEvent(QFocusEvent*) override { canvas_->setFocus(); }

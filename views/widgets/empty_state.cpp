@@ -22,6 +22,8 @@ void EmptyState::showReason(const QString& headline, const QString& hint) {
   setCurrentIndex(1);
 }
 
+void EmptyState::showReading() { showReason(tr("Reading the session…")); }
+
 void EmptyState::showNoSession() {
   showReason(tr("No session yet"), tr("That of a program that starts is shown as soon as it compiles something. Else run a script, or open a session or a trace."));
 }

@@ -12,6 +12,8 @@ class EmptyState : public QStackedWidget {
   EmptyState(QWidget* content, const QString& name, QWidget* parent = nullptr);
   void showContent() { setCurrentIndex(0); }
   void showReason(const QString& headline, const QString& hint = {});
+  /// What is open may have something, which is not known yet.
+  void showReading();
   /// Nothing is open, which is also so while a program starts.
   void showNoSession();
   bool isEmpty() const { return currentIndex() == 1; }

@@ -106,6 +106,20 @@ void SessionLink::forget(QObject* owner) {
   emit pendingChanged(pending_);
 }
 
+void SessionLink::cancelRunning() {
+  std::pair<const void*, std::string> running;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!running_) return;
+    running_->interrupt();
+    running = {runningOwner_, runningTag_};
+    const auto isAskedAgain = [&](const Question& q) { return q.ownerKey == running.first && q.tag == running.second; };
+    if (std::any_of(queue_.begin(), queue_.end(), isAskedAgain)) return;
+  }
+  const auto asked = newest_.extract(running);
+  if (!asked.empty() && asked.mapped().owner) asked.mapped().stopped();
+}
+
 void SessionLink::cancelAll() {
   {
     const std::lock_guard lock(mutex_);
@@ -252,10 +266,10 @@ void SessionLink::finishImport(std::unique_ptr<session::Reader>& reader) {
 
 void SessionLink::lookForGrowth(session::Reader& reader) {
   if (const quint64 now = identityOf(path_); now != fileIdentity_) {
-    if (!vanishedSaid_) {
-      vanishedSaid_ = true;
+    // One that is recorded again is gone for a moment.
+    if (std::exchange(saidIdentity_, now) != now) {
       const QString why = now == 0 ? tr("The file was deleted or moved.") : tr("Another file was put in its place.");
-      post([this, why] { emit vanished(why); });
+      post([this, why, now] { emit vanished(why, now != 0); });
     }
     return;
   }

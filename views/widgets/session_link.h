@@ -77,6 +77,8 @@ class SessionLink : public QObject {
 
   /// Stops and forgets what `owner` has asked. Its `done`s are not called.
   void forget(QObject* owner);
+  /// Stops the running question, whose `done` gets the error `Cancelled`; those that wait go on.
+  void cancelRunning();
   /// Stops the running question and those that wait; each `done` gets the error `Cancelled`.
   void cancelAll();
 
@@ -89,8 +91,8 @@ class SessionLink : public QObject {
   void failed(const fusebox::Error& error);
   /// New rows were committed since the last look, or the recording has ended.
   void grown();
-  /// The file was deleted or replaced while open; what was read stays.
-  void vanished(const QString& why);
+  /// The file was deleted or replaced while open; what was read stays. Sent again when another file takes its place.
+  void vanished(const QString& why, bool isReplaced);
   /// A question could not be answered because the file is damaged or unreadable; sent once.
   void troubled(const fusebox::Error& error);
   void pendingChanged(int pending);
@@ -159,7 +161,7 @@ class SessionLink : public QObject {
   std::string runningTag_;              // guarded by mutex_
   int64_t dataVersion_ = -1;
   quint64 fileIdentity_ = 0;
-  bool vanishedSaid_ = false;
+  std::optional<quint64> saidIdentity_;  ///< of what `vanished` spoke of last
 
   // The import: what its thread leaves for the reading one, guarded by mutex_.
   importing::ImportProgress import_;

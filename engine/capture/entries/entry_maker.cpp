@@ -142,10 +142,9 @@ struct Miss {
   std::shared_ptr<Entry> entry;
   GuardFailure failure;
 
-  /// How far the call agrees with the entry: the share of its guards that stand before the one that failed.
-  double heldShare() const {
-    const size_t count = entry->guards->guards().guards().size();
-    return failure.index < 0 || count == 0 ? 0.0 : static_cast<double>(failure.index) / static_cast<double>(count);
+  /// In less than `other`; of two entries that the call is as far from, the one with symbols takes more.
+  bool isNearerThan(const Miss& other) const {
+    return failure.distance != other.failure.distance ? failure.distance < other.failure.distance : entry->isSymbolic() && !other.entry->isSymbolic();
   }
 };
 
@@ -210,8 +209,7 @@ void EntryMaker::explainMisses(const char* outcome) {
     if (ofNumbers && !entry->isSymbolic()) missedAt_.emplace_back(entry, guard->source->str());
   }
   // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
-  const auto nearest = std::max_element(misses.begin(), misses.end(),
-                                        [](const Miss& a, const Miss& b) { return a.heldShare() < b.heldShare(); });
+  const auto nearest = std::min_element(misses.begin(), misses.end(), [](const Miss& a, const Miss& b) { return a.isNearerThan(b); });
   if (nearest != misses.end()) {
     std::rotate(misses.begin(), nearest, nearest + 1);
     nearestFailure_ = misses.front().failure;

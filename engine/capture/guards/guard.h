@@ -67,6 +67,7 @@ struct GuardFailure {
   std::string expected, found;
   Place place;
   int64_t index = -1;    ///< of the guard in its set; -1: none of them
+  int distance = 0;      ///< in how many things the call differs from the entry, as far as that can be told
   std::vector<const Source*> changedFloats, changedTexts;  ///< there, or behind it as far as only numbers, texts and tensors differ
 };
 

@@ -91,15 +91,23 @@ std::string expectedText(const Guard& guard, const GuardSet& set) {
 void GuardTree::noteChanged(const FrameView& frame, int64_t failed, GuardFailure& failure) {
   for (; failed >= 0; failed = run(frame, static_cast<uint32_t>(failed) + 1, false)) {
     const Op op = ops_[static_cast<size_t>(failed)];
+    ++failure.distance;
     if (op.guard == kNone || op.code < Op::Code::DictUnchanged) break;
     PyObject* found = registers_[op.from];
     const bool isConstant = op.code == Op::Code::ConstantMatch || (op.code == Op::Code::Custom && op.predicate == sameValue);
     // What is read behind a number or a tensor can be read of another one, too.
     if (op.code == Op::Code::TensorMatch ? Py_TYPE(found) != op.tensor->type : !isConstant || !Py_IS_TYPE(found, Py_TYPE(op.key))) break;
+    if (op.code == Op::Code::TensorMatch) failure.distance += op.tensor->differences(found) - 1;
     const Source* source = set_->guards()[op.guard].source;
     if (isConstant && (PyFloat_CheckExact(found) || isNumpyScalar(Py_TYPE(found)))) failure.changedFloats.push_back(source);
     if (isConstant && PyUnicode_CheckExact(found)) failure.changedTexts.push_back(source);
   }
+  if (failed >= 0) ++failure.distance;  // what lies behind is another thing, too
+}
+
+void GuardTree::release() {
+  for (PyObject* o : owned_) Py_DECREF(o);
+  owned_.clear();
 }
 
 GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state) {
@@ -114,6 +122,7 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
   };
   if (running_) return failure;
   if (!*alive_) {
+    failure.distance = std::numeric_limits<int>::max();
     for (uint32_t i = 0; i < set_->guards().size(); ++i) {
       const Guard& g = set_->guards()[i];
       if (g.expected.isGone() || (g.source && g.source->key.isGone())) {
@@ -122,12 +131,16 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
       }
     }
     for (const auto& [object, watched] : watched_)
-      if (PyWeakref_GetObject(watched.weak.get()) == Py_None) failure = {.guard = "WATCHED " + watched.what, .expected = "alive", .found = "it no longer exists"};
+      if (PyWeakref_GetObject(watched.weak.get()) == Py_None) failure = {.guard = "WATCHED " + watched.what, .expected = "alive", .found = "it no longer exists", .distance = std::numeric_limits<int>::max()};
     return failure;
   }
   if (checksGlobalState_ && !(set_->globalState() == state)) {
     fill(globalStateGuard_, set_->globalState().difference(state));
     failure.expected = set_->globalState().ownSide(state);
+    GuardFailure besides;
+    if (state.functionModes == 0) noteChanged(frame, run(frame), besides);  // a mode of the program would be asked
+    failure.distance = 1 + besides.distance;
+    release();
     return failure;
   }
   const int64_t position = run(frame);
@@ -154,8 +167,8 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
   } else if (const int64_t guard = shapeProgram_ ? shapeProgram_->run(registers_.data()) : -1; guard >= 0) {
     fill(static_cast<uint32_t>(guard), shapeProgram_->found(set_->shapes(), guard));
   }
-  for (PyObject* o : owned_) Py_DECREF(o);
-  owned_.clear();
+  if (position < 0 && !failure.guard.empty()) failure.distance = 1;
+  release();
   return failure;
 }
 

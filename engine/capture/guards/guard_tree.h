@@ -81,6 +81,7 @@ class GuardTree {
   std::vector<int32_t> nodeOfSource_;
   std::vector<Op> ops_;
   std::vector<PyObject*> registers_;        ///< one for each node: the object that it fetched last, borrowed
+  void release();
   std::vector<PyObject*> owned_;            ///< objects that fetching created, until the end of the check
   std::vector<PyRef> lent_;                 ///< the same after a check that held, when outputs may be among them
   bool lends_ = false;                      ///< some output is reached through what a check makes

@@ -4,6 +4,8 @@
 
 #include <c10/core/DeviceType.h>
 
+#include <algorithm>
+
 namespace fusebox::capture {
 namespace {
 
@@ -94,6 +96,16 @@ std::string TensorSpec::str() const {
   if (requiresGrad) text += isLeaf ? " requires_grad" : " requires_grad (not a leaf)";
   if (isInference()) text += " inference";
   return text;
+}
+
+int TensorSpec::differences(PyObject* object) const {
+  if (Py_TYPE(object) != type) return 1;
+  const TensorSpec found = of(object);
+  clearError();
+  const bool isLaidOutSo = equalSizes(found.sizes, sizes, freeSizes) && equalSizes(found.strides, strides, freeStrides);
+  const int count = (found.dtype != dtype) + (found.requiresGrad != requiresGrad || found.isLeaf != isLeaf) +
+                    (found.deviceType != deviceType || found.deviceIndex != deviceIndex) + !isLaidOutSo;
+  return std::max(count, 1);
 }
 
 std::string TensorSpec::difference(PyObject* object) const {

@@ -31,6 +31,8 @@ struct TensorSpec {
   static constexpr size_t kMostFree = 64;  ///< dimensions
   /// "Float[2, 3] strides [3, 1] cpu requires_grad".
   std::string str() const;
+  /// In how many of these properties `object`, which does not match, differs: 1 at least.
+  int differences(PyObject* object) const;
   /// `object` in the words of str(), with whatever else makes it different.
   std::string difference(PyObject* object) const;
 };

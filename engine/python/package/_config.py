@@ -24,7 +24,7 @@ MEANINGS = {
     "rank_agreement": "ranks of a process group tell each other what they compiled, and a difference is a warning; nothing waits for it",
     "rank_report_s": "seconds after which a rank that has not compiled the same is named",
     "rank_wait_s": "seconds for which ranks wait for each other where they decide together (compiler and guard collectives)",
-    "recompile_limit": "entries that a place of a code object may have", "skip_passes": "graph passes that are left out",
+    "recompile_limit": "entries that a place of a code object may have; those of constant sizes that a later one has symbols for do not count", "skip_passes": "graph passes that are left out",
     "specialize_float": "floats that changed stay constants", "specialize_int": "ints that changed stay constants",
     "target": "processor that code is made for",
 }

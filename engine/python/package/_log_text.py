@@ -5,6 +5,8 @@ import linecache
 import re
 import types
 
+from ._records import is_ours
+
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[^\]]*)\](?: strides \[(?P<strides>[^\]]*)\])?(?: (?P<rest>.*))?$")
 
 _LENGTHS = ("SEQUENCE_LENGTH", "DICT_LENGTH")
@@ -26,8 +28,7 @@ def traceback_text(stack):
 
 def user_stack(compilation, break_record):
     """Callers of the compiled frame, then the frames from there to the break."""
-    inside = break_record["stack"] or [break_record["place"]]
-    return [*compilation.stack()[:-1], *inside]
+    return [p for p in break_record["stack"] if not is_ours(p["file"])] or [*compilation.stack()[:-1], break_record["place"]]
 
 
 def graph_break(compilation, record):

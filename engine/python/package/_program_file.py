@@ -85,9 +85,15 @@ def compile_program(exported, name="program"):
     _mark_sizes(exported, tensors)
     try:
         arguments = [["tensor"] if isinstance(leaf, torch.Tensor) else form_of(leaf) for leaf in leaves]
-        results = [["tensor"] if isinstance(leaf, torch.fx.Node) else form_of(leaf) for leaf in module.graph.output_node().args[0]]
+        outputs = module.graph.output_node().args[0]
+        results = [["tensor"] if isinstance(leaf, torch.fx.Node) else form_of(leaf) for leaf in outputs]
     except Unnamed:
         raise AheadOfTimeError("an argument or result of the exported program is neither a tensor nor a plain value") from None
+
+    for number, leaf in enumerate(outputs):
+        if isinstance(leaf, torch.fx.Node) and isinstance(leaf.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            raise AheadOfTimeError(f"result {number} ({leaf.name}) is a number that changes with the sizes of the arguments; results are tensors, and "
+                                   "what is the same in every call: leave it out, or export the program for one size")
 
     def program(given):
         filled = list(leaves)
@@ -106,6 +112,15 @@ def compile_program(exported, name="program"):
         if type(problem) is not RuntimeError:
             raise
         raise AheadOfTimeError(f"the exported program cannot be compiled ahead of time: {problem}") from None
+
+
+def _other_arguments(wanted, given):
+    (places, names), (given_places, given_names) = ((spec.child(0).num_children, spec.child(1).context) for spec in (wanted, given))
+    if places != given_places:
+        return f"the program takes {places} positional argument{'' if places == 1 else 's'}, not {given_places}"
+    if set(names) != set(given_names):
+        return f"the program takes {'the keyword arguments ' + ', '.join(names) if names else 'no keyword arguments'}, not {', '.join(given_names) or 'none'}"
+    return f"the program takes its arguments as {wanted}, not as {given}"
 
 
 class Program:
@@ -127,7 +142,7 @@ class Program:
     def __call__(self, *args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec:
-            raise AheadOfTimeError(f"the program takes its arguments as {self._spec}, not as {spec}")
+            raise AheadOfTimeError(_other_arguments(self._spec, spec))
         tensors = []
         for number, (leaf, wanted) in enumerate(zip(leaves, self._arguments, strict=True)):
             if wanted == ["tensor"]:

@@ -47,7 +47,7 @@ def _memory_at_end():
 
 def start(path, engine="fusebox", **more):
     more.update(_memory_at_start())
-    _engine.start_recording(str(path), {**facts(engine), **{k: str(v) for k, v in more.items()}})
+    _engine.start_recording(os.fsdecode(path), {**facts(engine), **{k: str(v) for k, v in more.items()}})
     if engine != "fusebox":
         # Ours times its kernels itself. Kernels of torch.compile's C++ code are only announced on request.
         os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
@@ -60,6 +60,11 @@ def start(path, engine="fusebox", **more):
 def fact(key, value):
     """Adds a row to the session's session_info."""
     _engine.record_fact(key, str(value))
+
+
+def flush():
+    """Blocks until all that was recorded is in the file; in a process that this one forked, which records nothing, at once."""
+    _engine.flush_recording()
 
 
 def stop():

@@ -116,6 +116,7 @@ class Host:
             debugged = {"debugger": "times include those for which the program was stopped"} if self.control[0] else {}
             _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged, **more)
             self.recording = True
+            _flush_before_exit(_recording)
         except RuntimeError as error:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
             self.session = ""
@@ -150,6 +151,18 @@ class Host:
             print(f"fusebox: the session could not be finished: {error}", file=sys.stderr)
 
 
+def _flush_before_exit(recording):
+    """os._exit ends the process as a crash does: without its exit functions."""
+    own = os._exit
+
+    @functools.wraps(own)
+    def _exit(status):
+        recording.flush()
+        own(status)
+
+    os._exit = _exit
+
+
 def _session_of_rank(session, environment):
     """train.fusebox: train-rank0.fusebox, and train-rank0-restart1.fusebox where torchrun starts its ranks again."""
     stem, ending = os.path.splitext(session)
@@ -168,31 +181,35 @@ def _compile_nothing():
 
 
 def follow(host):
-    """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns (forked ones
-    have it already) and in ranks that torchrun starts. This process is recorded, or the ranks in its place; and those that
+    """Starts the engine with the program's import of torch, here, in the processes that multiprocessing spawns or has a server
+    fork (those that this process forks have it already) and in ranks that torchrun starts. This process is recorded, or the ranks in its place; and those that
     torch.multiprocessing.spawn starts, as ranks beside it."""
     sys.meta_path.insert(0, _AfterImport("torch", host.start_engine))
     sys.meta_path.insert(0, _AfterImport(_LAUNCHER, lambda: _launch_with(host)))
-    sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host)))
+    sys.meta_path.insert(0, _AfterImport("multiprocessing.util", lambda: _spawn_with(host)))
     if host.session or host.kept_for:
         sys.meta_path.insert(0, _AfterImport(_SPAWN, lambda: _spawn_ranks(host)))
 
 
+_MAINS = tuple(f"from multiprocessing.{how} import " for how in ("spawn", "forkserver"))
+
+
 def _spawn_with(host):
-    spawn = sys.modules["multiprocessing.spawn"]
-    own = spawn.get_command_line
+    util = sys.modules["multiprocessing.util"]
+    own = util.spawnv_passfds
 
-    def get_command_line(**words):
-        command = own(**words)
-        if "-c" in command:
-            at = command.index("-c") + 1
+    def spawnv_passfds(path, args, passfds):
+        at = args.index("-c") + 1 if "-c" in args else 0
+        if at and args[at].startswith(_MAINS):
             environment = {"FUSEBOX_ENGINE": host.engine}
-            if host.spawns:
+            # A server is started once and outlives the call whose number this is.
+            if host.spawns and args[at].startswith(_MAINS[0]):
                 environment.update(FUSEBOX_SESSION=os.path.abspath(host.session), FUSEBOX_SPAWNED=str(host.spawns))
-            command[at] = f"from fusebox import host; host.follow(host.Host({environment!r})); {command[at]}"
-        return command
+            code = f"from fusebox import host; host.follow(host.Host({environment!r})); {args[at]}"
+            args = [*args[:at], code, *args[at + 1:]]
+        return own(path, args, passfds)
 
-    spawn.get_command_line = get_command_line
+    util.spawnv_passfds = spawnv_passfds
 
 
 def _spawn_ranks(host):

@@ -404,12 +404,13 @@ def measure(variants, options):
 
 def change_of(variants):
     """What the second variant changed. Its time is that of runs side by side: the median of their ratios, and between which
-    values it lies with 95 % confidence (order statistics: no distribution is assumed)."""
+    values it lies with what confidence: 95 %, of less than six runs what their extremes give (order statistics: no distribution is assumed)."""
     ratios = sorted(100 * (b / a - 1) for a, b in zip(variants[0].times, variants[1].times))
     n = len(ratios)
     end = max(0, int((n - 1.96 * n ** 0.5) / 2))
     a, b = variants[0].report(), variants[1].report()
     return {"time_percent": statistics.median(ratios), "time_percent_from": ratios[end], "time_percent_to": ratios[n - 1 - end],
+            "time_percent_confidence": min(0.95, 1 - 2 ** (1 - n)),
             "bytes": b["bytes"] - a["bytes"], "launches": b["launches"] - a["launches"]}
 
 

@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -176,6 +177,7 @@ def main():
     words.add_argument("--changed", action="store_true")
     words.add_argument("--as-they-are", action="store_true", help=argparse.SUPPRESS)
     asked = words.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads the beginning only (head) has read enough
     rows = _chosen(_as_they_are() if asked.as_they_are else settings(), asked.names, asked.changed)
     if asked.json:
         print(json.dumps({"settings": rows}, indent=1, default=repr))

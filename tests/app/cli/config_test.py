@@ -1,9 +1,10 @@
 """`fusebox config`: every setting of the engine and of PyTorch's configuration modules, and what it does here."""
 import json
 import os
+import subprocess
 import unittest
 
-from program import fusebox
+from program import FUSEBOX, fusebox
 
 
 def settings(*words, **environment):
@@ -46,6 +47,8 @@ class Config(unittest.TestCase):
         changed = fusebox("config", "--changed", timeout=120, env={**os.environ, "TORCHDYNAMO_VERBOSE": "1"}).stdout
         self.assertRegex(changed, r"verbose = True  \[TORCHDYNAMO_VERBOSE; default False\]  no effect: ")
         self.assertNotIn("recompile_limit", changed)
+        piped = subprocess.run(["bash", "-c", '"$0" config | head -1; exit ${PIPESTATUS[0]}', FUSEBOX], capture_output=True, text=True, timeout=120)
+        self.assertEqual((piped.returncode, piped.stderr), (141, ""))
         unknown = fusebox("config", "no_such_setting", timeout=120)
         self.assertEqual(unknown.returncode, 2)
         self.assertIn("no_such_setting", unknown.stderr)

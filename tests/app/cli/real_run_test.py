@@ -351,6 +351,22 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(json.loads(summary.stdout)["state"], "abandoned")
         self.assertGreaterEqual(json.loads(summary.stdout)["launches"], 101)
 
+    def test_a_crash_in_the_first_call_leaves_what_was_compiled(self):
+        for end in ("os.abort()", "import ctypes; ctypes.string_at(0)", "os._exit(5)"):
+            done = self.go("torch.compile(lambda x: torch.tanh(x) * 3)(torch.ones(4))\n" + end + "\n")
+            self.assertNotEqual(done.returncode, 0)
+            summary = json.loads(fusebox("summary", self.path("job.fusebox"), "--json").stdout)
+            self.assertEqual((summary["state"], summary["compiles"], summary["graphs"], summary["kernels"]), ("abandoned", 2, 2, 2), end)
+            self.assertEqual([f["verdict"] for f in summary["functions"]], ["whole", "whole"], end)
+
+    def test_every_way_to_start_a_process_brings_the_engine(self):
+        done = self.go("import multiprocessing\n"
+                       "def work(n):\n    return torch.compile.__module__, torch.compile(lambda x: x + n)(torch.ones(1)).item()\n"
+                       "if __name__ == '__main__':\n"
+                       "    for how in ('fork', 'spawn', 'forkserver'):\n"
+                       "        with multiprocessing.get_context(how).Pool(1) as pool: print(how, *pool.map(work, [2]), flush=True)\n")
+        self.assertEqual(done.stdout.splitlines(), [f"{how} ('fusebox._compile', 3.0)" for how in ("fork", "spawn", "forkserver")], done.stderr)
+
     def test_calls_at_the_recompile_limit(self):
         """Python runs the function then; its calls are recorded, each a step of the program."""
         done = self.go("import torch._dynamo\ntorch._dynamo.config.recompile_limit = 2\n"
@@ -456,6 +472,43 @@ g(torch.ones(2, 3))
         self.assertEqual((cause["kind"], cause["source"], cause["expected"], cause["found"]), ("CONSTANT_MATCH", "G['G']", "2.0", "3.0"))
         self.assertEqual(cause["entry"], last["entries"][0]["compile"])
         self.assertIn("found 3.0", fusebox("summary", self.path("job.fusebox")).stdout)
+
+    def test_cause_of_a_recompile_is_what_alone_differs_from_an_entry(self):
+        """Entries of earlier changes differ in these as well, and may check them first."""
+        programs = {
+            "L['self'].scale: expected 1.0, found 0.5": """
+class Scaled(torch.nn.Module):
+    scale = 1.0
+    def forward(self, x, step):
+        y = x * self.scale
+        return y + 1 if step % 3 == 0 else y
+m = Scaled(); m.scale = 1.0; g = torch.compile(m)
+for step in range(5): g(torch.ones(4), step)
+m.scale = 0.5
+g(torch.ones(4), 5)
+""",
+            "L['flag']: expected False, found True": """
+@torch.compile
+def g(x, flag, names, cfg):
+    y = x + 1 if flag else x
+    for n in names: y = y + len(n)
+    return y * cfg["a"]
+for flag, names, a in ((True, ["a"], 1), (False, ["a"], 1), (False, ["a", "b"], 1), (False, ["a", "b"], 2), (True, ["a", "b"], 2)):
+    g(torch.ones(4), flag, names, {"a": a})
+""",
+            "L['x']: expected Float[s0] strides [1] cpu, found Float[12] strides [1] cpu requires_grad": """
+@torch.compile
+def g(x, n): return (x * n).relu()
+g(torch.ones(8), 1); g(torch.ones(12), 1); g(torch.ones(12, dtype=torch.float64), 1); g(torch.ones(12), 1.5); g(torch.ones(12), 2.5)
+with torch.no_grad(): g(torch.ones(12), 1)
+g(torch.ones(12, requires_grad=True), 1)
+"""}
+        for cause, program in programs.items():
+            done = self.go(program)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            summary = json.loads(fusebox("summary", "--json", self.path("job.fusebox")).stdout)
+            last = summary["recompiles"][-1]
+            self.assertEqual("{guard}: expected {expected}, found {found}".format(**last).split(" ", 1)[1], cause)
 
     def test_names_are_the_modules_own_behind_a_break_in_a_loop(self):
         """Layers that a loop over a ModuleList gives after a break are called by their place in the model."""

@@ -135,12 +135,25 @@ class Reports(unittest.TestCase):
         (hit,) = json.loads(fusebox("find", "--json", trace, "aten::op1").stdout)["operators"]["hits"]
         self.assertEqual((hit["title"], hit["detail"]), ("aten::op17", "cpu_op, 3 ×"))
 
+    def test_breaks_are_counted_alike_alone_and_beside_others(self):
+        session = self.path("breaks.fusebox")
+        shutil.copy(self.session, session)
+        with sqlite3.connect(session) as database:  # a second call that stops at the same place
+            columns = [row[1] for row in database.execute("PRAGMA table_info(t_graph_break)") if row[1] != "id"]
+            database.execute(f"INSERT INTO t_graph_break({', '.join(columns)}) SELECT {', '.join(columns)} FROM t_graph_break")
+        database.close()
+        alone = re.search(r"^  breaks +(\d+)$", fusebox("summary", session).stdout, re.M).group(1)
+        header, row, _ = fusebox("summary", session, self.session).stdout.split("\n", 2)
+        self.assertEqual(row[header.index("breaks") - 1:header.index("breaks") + 6].strip(), alone)
+
     def test_sessions_that_are_no_ranks(self):
         text = fusebox("summary", self.session, synthesize(self.path("other.fusebox"), 100)).stdout
         self.assertNotIn("rank", text)
         self.assertEqual([line.split()[0] for line in text.split("\n")[1:3]], ["1", "2"])
-        report = json.loads(fusebox("summary", "--json", self.session, self.session).stdout)
+        trace = os.path.join(DATA, "cudagraphs.json.gz")
+        report = json.loads(fusebox("summary", "--json", self.session, trace).stdout)
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [None, None])
+        self.assertEqual(report["ranks"][1]["file"], trace)
 
     def test_query_agrees_with_plain_sqlite(self):
         sql = "SELECT kernel_id, name, launches, total_ns FROM kernels ORDER BY kernel_id"
@@ -153,6 +166,10 @@ class Reports(unittest.TestCase):
         self.assertEqual([tuple(map(str, r)) for r in expected], [tuple(r) for r in table[1:]])
         text = fusebox("query", self.session, sql, "--limit", 3).stdout
         self.assertIn("(3 rows, cut by --limit)", text)
+
+    def test_query_drops_no_column_of_a_name_that_comes_again(self):
+        rows = json.loads(fusebox("query", self.session, "SELECT 1 AS a, 2 AS a, 3 AS b, 4 AS a", "--format", "json").stdout)
+        self.assertEqual(rows, [{"a": 1, "a:1": 2, "b": 3, "a:2": 4}])
 
     def test_query_holds_no_rows(self):
         def peak(rows, form):
@@ -406,13 +423,64 @@ class Reports(unittest.TestCase):
                 self.assertIn(path, result.stderr)
                 self.assertEqual(result.stdout, "")
 
+    def test_a_compressed_session_is_read(self):
+        packed, cut = self.path("packed.fusebox.gz"), self.path("half.fusebox.gz")
+        with open(self.session, "rb") as file, gzip.open(packed, "wb") as out:
+            shutil.copyfileobj(file, out)
+        plain, read = (json.loads(fusebox("summary", "--json", path).stdout) for path in (self.session, packed))
+        self.assertEqual(read, plain)
+        self.assertIn(packed + ": there is no graph 999", fusebox("diagram", packed, "--graph", 999, "-o", self.path("x.svg")).stderr)
+        with open(packed, "rb") as file, open(cut, "wb") as out:
+            out.write(file.read()[:-2000])
+        result = fusebox("summary", cut)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(cut + ": the compressed file is cut short", result.stderr)
+
+    def test_what_is_advised_for_a_damaged_session_works(self):
+        cut = self.path("end_is_missing.fusebox")
+        with open(self.session, "rb") as file, open(cut, "wb") as out:
+            out.write(file.read()[:-4096])
+        advised = re.search(r"`sqlite3 FILE (\S+)`", fusebox("summary", cut).stderr).group(1)
+        if shutil.which("sqlite3"):
+            rescued = subprocess.run(["sqlite3", cut, advised], capture_output=True, text=True, timeout=60).stdout
+            self.assertIn("INSERT INTO t_frame", rescued)
+
+    def test_a_trace_without_graphs_is_no_program_that_was_not_compiled(self):
+        trace = os.path.join(DATA, "cudagraphs.json.gz")
+        result = fusebox("diagram", trace, "-o", self.path("x.svg"))
+        self.assertEqual(result.returncode, 3)
+        self.assertTrue(result.stderr.startswith(f"fusebox: {trace}: "), result.stderr)
+        self.assertIn("a format that holds no graphs (Kineto", result.stderr)
+        self.assertNotIn("nothing was compiled", result.stderr)
+
+    def test_a_report_needs_no_desktop(self):
+        environment = {key: value for key, value in os.environ.items() if key not in ("XDG_RUNTIME_DIR", "QT_QPA_PLATFORM")}
+        self.assertEqual(fusebox("export", self.session, "-o", self.path("desktop.html"), env=environment).stderr, "")
+
+    def test_a_cache_is_imported_from_a_file(self):
+        result = fusebox("cache", "import", self.dir.name, "--dir", self.path("cached"))
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(f"{self.dir.name}: Is a directory", result.stderr)
+
+    def test_a_compiled_program_takes_the_place_of_nothing_else(self):
+        program = self.path("model.pt2")
+        shutil.copy(os.path.join(DATA, "exported.pt2"), program)
+        for output, said in ((program, "the program itself"), (self.dir.name, "a directory")):
+            result = fusebox("compile", program, "-o", output)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{output}: this is {said}", result.stderr)
+        with open(program, "rb") as kept, open(os.path.join(DATA, "exported.pt2"), "rb") as was:
+            self.assertEqual(kept.read(), was.read())
+
     def test_doctor(self):
         result = fusebox("doctor", "--json", timeout=120)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.returncode, 0 if json.loads(result.stdout)["ok"] else 1, result.stderr)
         subjects = {f["subject"]: f for f in json.loads(result.stdout)["findings"]}
         self.assertLessEqual({"python", "cpu", "cuda driver", "cupti", "dot", "working directory", "display"}, set(subjects))
         self.assertIn(subjects["cpu"]["state"], {"works", "absent", "broken"})
-        wrong = json.loads(fusebox("doctor", "--json", "--python", "/no/python").stdout)
+        broken = fusebox("doctor", "--json", "--python", "/no/python")
+        self.assertEqual(broken.returncode, 1)
+        wrong = json.loads(broken.stdout)
         self.assertFalse(wrong["ok"])
 
     def test_usage(self):
@@ -430,6 +498,10 @@ class Reports(unittest.TestCase):
             result = fusebox(*wrong)
             self.assertEqual(result.returncode, 2, wrong)
             self.assertTrue(result.stderr)
+        self.assertIn("there is no command 'nonsense'", fusebox("nonsense", "x").stderr)
+        unstarted = fusebox("compare", "--run", self.path("absent.py")).stderr
+        self.assertIn("no such script", unstarted)
+        self.assertIn("the run under fusebox ended with code 3; nothing is compared", unstarted)
         for wrong in (["query", self.session, "SELECT 1", "--limit", -5], ["diagram", self.session, "--graph", -1, "-o", "x.svg"],
                       ["replay", self.session, "--graph", -1], ["numerics", self.session, "--graph", 0], ["memory", self.session, "--graph", -1],
                       ["gpu", self.session, "--gaps", -1], ["recompiles", self.session, "--guards", -1]):

@@ -126,6 +126,7 @@ class Run(unittest.TestCase):
                  (["--python", "/no/python", "job.py"], 2, "no such Python"),
                  (["--session", "no/dir/x.fusebox", "job.py"], 2, "does not exist"),
                  (["--no-record", "--summary", "x.json", "job.py"], 2, "--no-record"),
+                 (["--summary", "no/such/o.json", "job.py"], 3, "the summary's directory does not exist"),
                  (["--no-record", "--gpu-sampling", "job.py"], 2, "--no-record"),
                  (["--no-record", "--operators", "job.py"], 2, "--no-record"),
                  (["--gpu-counters", "--gpu-sampling", "job.py"], 2, "ask for one of them"),

@@ -588,6 +588,15 @@ class WindowFlowTest : public QObject {
       QTest::keyClick(window_.get(), static_cast<Qt::Key>(Qt::Key_0 + n), Qt::ControlModifier);
       QTRY_COMPARE(window_->session()->pending(), 0);
     }
+    QVERIFY(QFile::copy(session_, copy));  // as when it is recorded again
+    QTRY_VERIFY(message().contains("another file now"));
+    QPushButton* reload = nullptr;
+    for (QPushButton* button : window_->messages()->findChildren<QPushButton*>())
+      if (button->text() == QStringLiteral("Reload")) reload = button;
+    QVERIFY(reload);
+    reload->click();
+    QTRY_VERIFY(message().isEmpty());
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
   }
 
   void liveSessionGrows() {

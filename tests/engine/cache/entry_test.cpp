@@ -137,6 +137,11 @@ class EntryTest : public QObject {
     c.add("CPU features", many + " +avx2 +fma");
     d.add("CPU features", many + " +avx512f +fma");
     QCOMPARE(differenceText(differences(c, d)), std::string("CPU features: +avx2 here, +avx512f there"));
+    CacheKey sizes, fixed;
+    sizes.add("symbols", "s0 in [2, 9223372036854775807], s1 in [-9223372036854775808, 9223372036854775807]");
+    fixed.add("symbols", "none");
+    QCOMPARE(differenceText(differences(sizes, fixed)),
+             std::string("symbols: s0 in [2, 9223372036854775807] s1 in [-9223372036854775808, 9223372036854775807] here, none there"));
   }
 
   void aComponentIsItsWholeContent() {

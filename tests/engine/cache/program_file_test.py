@@ -75,10 +75,21 @@ class ProgramFileTest(unittest.TestCase):
         loaded, x, other = self.load(compile_program(exported(), "net")), torch.randn(3, 8), torch.randn(5)
         for call, words in ((lambda: loaded(torch.randn(65, 8), other, scale=3.0), "65"), (lambda: loaded(torch.randn(3, 9), other, scale=3.0), r"\[3, 8\]"),
                             (lambda: loaded(x.double(), other, scale=3.0), "Float is needed, not Double"), (lambda: loaded(x, other[:4], scale=3.0), r"\[5\]"),
-                            (lambda: loaded(x, other), "takes its arguments as"), (lambda: loaded(x, other, scale=4.0), "was 3.0"),
+                            (lambda: loaded(x, other), "takes the keyword arguments scale, not none"), (lambda: loaded(x, scale=3.0), "takes 2 positional arguments, not 1"),
+                            (lambda: loaded([x], other, scale=3.0), "takes its arguments as"), (lambda: loaded(x, other, scale=4.0), "was 3.0"),
                             (lambda: loaded(x, 1, scale=3.0), "has to be a tensor")):
             with self.assertRaisesRegex(fusebox.AheadOfTimeError, words):
                 call()
+
+    def test_a_result_that_follows_from_sizes_is_named(self):
+        class Counted(torch.nn.Module):
+            def forward(self, x):
+                return {"y": x * 2, "none": None, "rows": x.shape[0]}
+        rows = torch.export.Dim("rows", min=2, max=16)
+        program = torch.export.export(Counted(), (torch.randn(3, 8),), dynamic_shapes={"x": {0: rows}})
+        with self.assertRaisesRegex(fusebox.AheadOfTimeError, r"result 2 \(sym_size\w*\) is a number that changes with the sizes"):
+            compile_program(program, "counted")
+        self.assertEqual(self.load(compile_program(torch.export.export(Counted(), (torch.randn(3, 8),)), "counted"))(torch.ones(3, 8))["rows"], 3)
 
     def test_a_size_that_may_be_one(self):
         class Image(torch.nn.Module):

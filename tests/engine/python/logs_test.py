@@ -80,6 +80,8 @@ class Logs(Process):
         self.assertIn("script.py:6", places[0][0])
         self.assertEqual(places[0][0], places[1][0])
         lines = self.logs(ours, "graph_breaks")
+        callers = [[line.rpartition(" in ")[2] for line in self.logs(text, "graph_breaks") if line.startswith('  File "')][:3] for text in (ours, stock)]
+        self.assertEqual(callers, [["<module>", "step", "inner"]] * 2)
         self.assertIn("User code traceback:", lines)
         self.assertIn("    if h.sum() > 0:", lines)
         self.assertTrue(any(line.endswith("in step") for line in lines), lines)

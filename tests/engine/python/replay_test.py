@@ -185,6 +185,9 @@ class Replay(unittest.TestCase):
         self.assertLess(same["time_percent_from"], 0.5)
         self.assertGreater(same["time_percent_to"], -0.5)
         self.assertLess(abs(same["time_percent"]), 2)
+        self.assertEqual(slower["time_percent_confidence"], 0.95)
+        few = replay.change_of([variant(base[:3]), variant([t * 1.2 for t in base[:3]])])
+        self.assertEqual(few["time_percent_confidence"], 0.75)  # that the median of three lies between their extremes
 
     def test_what_if(self):
         _, plain = self.run_graph()

@@ -11,6 +11,7 @@
 #include "profiler/query/breaks.h"
 #include "profiler/query/coverage.h"
 #include "profiler/query/recompiles.h"
+#include "profiler/query/shapes.h"
 #include "profiler/query/source.h"
 #include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
@@ -51,6 +52,21 @@ class TorchTraceTest : public QObject {
                    "AND n.kind = 'output')"),
         int64_t{0});
     QCOMPARE(in_.number("SELECT count(*) FROM stages WHERE end_ns IS NULL OR end_ns < start_ns"), int64_t{0});
+  }
+
+  /// This engine writes such logs, too; where PyTorch has no words for a guard that failed, in its own.
+  void aLogOfThisEngineIsKnownForWhatItIs() {
+    QVERIFY(in_.open(Imported::data("graph_break.log.gz")));
+    QCOMPARE(in_.reader().info("engine"), std::string("stock"));
+    QVERIFY2(in_.open(Imported::data("own_engine.log.gz")), in_.error().text().c_str());
+    QCOMPARE(in_.reader().info("engine"), std::string("fusebox"));
+    COMPARE_ROWS(in_, "SELECT f.guard, f.expected, f.found, g.kind, g.source FROM guard_failures f JOIN guards g USING(guard_id) ORDER BY failure_id LIMIT 1",
+                 "CONSTANT_MATCH L['n'],1,2,CONSTANT_MATCH,L['n']");
+    auto entries = query::shapeEntries(in_.reader());
+    QVERIFY(entries);
+    const auto of = [](const query::ShapeEntry& e) { return e.symbols.empty() ? std::string() : e.symbols[0].source + " was " + e.symbols[0].before + ", now " + e.symbols[0].after; };
+    QVERIFY(entries->contains(2));
+    QCOMPARE(of(entries->at(2)), std::string("L['n'] was 1, now 2"));
   }
 
   void countsOfEachKind() {
