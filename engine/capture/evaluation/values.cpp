@@ -132,7 +132,8 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   const auto mayChange = [this](PyObject* o) { return hasArrayScalar(Py_TYPE(o)) || (PyFloat_CheckExact(o) && !torchCalls_); };
   if (options_.runTimeNumbers && mayChange(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isSymbolicNumber(object) || isSymbolicText(object)) return PyRef::borrow(object);  // an element of a container
-  if (PyUnicode_CheckExact(object) && source->kind == Source::Kind::Local && options_.changedTexts && options_.changedTexts->contains(source->str())) {
+  const bool isOfFrame = source->kind == Source::Kind::Local || source->kind == Source::Kind::Stack;
+  if (PyUnicode_CheckExact(object) && isOfFrame && options_.changedTexts && options_.changedTexts->contains(source->str())) {
     PyRef made = newSymbolicText(*this, object, source);
     origins_.add(made.get(), source);
     return made;

@@ -154,7 +154,26 @@ def over_breaks(x, value):
     return rows, x + 2
 
 
+class Said:
+    value = 0.0
+
+    def text(self):
+        torch._dynamo.graph_break()
+        return f"loss {self.value:.3f}"
+
+    __str__ = text
+
+
 class FloatsThatChange(unittest.TestCase):
+    def test_texts_that_a_call_with_a_break_gives(self):
+        for program in (lambda said, x: str(said), lambda said, x: (said.text(), x + 1), lambda said, x: (x * 2, said.text() + "!")):
+            fusebox.reset()
+            compiled, said, before = fusebox.compile(program), Said(), fusebox.counters()
+            for n in range(14):
+                said.value, x = n / 7, torch.randn(3)
+                self.assertEqual(str(compiled(said, x)), str(program(said, x)))
+            self.assertEqual(fusebox.counters()["recompile_limits"], before["recompile_limits"])
+
     def test_those_that_lie_on_the_stack_over_a_break(self):
         fusebox.reset()
         compiled, before = fusebox.compile(over_breaks), fusebox.counters()
