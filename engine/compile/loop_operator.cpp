@@ -74,11 +74,19 @@ std::vector<Tensor> whileLoop(at::TensorList carried, at::TensorList others, c10
   return values;
 }
 
-std::vector<Tensor> shapes(at::TensorList carried, at::TensorList, c10::string_view, c10::string_view, at::IntArrayRef) {
+std::vector<Tensor> copies(at::TensorList initial) {
+  std::vector<Tensor> made;
+  for (const Tensor& t : initial) made.push_back(t.clone(at::MemoryFormat::Contiguous));
+  return made;
+}
+
+std::vector<Tensor> shapes(at::TensorList carried) {
   std::vector<Tensor> made;
   for (const Tensor& t : carried) made.push_back(at::empty_like(t, t.options(), at::MemoryFormat::Contiguous));
   return made;
 }
+
+std::vector<Tensor> shapesAfter(at::TensorList carried, at::TensorList, c10::string_view, c10::string_view, at::IntArrayRef) { return shapes(carried); }
 
 }  // namespace
 
@@ -86,9 +94,12 @@ void registerLoopOperator() {
   static const std::pair libraries = [] {
     torch::Library made(torch::Library::FRAGMENT, "fusebox", std::nullopt, __FILE__, __LINE__);
     made.def("while_loop(Tensor[] carried, Tensor[] others, str condition, str body, SymInt[] sizes) -> Tensor[]");
+    made.def("carried(Tensor[] initial) -> Tensor[]");
     torch::Library kernels(torch::Library::IMPL, "fusebox", std::nullopt, __FILE__, __LINE__);
     kernels.impl("while_loop", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &whileLoop));
-    kernels.impl("while_loop", torch::dispatch(c10::DispatchKey::Meta, &shapes));
+    kernels.impl("while_loop", torch::dispatch(c10::DispatchKey::Meta, &shapesAfter));
+    kernels.impl("carried", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &copies));
+    kernels.impl("carried", torch::dispatch(c10::DispatchKey::Meta, &shapes));
     return std::pair(std::move(made), std::move(kernels));
   }();
 }

@@ -35,7 +35,7 @@ Shapes diagEmbed(const Call& call) {
   return {{made}};
 }
 
-/// fusebox::while_loop(carried, …)
+/// fusebox::carried(initial), fusebox::while_loop(carried, …)
 Shapes carried(const Call& call) {
   Shapes made;
   forEachTensor(call.value(0), [&](const at::Tensor& t) { made.emplace_back(Call::geometryOf(t).sizes); });
@@ -222,6 +222,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::channel_shuffle", like<0>},
         {"aten::native_channel_shuffle", like<0>},
         {"aten::_transformer_encoder_layer_fwd", like<0>},
+        {"fusebox::carried", carried},
         {"fusebox::while_loop", carried},
         {"aten::_assert_async.msg", nothing},
         {"aten::_linalg_check_errors", nothing},

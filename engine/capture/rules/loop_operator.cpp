@@ -78,16 +78,21 @@ PyRef followLoopOperator(Evaluation& e, PyObject* op, const CallArguments& a, bo
   std::vector<at::Tensor> carried, models;
   std::vector<PyRef> held;
   std::vector<PyObject*> operands;
+  bool asksGradients = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(initial.get()); ++i) {
     PyObject* one = PyTuple_GET_ITEM(initial.get(), i);
     if (!e.isTensor(one) || e.isNumber(one) || !isTensorObject(one)) refuse(e, "carry something else than tensors");
     const at::Tensor& t = tensorOf(one);
     if (!t.is_contiguous()) refuse(e, "carry a tensor with gaps in memory");
-    carried.push_back(t);
-    models.push_back(t.detach().clone());
-    held.push_back(e.checked(newTensorObject(models.back())));
-    operands.push_back(held.back().get());
+    asksGradients = asksGradients || t.requires_grad();
+    carried.push_back(t.detach());
   }
+  // Of what a turn is given nothing is known, be the first one's a constant.
+  static const auto asCarried = c10::Dispatcher::singleton().findSchemaOrThrow("fusebox::carried", "");
+  torch::jit::Stack first{carried};
+  asCarried.callBoxed(&first);
+  models = first.at(0).toTensorVector();
+  for (const at::Tensor& model : models) operands.push_back(held.emplace_back(e.checked(newTensorObject(model))).get());
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(more.get()); ++i) operands.push_back(PyTuple_GET_ITEM(more.get(), i));
 
   const UnnoticedCalls calls(e);
@@ -117,7 +122,7 @@ PyRef followLoopOperator(Evaluation& e, PyObject* op, const CallArguments& a, bo
     const at::Tensor &one = carried[i], &other = next[i];
     if (one.scalar_type() != other.scalar_type() || one.device() != other.device() || !other.is_contiguous() || one.sym_sizes() != other.sym_sizes())
       refuse(e, "carry tensors of other types, sizes or strides to the next turn");
-    if (other.requires_grad() || (one.requires_grad() && at::GradMode::is_enabled())) refuse(e, "have gradients");
+    if (other.requires_grad() || (asksGradients && at::GradMode::is_enabled())) refuse(e, "have gradients");
   }
 
   std::set<ValueRef> begun;
@@ -131,9 +136,9 @@ PyRef followLoopOperator(Evaluation& e, PyObject* op, const CallArguments& a, bo
   for (const at::Tensor& t : next) results.emplace_back(valueOf(e, t));
   graph::Graph& graph = context.recorder().graph();
   std::set<ValueRef> sources;
-  const auto first = static_cast<graph::NodeId>(calls.firstNode());
-  addSources(graph, condition, first, begun, sources);
-  addSources(graph, results, first, begun, sources);
+  const auto begin = static_cast<graph::NodeId>(calls.firstNode());
+  addSources(graph, condition, begin, begun, sources);
+  addSources(graph, results, begin, begun, sources);
   std::vector<at::Tensor> others;
   for (const ValueRef source : sources) {
     boundaries.push_back({source, "other_" + std::to_string(others.size())});
