@@ -244,7 +244,7 @@ def test_loops_that_break():
         "other types": lambda i, x: (i + 1, x.double()),
         "gradients": lambda i, x: (i + 1, x * weight),
         "number of tensors": lambda i, x: (i + 1,),
-        "data": lambda i, x: (i + 1, x * int(i)),  # which is 0 in the first turn alone
+        "data-dependent": lambda i, x: (i + 1, x * (1.0, 2.0, 3.0)[int(i)]),  # which is the first one in the first turn alone
     }
     for reason, body in functions.items():
         torch._dynamo.reset()
