@@ -1,5 +1,7 @@
 #include "engine/trace/symbolic_call.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <algorithm>
 #include <numeric>
 
@@ -288,6 +290,7 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
     } catch (const NoSymbolicRule&) {
     }
   if (!known) {
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: sizes given to %s are constants: %s\n", facts.name.c_str(), findSymbolicRule(facts) ? "its rule does not fit" : "it has no rule");
     specialiseAll(args, env, facts.name);
     return {};
   }

@@ -60,7 +60,7 @@ Shapes glu(const Call& call) {
   return {{sizes}};
 }
 
-/// (input, weight): PReLU's weight has one number a channel.
+/// Of the two arguments behind the first one.
 Shapes gradientsOfTwo(const Call& call) { return {{call.sizes(1)}, {call.sizes(2)}}; }
 
 /// _thnn_fused_lstm_cell(input_gates, hidden_gates, cx, ...): (hy, cy, workspace)
@@ -207,7 +207,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::linalg_cross", symbolic::pointwise},
         {"aten::glu", glu},
         {"aten::glu_backward", like<1>},
-        {"aten::_prelu_kernel_backward", gradientsOfTwo},
+        {"aten::_prelu_kernel_backward", like<1>},
         {"aten::log_sigmoid_forward", like<0>},
         {"aten::log_sigmoid_backward", like<1>},
         {"aten::nan_to_num", like<0>},
