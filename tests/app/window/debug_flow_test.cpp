@@ -10,6 +10,7 @@
 #include <QTemporaryDir>
 #include <QToolButton>
 #include <QtTest>
+#include <utility>
 
 #include "app/debug/debug_text.h"
 #include "app/window/main_window.h"
@@ -208,7 +209,9 @@ class DebugFlowTest : public QObject {
     if (QTest::currentTestFailed()) return;
     panel()->tabs()->setCurrentIndex(0);
     QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("self"));
-    const int height = panel()->height();
+    // The window goes on laying itself out while the session that is being recorded opens.
+    int height = 0, same = 0;
+    QTRY_VERIFY((same = std::exchange(height, panel()->height()) == panel()->height() ? same + 1 : 0) > 10);
     auto* locals = find<QTableView>("debug.locals");
     locals->setCurrentIndex(locals->model()->index(0, 0));
     locals->setFocus();
