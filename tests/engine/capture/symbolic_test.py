@@ -103,6 +103,14 @@ def test_gradients():
     expect(f.entries() <= 3, f"{f.entries()} entries")
 
 
+def test_gradients_of_slopes_that_are_learned():
+    layer = nn.PReLU(3)
+    f = Compiled(lambda x: torch.autograd.grad(layer(x).sum(), [x, *layer.parameters()]))
+    for n in (6, 9, 12, 5, 17):
+        f(torch.randn(n, 3, n + 1, requires_grad=True))
+    expect(f.entries() <= 2, f"{f.entries()} entries")
+
+
 def test_several_at_once():
     def f(x, y, w):
         return (x @ w).relu(), y.sum(0) * 2
