@@ -165,6 +165,7 @@ std::optional<PyRef> Evaluation::symbolicBinary(int op, PyObject* a, PyObject* b
   };
   if (answersTorchFunctions(other)) return std::nullopt;
   if (const PyRef read = isNumber(other) ? asReadNumber(symbolic) : PyRef()) return numberBinary(op, symbolic == a ? read.get() : a, symbolic == a ? b : read.get());
+  if (isNumber(other) && isDeferred(symbolic)) refuseNumber("computed with beside one that is read from a tensor on a GPU");  // as a symbol it can be
   if (isNumber(other) || (isTensor(other) && mayBePython(other))) return onConstants("an operand beside a tensor");
   if (isTensor(other)) {
     if (isDeferred(symbolic)) return deferredBesideTensor(*this, op, a, b);
