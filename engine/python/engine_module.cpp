@@ -345,6 +345,9 @@ void bindReports(py::module_& m) {
   m.def("record_fact", [](const std::string& key, const std::string& value) {
     if (auto* r = record::Recorder::active()) r->fact(key, value);
   });
+  m.def("record_loss", [](const std::string& what, int64_t count, const std::string& detail) {
+    if (auto* r = record::Recorder::active()) r->loss(what, count, detail);
+  });
   m.def("drain", [] {
     py::gil_scoped_release release;
     drainCompiler();

@@ -1,6 +1,7 @@
 #include "engine/runtime/frame.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
@@ -109,7 +110,7 @@ void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
     const int64_t start = sink ? nowNs() : 0;
     switch (step.kind) {
       case RuntimePlan::StepKind::Launch: launch(plan_.launches[at(step.index)]); break;
-      case RuntimePlan::StepKind::Batch: launchBatch(plan_.batches[at(step.index)]); break;
+      case RuntimePlan::StepKind::Batch: launchBatch(plan_.batches[at(step.index)], sink != nullptr); break;
       case RuntimePlan::StepKind::Extern: callExtern(plan_.externs[at(step.index)]); break;
       case RuntimePlan::StepKind::Allocate: allocate(step.index); continue;
       case RuntimePlan::StepKind::Free: free(step.index); continue;
@@ -189,13 +190,19 @@ void Frame::launch(const LaunchPlan& plan) {
   else launchUnits(plan, plan.constantSizes.data());
 }
 
-void Frame::launchBatch(const BatchPlan& batch) {
+void Frame::launchBatch(const BatchPlan& batch, bool timed) {
   const LaunchPlan* const first = &plan_.launches[at(batch.first)];
+  if (timed) batchTook_.assign(at(batch.count), 0);
   if (first->gpuKernel && first->gpuKernel->code().isBatch) return launchBatchOnGpu(batch);
+  const auto timedIn = [&](size_t i, auto&& work) {
+    const int64_t start = timed ? nowNs() : 0;
+    work();
+    if (timed) std::atomic_ref(batchTook_[i]).fetch_add(nowNs() - start, std::memory_order_relaxed);
+  };
   const int64_t total = batch.ends.empty() ? 0 : batch.ends.back();
   const auto grain = static_cast<int64_t>(nanosecondsPerTask());
   if (!batch.isOneLoop || total <= grain) {
-    for (int32_t i = 0; i < batch.count; ++i) launch(first[i]);
+    for (size_t i = 0; i < at(batch.count); ++i) timedIn(i, [&] { launch(first[i]); });
     return;
   }
   // Along the time that all of them take together, every launch has a stretch, of which a task's share is that of the launch's units.
@@ -212,7 +219,7 @@ void Frame::launchBatch(const BatchPlan& batch) {
       if (from >= to) continue;
       c10::SmallVector<void*, 24> arguments;
       for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
-      plan.kernel->function.load(std::memory_order_acquire)(arguments.data(), plan.constantSizes.data(), from, to);
+      timedIn(i, [&] { plan.kernel->function.load(std::memory_order_acquire)(arguments.data(), plan.constantSizes.data(), from, to); });
     }
   });
 }
@@ -417,22 +424,30 @@ void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
     launch.group = plan_.externs[at(which.index)].group;
     return sink->record(sink, launch);
   }
-  const bool isBatch = which.kind == RuntimePlan::StepKind::Batch;
-  const int32_t first = isBatch ? plan_.batches[at(which.index)].first : which.index, count = isBatch ? plan_.batches[at(which.index)].count : 1;
-  // Kernels of a batch run at the same time: each is told with the share of that time that its bytes have.
-  int64_t bytes = 0, done = 0;
-  for (int32_t i = first; i < first + count; ++i) bytes += std::max<int64_t>(1, bytesOf(plan_.launches[at(i)]));
-  const int64_t duration = launch.durationNs;
-  for (int32_t i = first; i < first + count; ++i) {
-    const LaunchPlan& plan = plan_.launches[at(i)];
-    const auto timeAt = [&](int64_t at) { return static_cast<int64_t>(static_cast<double>(duration) * static_cast<double>(at) / static_cast<double>(bytes)); };
+  const auto tell = [&](const LaunchPlan& plan) {
     launch.kernel = plan.kernelIndex;
     launch.group = plan.group;
     launch.bytes = bytesOf(plan);
-    launch.startNs = startNs + timeAt(done);
-    launch.durationNs = std::max<int64_t>(1, timeAt(done + std::max<int64_t>(1, launch.bytes)) - timeAt(done));
-    done += std::max<int64_t>(1, launch.bytes);
     sink->record(sink, launch);
+  };
+  if (which.kind == RuntimePlan::StepKind::Launch) return tell(plan_.launches[at(which.index)]);
+  // Launches of a batch may run at the same time: each is told with the part of that time that its own work was of all. One kernel on a GPU carries
+  // a whole batch there: what is measured here is its launch, which is told in parts by bytes.
+  const BatchPlan& batch = plan_.batches[at(which.index)];
+  const LaunchPlan* const first = &plan_.launches[at(batch.first)];
+  const auto weightOf = [&, whole = std::ranges::all_of(batchTook_, [](int64_t ns) { return ns == 0; })](size_t i) {
+    return std::max<int64_t>(1, whole ? bytesOf(first[i]) : batchTook_[i]);
+  };
+  int64_t all = 0, done = 0;
+  for (size_t i = 0; i < at(batch.count); ++i) all += weightOf(i);
+  const auto timeAt = [&, duration = launch.durationNs](int64_t weight) {
+    return static_cast<int64_t>(static_cast<double>(duration) * static_cast<double>(weight) / static_cast<double>(all));
+  };
+  for (size_t i = 0; i < at(batch.count); ++i) {
+    launch.startNs = startNs + timeAt(done);
+    launch.durationNs = std::max<int64_t>(1, timeAt(done + weightOf(i)) - timeAt(done));
+    done += weightOf(i);
+    tell(first[i]);
   }
 }
 

@@ -49,7 +49,8 @@ class Frame {
   void bindViewAddresses(inductor::BufferId base);
 
   void launch(const LaunchPlan& plan);
-  void launchBatch(const BatchPlan& batch);
+  /// `timed`: what each of its launches took is in batchTook_ then.
+  void launchBatch(const BatchPlan& batch, bool timed);
   void launchBatchOnGpu(const BatchPlan& batch);
   void launchUnits(const LaunchPlan& plan, const int64_t* sizes);
   void launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes);
@@ -78,6 +79,7 @@ class Frame {
   void* devicePoolAddress_ = nullptr;
   std::vector<at::Tensor>* givenUp_ = nullptr;
   size_t step_ = 0;                  ///< that is running
+  std::vector<int64_t> batchTook_;   ///< nanoseconds of each launch of the batch that ran last with a sink, summed over threads
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
   torch::jit::Stack stack_;
   const CapturePlan* recorded_ = nullptr;  ///< in a recording

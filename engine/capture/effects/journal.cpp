@@ -70,6 +70,41 @@ void note(Journal::Entry& e, PyObject* key, PyObject* old, PyObject* value) {
   PyDict_SetItem(e.last.get(), key, orAbsent(value));
 }
 
+/// The numbers of a sequence's elements, in one of its kind.
+PyRef placesOf(PyObject* sequence) {
+  PyRef range = PyRef::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "n", PyObject_Size(sequence)));
+  if (PyList_Check(sequence)) return PyRef::steal(PySequence_List(range.get()));
+  PyRef longest = PyRef::steal(PyObject_GetAttrString(sequence, "maxlen"));
+  return PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(dequeType()), range.get(), longest.get(), nullptr));
+}
+
+/// As many None as a sequence holds; null where that is not known.
+PyRef nothings(PyObject* elements) {
+  if (!elements || (!PyTuple_Check(elements) && !PyList_Check(elements) && !isDeque(elements))) return {};
+  PyRef one = PyRef::steal(PyTuple_Pack(1, Py_None));
+  return PyRef::steal(PySequence_Repeat(one.get(), PyObject_Size(elements)));
+}
+
+/// Does to the places what a method of list or deque did to the elements. Null where its outcome is not known from its arguments' number: the places are unknown.
+PyRef movedPlaces(const PyRef& places, PyObject* container, PyObject* method, PyObject* arguments) {
+  if (!places || !Py_IS_TYPE(method, &PyMethodDescr_Type)) return {};
+  const std::string_view name = reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_name;
+  const Py_ssize_t n = PyTuple_GET_SIZE(arguments);
+  PyObject* const last = n > 0 ? PyTuple_GET_ITEM(arguments, n - 1) : nullptr;
+  std::vector<PyObject*> args{places.get()};
+  for (Py_ssize_t i = 0; i < n; ++i) args.push_back(PyTuple_GET_ITEM(arguments, i));
+  PyRef put;
+  if (name == "append" || name == "appendleft" || name == "insert") put = PyRef::borrow(Py_None);
+  else if (name == "extend" || name == "extendleft") put = last == container ? PyRef() : nothings(last);
+  else if (name != "pop" && name != "popleft" && name != "clear" && name != "reverse" && name != "rotate") return {};
+  else if (n > 0) put = PyRef::borrow(last);
+  if (n > 0) args.back() = put.get();
+  if (n > 0 && !put) return {};
+  const PyRef done = PyRef::steal(PyObject_Vectorcall(method, args.data(), args.size(), nullptr));
+  clearError();
+  return done && PyObject_Size(places.get()) == PyObject_Size(container) ? places : PyRef();
+}
+
 /// The order of the keys that were there is about to change.
 void keepOrder(Journal::Entry& e) {
   if (!e.snapshot) e.snapshot = keysInOrder(e.container.get());
@@ -88,6 +123,7 @@ bool Journal::open(PyObject* container, const Source* source, PyObject* owner, c
   if (!whole && !PyDict_Check(container) && !PyCell_Check(container)) return false;
   Entry entry{PyRef::borrow(container), source, PyRef::borrow(owner), ownerSource, {}, {}, {}, {}};
   if (whole) entry.snapshot = contentsOf(container);
+  if (isSequence(container)) entry.places = placesOf(container);
   byAddress_.emplace(container, entries_.size());
   entries_.push_back(std::move(entry));
   return true;
@@ -137,8 +173,8 @@ bool Journal::setElement(PyObject* list, PyObject* key, PyObject* value) {
   }
   if (!rawElement(list, key, value)) return false;
   Entry& entry = entries_[byAddress_.at(list)];
-  if (value && PyLong_Check(place.get())) entry.places.insert(PyLong_AsSsize_t(place.get()));
-  else entry.moved = true;
+  const PyRef put = !value ? PyRef() : PyLong_Check(place.get()) ? PyRef::borrow(Py_None) : nothings(value);
+  if (entry.places && (bool(put) != bool(value) || !rawElement(entry.places.get(), place.get(), put.get()))) clearError(), entry.places = PyRef();
   log_.push_back({value ? Kind::SetItem : Kind::DelItem, byAddress_.at(list), std::move(place), PyRef::borrow(value)});
   return true;
 }
@@ -176,7 +212,8 @@ bool Journal::setSlot(PyObject* object, const Source* source, PyObject* name, Py
 }
 
 void Journal::called(PyObject* container, PyObject* method, PyObject* arguments) {
-  entries_[byAddress_.at(container)].moved = true;
+  Entry& entry = entries_[byAddress_.at(container)];
+  entry.places = movedPlaces(entry.places, container, method, arguments);
   log_.push_back({Kind::Method, byAddress_.at(container), PyRef::borrow(method), PyRef::borrow(arguments)});
 }
 
@@ -211,10 +248,11 @@ bool Journal::slotWritten(PyObject* object, PyObject* name) const {
   return it != slotsByAddress_.end() && PyDict_GetItemWithError(entries_[it->second].before.get(), name);
 }
 
-std::optional<bool> Journal::elementWritten(PyObject* list, Py_ssize_t index) const {
-  const Entry* e = find(list);
-  if (!e || e->moved) return std::nullopt;
-  return e->places.contains(index);
+std::optional<Py_ssize_t> Journal::firstPlace(PyObject* sequence, Py_ssize_t index) const {
+  const Entry* e = find(sequence);
+  if (!e || !e->places || PyObject_Size(e->places.get()) != PyObject_Size(sequence)) return std::nullopt;
+  const PyRef place = PyRef::steal(PySequence_GetItem(e->places.get(), index));
+  return place.get() == Py_None ? -1 : PyLong_AsSsize_t(place.get());
 }
 
 void Journal::forEachWritten(PyObject* dict, const std::function<void(PyObject*, bool)>& fn) const {

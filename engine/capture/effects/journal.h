@@ -28,8 +28,7 @@ class Journal {
     const Source* ownerSource = nullptr;
     PyRef before, last;                   ///< dict, cell, slots: by key what was there first and what the capture put there last
     PyRef snapshot;                       ///< list, set, deque: the contents at first; dict: its keys, once their order may differ
-    std::unordered_set<Py_ssize_t> places;  ///< list: where single elements were written
-    bool moved = false;                   ///< list: it was written to in another way, too
+    PyRef places;                         ///< list, deque: the same with the place (an int) of each at first, None for what was put there since; null where unknown
   };
 
   /// Call before any write to a container; `owner` and its source are those of an instance's __dict__, or null. False: objects of
@@ -62,8 +61,8 @@ class Journal {
   bool wrote(PyObject* dict, PyObject* key) const;
   bool slotWritten(PyObject* object, PyObject* name) const;
   bool hasWrittenSlots() const { return !slotsByAddress_.empty(); }
-  /// Whether an element of an open list is other than at first; nullopt: elements may lie in other places now.
-  std::optional<bool> elementWritten(PyObject* list, Py_ssize_t index) const;
+  /// Where an element of an open list or deque lay at first, -1 if it was put there since; nullopt: nobody knows.
+  std::optional<Py_ssize_t> firstPlace(PyObject* sequence, Py_ssize_t index) const;
   /// Calls `fn` with every key of a dict that was written or removed, and whether it was there at first.
   void forEachWritten(PyObject* dict, const std::function<void(PyObject*, bool)>& fn) const;
   /// What a written container held at first, as a plain dict, list, set or deque.

@@ -180,7 +180,9 @@ class Evaluation final : public Operations {
   PyRef moved(PyObject* container);
   /// An element of a list or tuple, guarded; `i` is in range.
   PyRef element(PyObject* sequence, Py_ssize_t i);
-  /// Whether a deque is from outside: then its length is guarded now, or all that it held where it has been written to, and its elements are read with a guard.
+  /// The same, `item`, of a list or deque from outside that was written to: guarded where it lay at first, with all others where nobody knows.
+  PyRef writtenElement(PyObject* sequence, PyObject* item, Py_ssize_t i);
+  /// Whether a deque is from outside: then its length, at first, is guarded now, and its elements are read with a guard.
   bool isDequeFromOutside(PyObject* object);
   PyRef dequeElement(PyObject* deque, Py_ssize_t i);
   /// The length of the builtin part of a container, guarded.

@@ -61,18 +61,12 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
   key = index_.get();
   const Source* source = sourceOf(object);
   if (source && origins_.find(object)->written && !origins_.find(object)->contentsGuarded && PyList_Check(object) && PyLong_Check(key)) {
-    // Elements that were not written lie where they lay; the others need not be what they were.
     Py_ssize_t index = PyLong_AsSsize_t(key);
     if (index == -1 && PyErr_Occurred()) return {};
     if (index < 0) index += PyList_GET_SIZE(object);
-    const std::optional<bool> written = index < 0 || index >= PyList_GET_SIZE(object) ? std::nullopt : journal_.elementWritten(object, index);
-    if (written) {
-      guardOriginalLength(object);
-      PyObject* item = PyList_GET_ITEM(object, index);
-      return *written ? translate(item, nullptr) : wrap(item, sources().sequenceItem(source, index));
-    }
+    if (index >= 0 && index < PyList_GET_SIZE(object)) return writtenElement(object, PyList_GET_ITEM(object, index), index);
   }
-  if (source && PySlice_Check(key) && PyList_CheckExact(object) && !origins_.find(object)->written) {
+  if (source && PySlice_Check(key) && PyList_CheckExact(object) && !origins_.find(object)->contentsGuarded) {
     const PyRef elements = moved(object);
     return elements ? checked(PyObject_GetItem(elements.get(), key)) : PyRef();
   }
@@ -99,7 +93,7 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
 bool Evaluation::isDequeFromOutside(PyObject* object) {
   Origin* o = isDeque(object) ? origins_.find(object) : nullptr;
   if (!o || o->fresh()) return false;
-  if (o->written) readOriginal(object);
+  if (o->written) guardOriginalLength(object);
   else guard(GuardKind::SequenceLength, o->source, nullptr, PyObject_Size(object));
   return true;
 }
@@ -107,7 +101,7 @@ bool Evaluation::isDequeFromOutside(PyObject* object) {
 PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
   PyRef raw = PyRef::steal(PySequence_GetItem(deque, i));
   const Origin* o = origins_.find(deque);
-  if (raw && o->written) return translate(raw.get(), nullptr);
+  if (raw && o->written) return writtenElement(deque, raw.get(), i);
   return raw ? wrap(raw.get(), sources().sequenceItem(o->source, i)) : PyRef();
 }
 

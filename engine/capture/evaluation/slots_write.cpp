@@ -100,6 +100,10 @@ void Evaluation::openForWriting(PyObject* container) {
     if (auto* walk = dynamic_cast<DequeWalk*>(iterator); walk && walk->isOver(container)) breakHere("iterator", "a deque changes while it is gone through");
   ++writes_;
   if (PyAnySet_Check(container)) know(container);  // the order of its elements as it is now
+  if (isDeque(container)) {
+    const PyRef longest = getAttr(container, internedName("maxlen"));
+    if (longest && isSymbolicNumber(longest.get())) specialisedNumber(longest.get(), "it says what a write to a deque drops");
+  }
   const Source* source = sourceOf(container);
   Origin* o = origins_.find(container);
   const Source* ownerSource = o->owner ? sourceOf(o->owner.get()) : nullptr;
@@ -253,7 +257,7 @@ void Evaluation::guardOriginalLength(PyObject* container) {
   if (!o || !o->source) return;
   const Source* source = o->source;
   PyRef first = o->written ? journal_.original(container) : PyRef::borrow(container);
-  if (PyList_Check(container) || PyTuple_Check(container)) return guard(GuardKind::SequenceLength, source, nullptr, PySequence_Size(first.get()));
+  if (PyList_Check(container) || PyTuple_Check(container) || isDeque(container)) return guard(GuardKind::SequenceLength, source, nullptr, PySequence_Size(first.get()));
   if (!PyDict_Check(container)) return readOriginal(container);
   const Py_ssize_t n = PyDict_GET_SIZE(first.get());
   guard(n ? GuardKind::DictLength : GuardKind::DictEmpty, source, nullptr, n);

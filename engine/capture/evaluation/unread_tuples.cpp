@@ -120,7 +120,7 @@ PyRef Evaluation::partOfUnread(PyObject* object, PyObject* slice) {
 PyRef Evaluation::moved(PyObject* container) {
   const Origin* o = origins_.find(container);
   const bool isSequence = PyTuple_CheckExact(container) || PyList_CheckExact(container);
-  if (!o || o->fresh() || (isSequence && o->written) || o->contentsGuarded || (!isSequence && !PyDict_CheckExact(container))) {
+  if (!o || o->fresh() || o->contentsGuarded || (!isSequence && !PyDict_CheckExact(container))) {
     PyRef whole = settled(container);
     know(whole.get());
     return whole;

@@ -472,12 +472,21 @@ PyRef Evaluation::element(PyObject* sequence, Py_ssize_t i) {
   PyObject* raw = PySequence_Fast_GET_ITEM(sequence, i);
   Origin* o = origins_.find(sequence);
   if (!o || o->fresh()) return translate(raw, nullptr);
-  if (o->written) {
-    readOriginal(sequence);
-    return translate(raw, nullptr);
-  }
+  if (o->written) return writtenElement(sequence, raw, i);
   builtinLength(sequence);
   return read(raw, sources().sequenceItem(o->source, i));
+}
+
+PyRef Evaluation::writtenElement(PyObject* sequence, PyObject* item, Py_ssize_t i) {
+  const Origin* o = origins_.find(sequence);
+  const std::optional<Py_ssize_t> place = o->contentsGuarded ? std::nullopt : journal_.firstPlace(sequence, i);
+  if (!place) {
+    readOriginal(sequence);
+    return translate(item, nullptr);
+  }
+  const Source* source = o->source;
+  guardOriginalLength(sequence);
+  return *place < 0 ? translate(item, nullptr) : read(item, sources().sequenceItem(source, *place));
 }
 
 Py_ssize_t Evaluation::builtinLength(PyObject* container) {

@@ -316,16 +316,18 @@ PyRef ruleDequeExtend(Evaluation& e, PyObject* callable, const CallArguments& a)
 
 PyRef ruleListExtend(Evaluation& e, PyObject*, const CallArguments& a) { return e.extendByAny(a.args[0], a.args[1]) ? none() : PyRef(); }
 
-/// What depends on the contents: those that a deque from outside held at first are guarded.
+/// deque.pop, popleft and insert: what is taken is read, then gone.
 PyRef ruleDequeTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  const bool isFresh = e.isFresh(a.args[0]);
-  if (!isFresh && !isDeque(a.args[0])) e.breakHere("object from outside", "what an instance of a subclass of deque from outside holds decides");
-  PyRef taken = isFresh ? e.callRaw(callable, a) : e.mutate(callable, a);
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  if (!isFresh) e.readOriginal(a.args[0]);
-  PyErr_Restore(type, value, traceback);
-  return taken ? e.translate(taken.get(), nullptr) : PyRef();
+  PyObject* deque = a.args[0];
+  if (e.isFresh(deque)) {
+    const PyRef taken = e.callRaw(callable, a);
+    return taken ? e.translate(taken.get(), nullptr) : PyRef();
+  }
+  if (!e.isDequeFromOutside(deque)) e.breakHere("object from outside", "what an instance of a subclass of deque from outside holds decides");
+  const std::string_view name = reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name;
+  const Py_ssize_t n = PyObject_Size(deque);
+  PyRef item = name.starts_with("pop") && n > 0 ? e.dequeElement(deque, name == "pop" ? n - 1 : 0) : none();
+  return item && e.mutate(callable, a) ? std::move(item) : PyRef();
 }
 
 /// collections.Counter's loop.

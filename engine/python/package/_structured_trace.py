@@ -16,6 +16,8 @@ from ._records import context, unix_ns
 _SPANS = {"capture": "bytecode_tracing", "functionalise and partition": "create_aot_dispatcher_function", "graph passes": "_recursive_post_grad_passes",
           "lowering": "GraphLowering.run", "scheduling": "Scheduler.__init__", "code generation": "GraphLowering.codegen",
           "launch shapes": "CachingAutotuner.benchmark_all_configs", "assembly": "GraphLowering.compile_to_fn", "cache": "inductor_codecache_lookup"}
+# Spans round all stages of some phases, and the metric that gives their time.
+_ROUND = {"backend_compile": ("aot", "inductor", "codegen"), "inductor_compile": ("inductor", "codegen"), "code_gen": ("codegen",)}
 _PHASES = {"capture": "dynamo.", "aot": "aot_", "inductor": "post_grad_passes.", "codegen": "code_gen."}
 
 
@@ -188,28 +190,44 @@ def _fail_type(c):
     return "Unsupported" if c.breaks else "InternalError"
 
 
-def _seconds(c, *phases):
-    """Of the outermost stages of some phases."""
-    total, end = 0, 0
-    for stage in sorted((s for s in c.stages if s["phase"] in phases), key=lambda s: (s["start_ns"], -s["end_ns"])):
-        if stage["start_ns"] >= end:
-            total += stage["end_ns"] - stage["start_ns"]
-            end = stage["end_ns"]
-    return total / 1e9
+def _runs(c, phases):
+    """The stretches [(start, end)] of a compilation's time that stages of some phases take, with nothing of another phase between them."""
+    ordered = sorted(c.stages, key=lambda s: (s["start_ns"], -s["end_ns"]))
+    edges = [ns for s in ordered if s["phase"] not in phases for ns in (s["start_ns"], s["end_ns"])]
+    runs = []
+    for start, end in ((s["start_ns"], s["end_ns"]) for s in ordered if s["phase"] in phases):
+        if runs and start < runs[-1][1]:
+            continue  # within the stage before
+        if runs and not any(runs[-1][1] <= ns <= start for ns in edges):
+            runs[-1] = runs[-1][0], end
+        else:
+            runs.append((start, end))
+    return runs
+
+
+def _seconds(c, phases):
+    """None where no such stage ran."""
+    runs = _runs(c, phases)
+    return sum(end - start for start, end in runs) / 1e9 if runs else None
+
+
+def _microseconds(seconds):
+    return None if seconds is None else int(seconds * 1e6)
 
 
 def _metrics(c, of):
     import torch
     whole = (c.end_ns - c.begin_ns) / 1e9
     captured = next((g["text"] for g in c.graphs_of("captured")), None)
-    inductor, codegen, aot = _seconds(c, "inductor", "codegen"), _seconds(c, "codegen"), _seconds(c, "aot")
+    symbols = len(captured.symbols) if captured else 0  # placeholders, too, as the graph is printed
+    backend, inductor, codegen = (_seconds(c, phases) for phases in _ROUND.values())
     outcomes = [cache["outcome"] for cache in c.caches if cache["cache"] == "graph"]
     failed = not c.ok
     start_us = unix_ns(c.begin_ns) // 1000
     about = {
         "compile_id": c.id, "start_time": start_us / 1e6, "start_time_us": start_us, "end_time_us": unix_ns(c.end_ns) // 1000,
         "duration_us": int(whole * 1e6), "inductor_compile_time_s": inductor, "code_gen_time_s": codegen,
-        "inductor_cumulative_compile_time_us": int(inductor * 1e6), "inductor_code_gen_cumulative_compile_time_us": int(codegen * 1e6),
+        "inductor_cumulative_compile_time_us": _microseconds(inductor), "inductor_code_gen_cumulative_compile_time_us": _microseconds(codegen),
         "fail_type": _fail_type(c) if failed else None, "fail_reason": c.error if failed else None,
         "is_forward": of == "compilation", "is_runtime": False, "log_format_version": 3, "python_version": platform.python_version(),
         "pytorch_version": torch.__version__, "cuda_version": torch.version.cuda, "ir_count": sum(len(low.groups) for low in c.lowered),
@@ -225,15 +243,15 @@ def _metrics(c, of):
         "frame_key": str(c.frame.number + 1) if c.frame else None, "co_name": c.frame.name if c.frame else None,
         "co_filename": c.frame.file if c.frame else None, "co_firstlineno": c.frame.line if c.frame else None,
         "cache_size": c.number, "accumulated_cache_size": c.number, "guard_count": len(c.guards), "shape_env_guard_count": shape_guards,
-        "graph_op_count": len(captured.calls()) if captured else 0, "graph_node_count": len(captured.nodes) if captured else 0,
-        "graph_input_count": len(captured.placeholders()) if captured else 0, "entire_frame_compile_time_s": whole,
-        "backend_compile_time_s": aot + inductor, "fail_user_frame_filename": place["file"] if place else None,
+        "graph_op_count": len(captured.calls()) if captured else 0, "graph_node_count": symbols + len(captured.nodes) if captured else 0,
+        "graph_input_count": symbols + len(captured.placeholders()) if captured else 0, "entire_frame_compile_time_s": whole,
+        "backend_compile_time_s": backend, "fail_user_frame_filename": place["file"] if place else None,
         "fail_user_frame_lineno": place["line"] if place else None, "non_compliant_ops": [], "compliant_custom_ops": [],
         "restart_reasons": [f"{b['what']}: {b['reason']}" for b in c.breaks], "dynamo_time_before_restart_s": 0.0, "has_guarded_code": c.ok,
         "stack_trace": [f"Line: {p['line']}, Name: {p['function']}, Filename: {p['file']}" for p in c.stack()],
         "graph_node_shapes": str(captured.sizes()) if captured else "{}", "num_graph_breaks": len(c.breaks),
         "recompile_reason": _log_text.guard_failure(c.causes[0]) if c.causes else None,
-        "dynamo_cumulative_compile_time_us": int(whole * 1e6), "aot_autograd_cumulative_compile_time_us": int((aot + inductor) * 1e6),
+        "dynamo_cumulative_compile_time_us": int(whole * 1e6), "aot_autograd_cumulative_compile_time_us": _microseconds(backend),
     })
     return about
 
@@ -245,8 +263,10 @@ def _spans(c, begin):
         for name in names:
             _edge(c, name, "B", c.begin_ns)
         return
+    around = [{"name": name, "phase": "", "start_ns": start, "end_ns": end} for name, phases in _ROUND.items() if not c.parent or name != "backend_compile"
+              for start, end in _runs(c, phases)]
     open_spans = []
-    for stage in sorted(c.stages, key=lambda s: (s["start_ns"], -s["end_ns"])):
+    for stage in sorted([*around, *c.stages], key=lambda s: (s["start_ns"], -s["end_ns"])):
         while open_spans and open_spans[-1]["end_ns"] <= stage["start_ns"]:
             ended = open_spans.pop()
             _edge(c, _span_name(ended), "E", ended["end_ns"])

@@ -5,10 +5,12 @@
 Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none),
 FUSEBOX_RANKS ("1": this is a rank that torchrun started, with a file of its own beside that),
 FUSEBOX_SPAWNED (the number of the parent's last call of torch.multiprocessing.spawn: what that started is recorded as a rank),
+FUSEBOX_WORKERS (file in which a process that is not recorded notes that it compiles),
 FUSEBOX_CONTROL and FUSEBOX_CONTROL_TOKEN (socket of the window or console that debugs the compiler).
 PyTorch is not imported before the program does it: engine and recorder start with that import.
 """
 
+import contextlib
 import functools
 import importlib
 import importlib.abc
@@ -79,6 +81,8 @@ class Host:
         if self.session and environment.get("FUSEBOX_RANKS") == "1":
             self.session = _session_of_rank(self.session, environment)
         self.recording = False
+        # Where processes that this one starts, and nothing records, note their names when they compile.
+        self.workers = environment.get("FUSEBOX_WORKERS", "")
         self.spawns = 0  # calls of torch.multiprocessing.spawn
         # Recorded when it begins to run as one of several, not as a worker of anything else.
         self.spawned_by = int(environment.get("FUSEBOX_SPAWNED", "0"))
@@ -100,6 +104,8 @@ class Host:
             _install.install()
             if self.control[0]:
                 self.attach_debugger()
+            if self.workers and not self.kept_for:
+                self.tell_as_worker()
         if self.session:
             self.start_recording()
 
@@ -117,9 +123,36 @@ class Host:
             _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged, **more)
             self.recording = True
             _flush_before_exit(_recording)
+            if self.engine == "fusebox":
+                self.workers = os.path.abspath(self.session) + ".workers"
+                with contextlib.suppress(OSError):
+                    os.unlink(self.workers)
+                os.register_at_fork(after_in_child=self.tell_as_worker)
         except RuntimeError as error:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
             self.session = ""
+
+    def tell_as_worker(self):
+        """In a process that no session records: notes its name, once, when it compiles."""
+        from . import _engine
+
+        def compiling(begins):
+            _engine.listen_to_compiling(compiling, False)
+            multiprocessing = sys.modules.get("multiprocessing.process")
+            with contextlib.suppress(OSError), open(self.workers, "a") as notes:
+                notes.write(f"{multiprocessing.current_process().name if multiprocessing else 'forked'} ({os.getpid()})\n")
+
+        if self.workers:
+            _engine.listen_to_compiling(compiling, True)
+
+    def record_workers(self):
+        with contextlib.suppress(OSError):
+            with open(self.workers) as notes:
+                names = list(dict.fromkeys(notes.read().splitlines()))
+            os.unlink(self.workers)
+            from . import _engine
+            _engine.record_loss("worker_processes", len(names), "processes that this one started compiled programs of their own, which is in no session: "
+                                + ", ".join(names[:8]) + (", ..." if len(names) > 8 else ""))
 
     def forget_recording(self):
         """This process compiles nothing: it starts others, which are recorded."""
@@ -129,7 +162,7 @@ class Host:
             for part in ("", "-wal", "-shm"):
                 if os.path.exists(self.session + part):
                     os.unlink(self.session + part)
-        self.recording, self.session = False, ""
+        self.recording, self.session, self.workers = False, "", ""
 
     def record_as_rank(self, index):
         stem, ending = os.path.splitext(self.kept_for)
@@ -145,6 +178,7 @@ class Host:
             if self.recording:
                 from . import _recording
                 self.recording = False
+                self.record_workers()
                 _recording.fact("exit_code", exit_code)
                 _recording.stop()
         except Exception as error:  # the program's own end is worth more than ours
@@ -201,7 +235,7 @@ def _spawn_with(host):
     def spawnv_passfds(path, args, passfds):
         at = args.index("-c") + 1 if "-c" in args else 0
         if at and args[at].startswith(_MAINS):
-            environment = {"FUSEBOX_ENGINE": host.engine}
+            environment = {"FUSEBOX_ENGINE": host.engine, "FUSEBOX_WORKERS": host.workers}
             # A server is started once and outlives the call whose number this is.
             if host.spawns and args[at].startswith(_MAINS[0]):
                 environment.update(FUSEBOX_SESSION=os.path.abspath(host.session), FUSEBOX_SPAWNED=str(host.spawns))

@@ -366,6 +366,21 @@ class Behaviour(unittest.TestCase):
                        "    for how in ('fork', 'spawn', 'forkserver'):\n"
                        "        with multiprocessing.get_context(how).Pool(1) as pool: print(how, *pool.map(work, [2]), flush=True)\n")
         self.assertEqual(done.stdout.splitlines(), [f"{how} ('fusebox._compile', 3.0)" for how in ("fork", "spawn", "forkserver")], done.stderr)
+        lost = json.loads(fusebox("query", self.path("job.fusebox"), "--format", "json", "SELECT count, detail FROM losses WHERE what = 'worker_processes'").stdout)
+        self.assertEqual([row["count"] for row in lost], [3], "what the workers compiled is told of, once for each")
+        self.assertIn("SpawnPoolWorker-", lost[0]["detail"])
+        self.assertEqual([name for name in os.listdir(self.dir.name) if name.endswith(".workers")], [])
+
+    def test_launches_that_run_together_are_told_with_what_each_took(self):
+        """Both move as many bytes; one computes much more."""
+        done = self.go("@torch.compile\ndef g(x, y):\n    a, b = x, y + 1\n    for _ in range(8): a = a.sin().exp()\n    return a, b\n"
+                       "for _ in range(20): g(torch.rand(400, 100), torch.rand(41000))\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        took = json.loads(fusebox("query", self.path("job.fusebox"), "--format", "json",
+                                  "SELECT kernel, min(dur_ns) AS ns, max(bytes) AS bytes FROM launches WHERE bytes > 100000 GROUP BY kernel ORDER BY ns").stdout)
+        self.assertEqual(len(took), 2, took)
+        self.assertLess(max(row["bytes"] for row in took), 1.1 * min(row["bytes"] for row in took))
+        self.assertGreater(took[1]["ns"], 4 * took[0]["ns"], took)
 
     def test_calls_at_the_recompile_limit(self):
         """Python runs the function then; its calls are recorded, each a step of the program."""

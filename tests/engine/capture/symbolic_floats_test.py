@@ -1,5 +1,6 @@
 """Floats that are made of sizes, beside tensors: values of the graph, not constants of a size."""
 
+import collections
 import math
 import os
 import random
@@ -207,6 +208,51 @@ class FloatsThatChange(unittest.TestCase):
                     arguments = draw(n)
                     torch.testing.assert_close(compiled(*arguments), f(*arguments))
                 self.assertEqual(fusebox.counters()["recompiles"] - before["recompiles"], 1)
+
+    def test_histories_that_are_written_and_read(self):
+        """What a list or deque holds moves with each write; each element stays one that changes, wherever it lies now."""
+        def window(x, w, v):
+            w.append(v)
+            return x * (sum(w) / len(w)), sum(w) / len(w)
+
+        def queue(x, w, v):
+            w.append(v)
+            oldest = w.popleft() if isinstance(w, collections.deque) else w.pop(0)
+            return x * oldest + w[0], list(w), oldest, w[-1]
+
+        def turned(x, w, v):
+            w.rotate(1)
+            w.appendleft(w.pop() + v)
+            w.extendleft([v, 2 * v])
+            w.popleft(), w.pop(), w.reverse()
+            return x + w[0], w[1], x - w[-1]
+
+        def spliced(x, w, v):
+            w.insert(1, v)
+            del w[3]
+            w.reverse()
+            w[0:2] = [v + 1, v + 2]
+            w += [w.pop(), v]
+            w.pop(-2)
+            return x * w[0] + w[1] * w[2], [e * 2 for e in w], max(w), sum(w[-2:])
+
+        kinds = {window: (collections.deque, list), queue: (collections.deque, list), turned: (collections.deque,), spliced: (list,)}
+        for f, makes in kinds.items():
+            for make in makes:
+                with self.subTest(f.__name__, kind=make.__name__):
+                    fusebox.reset()
+                    compiled, before = fusebox.compile(f), fusebox.counters()
+                    full = {"maxlen": 3} if f is window and make is collections.deque else {}
+                    mine, eagers = make([0.5, 1.5, 2.5], **full), make([0.5, 1.5, 2.5], **full)
+                    for step in range(9):
+                        x, v = torch.rand(3), step * 1.37 + 0.1
+                        torch.testing.assert_close(compiled(x, mine, v), f(x, eagers, v))
+                        self.assertEqual(list(mine), list(eagers))
+                        if f is window and not full:
+                            del mine[:1], eagers[:1]
+                    after = fusebox.counters()
+                    self.assertLessEqual(after["recompiles"] - before["recompiles"], 2)
+                    self.assertEqual(after["graph_breaks"], before["graph_breaks"])
 
     def test_sums_keep_what_python_keeps(self):
         """Since 3.12 CPython adds what additions round off: to the last bit, with ints, a start and tensors among the floats."""

@@ -487,3 +487,23 @@ def iterators_over_dicts_and_sets_go_on_after_breaks(compile, engine):
             o.a, o.b = 1, 2
             results.append((f.__name__, raised(c, torch.ones(2), o, d, s), vars(o), d, sorted(map(str, s))))
     return results
+
+
+@edge
+def deques_of_other_longest_lengths(compile, engine):
+    """How long a deque may become decides what a write to it drops, however long it is."""
+    def put(x, d):
+        d.append(3.0)
+        return x + len(d), d[0]
+
+    def taken(x, d):
+        d.appendleft(0.5)
+        return d.pop(), x + d[0]
+
+    results = []
+    for f in (put, taken):
+        c = compile(f)
+        for longest in (2, 5, 2, None, 7, 3):
+            d = collections.deque([1.0, 2.0], maxlen=longest)
+            results.append((f.__name__, longest, raised(c, torch.ones(1), d), list(d)))
+    return results
