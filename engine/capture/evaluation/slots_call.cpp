@@ -869,8 +869,8 @@ bool takesAsItIs(Evaluation& e, PyObject* value, std::string_view wanted) {
     wanted = wanted.substr(kOptional.size(), wanted.size() - kOptional.size() - 1);
   }
   if (wanted == "Tensor") return e.isTensor(value) && !e.isNumber(value) && !answersTorchFunctions(value);
-  if (wanted == "int") return PyLong_CheckExact(value);
-  if (wanted == "float") return PyFloat_CheckExact(value);
+  if (wanted == "int") return PyLong_CheckExact(value) || isSymbolicInt(value);
+  if (wanted == "float") return PyFloat_CheckExact(value) || isSymbolicFloat(value) || e.isNumber(value);
   if (wanted == "bool") return PyBool_Check(value);
   return wanted == "str" && PyUnicode_CheckExact(value);
 }

@@ -184,6 +184,7 @@ T Rewriter::withoutGradient(T x) {
 
 std::pair<T, T> Rewriter::varMean(T x, const Dims& dims) {
   std::vector<SymExpr> sizes = x.meta().sizes;
+  if (std::ranges::find(sizes, SymExpr(0)) != sizes.end()) throw NotLowered("the spread of nothing, of which torch warns");
   graph::ArgumentList list;
   for (int64_t d : dims) {
     int64_t wrapped = wrapDim(d, x.rank());

@@ -25,6 +25,11 @@ def written(x):
     return y
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor, n: int, a: float):
+    return x[:n] * a
+
+
 @torch.library.custom_op("fusebox_floats::reckoned", mutates_args=())
 def reckoned(x: torch.Tensor) -> torch.Tensor:
     return x * 2
@@ -196,6 +201,7 @@ class FloatsThatChange(unittest.TestCase):
             "tuples_in_lists": (lambda x, a, b: (a + a, a[:], a * 2, list(a[0]), x + 1), lambda n: (torch.randn(3), [(n / 8, 1), (n / 16, 2)], 0.5)),
             "looked_through": (lambda x, a, b: (sorted(a), max(a), min(a), x * sum(a)), lambda n: (torch.randn(3), (n / 8, n / 16), 0.5)),
             "keywords_handed_on": (lambda x, a, b: keywords_handed_on(x, **a), lambda n: (torch.randn(3), {"scale": n / 8, "more": n / 16}, 0.5)),
+            "scripted": (lambda x, a, b: scripted(x, b, a) + 1, lambda n: (torch.randn(20), n / 8, n)),
             "averaged": (averaged, lambda n: (torch.randn(3), [n / 8], 0.5)),
             "after_an_append": (after_an_append, lambda n: (torch.randn(3), [n / 8], n / 16)),
             "that_decide": (lambda x, a, b: (x * a if a > 0 else x) + b, lambda n: (torch.randn(3), n / 8, n / 16)),
