@@ -354,6 +354,7 @@ PyRef Evaluation::evaluateCached(PyObject* wrapper, const CallArguments& a, PyRe
   PyRef result = call(function.get(), a);
   if (!result && !PyErr_Occurred()) return {};
   clearError();
+  if (!result && made) breakHere("cached function", "the function of functools.lru_cache raises");
   const auto& now = trace_->graph().nodes();
   const bool changesNothing = result && done() == before && (now.size() == nodes || !trace_->wroteInputs()) &&
                               std::none_of(now.begin() + static_cast<std::ptrdiff_t>(nodes), now.end(), [](const auto& node) { return graph::isOrdered(node) || graph::drawsRandom(node); });

@@ -296,6 +296,32 @@ def test_what_the_function_raises():
         expect(of_eager[0].cache_info() == of_own[0].cache_info(), f"{of_own[0].cache_info()} where eager counts {of_eager[0].cache_info()}")
 
 
+def test_a_function_that_raised_is_asked_again_after_writes():
+    """That it raised for some arguments breaks the graph there, and for no others."""
+    @functools.lru_cache
+    def parts(n, k):
+        if n % k:
+            raise ValueError(f"{n} is no multiple of {k}")
+        return [n // k] * k, {n: k}
+
+    def f(x, k, log):
+        log.append(k)
+        (size, *_), known = parts(x.shape[0], k)
+        return x.reshape(size, -1) * known[x.shape[0]]
+
+    compiled = fusebox.compile(f, dynamic=False)
+    for n, k in ((12, 3), (12, 5), (12, 4), (10, 5), (8, 3), (8, 2), (12, 3)):
+        before, outcomes = fusebox.counters()["graph_breaks"], []
+        for function in (compiled, f):
+            log = []
+            try:
+                outcomes.append((function(torch.arange(float(n)), k, log).tolist(), log))
+            except ValueError as problem:
+                outcomes.append((str(problem), log))
+        expect(outcomes[0] == outcomes[1], f"{outcomes[0]} where eager gives {outcomes[1]}")
+        expect(fusebox.counters()["graph_breaks"] - before == (n % k != 0), f"{fusebox.counters()['graph_breaks'] - before} breaks for {n} and {k}")
+
+
 def test_full_caches_of_types():
     """What typing remembers does not matter: one of its caches is full in any process that has imported much."""
     for n in range(300):
