@@ -377,8 +377,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   if (isTensor(container) || isTensor(item)) {
     if (PyDict_Check(container) || PyAnySet_Check(container)) readKey(item);
     if (PyDict_Check(container)) return isFresh(container) ? PyDict_Contains(container, item) : hasKey(container, item);
-    if (PyAnySet_Check(container) && !isFresh(container))
-      breakHere("unsupported container", "a container from outside is asked for a tensor");
+    if (PyAnySet_Check(container) && !isFresh(container)) return setHoldsTensor(container, item);
     if (!isTensor(container) && PyAnySet_Check(container)) return PySet_Contains(container, item);
     if (!isTensor(container) && isContainer(container)) return containsElement(container, item);
     breakHere("data-dependent value", "membership of a tensor", "Compare shapes or Python values instead.");

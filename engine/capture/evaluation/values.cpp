@@ -46,6 +46,16 @@ bool sameSetElements(PyObject* value, PyObject* expected) {
   return true;
 }
 
+static bool sameMembership(PyObject* value, PyObject* expected) {
+  if (!PyAnySet_Check(value)) return false;
+  const void* member = PyLong_AsVoidPtr(PyTuple_GET_ITEM(expected, 0));
+  PyObject* element;
+  Py_hash_t hash;
+  bool found = false;
+  for (Py_ssize_t at = 0; !found && _PySet_NextEntry(value, &at, &element, &hash);) found = element == member;
+  return found == (PyTuple_GET_ITEM(expected, 1) == Py_True);
+}
+
 bool sameDefaults(PyObject* value, PyObject* expected) { return PyFunction_GET_DEFAULTS(value) == expected; }
 
 namespace {
@@ -557,6 +567,18 @@ void Evaluation::guardSetContents(PyObject* contents, const Source* source, bool
     pin(element, Why::Container);
   }
   guardCustom(source, ordered ? sameSetContents : sameSetElements, elements.get(), "set contents");
+}
+
+int Evaluation::setHoldsTensor(PyObject* set, PyObject* tensor) {
+  if (origins_.find(set)->written) breakHere("unsupported container", "a set from outside that was written to is asked for a tensor");
+  const Origin* known = origins_.find(tensor);
+  if (isStandIn(tensor) && (!known || !known->source)) return 0;  // it is made in this call
+  const PyRef real = keyInDict(set, tensor);
+  const int found = PySet_Contains(set, real.get());
+  if (found < 0) return found;
+  const PyRef expected = PyRef::steal(Py_BuildValue("(NO)", PyLong_FromVoidPtr(real.get()), found ? Py_True : Py_False));
+  guardCustom(sourceOf(set), sameMembership, expected.get(), "membership in a set");
+  return found;
 }
 
 PyRef Evaluation::expose(PyObject* object) {

@@ -1017,3 +1017,27 @@ def detached_in_place(compile, engine):
     leaf, made = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True) * 2
     out.append((g(torch.ones(2)), g(leaf), leaf.requires_grad, g(made).requires_grad, raised(lambda: g(torch.ones(2, 2)[0]))))
     return out, same
+
+
+@edge
+def sets_that_hold_tensors(compile, engine):
+    """They are asked by identity; who is in one may change from call to call."""
+    def told(x, params, chosen):
+        for p in params:
+            x = x * 2 + p if p in chosen else x - p
+        return x, (x * 1) in chosen, params[0] not in chosen
+
+    def written(x, params, chosen):
+        chosen.add(params[1])
+        return x + (params[1] in chosen), params[0] in chosen
+
+    params = [torch.full((2,), float(k)) for k in range(3)]
+    results = []
+    for f in (told, written):
+        c = compile(f)
+        for kind in (set, frozenset):
+            for members in ((0, 2), (0, 2), (1,), (), (0, 1, 2), (0, 2)):
+                chosen = kind(params[k] for k in members)
+                results.append((f.__name__, raised(c, torch.ones(2), params, chosen), sorted(p[0].item() for p in chosen)))
+        results.append((f.__name__, raised(c, torch.ones(2), [torch.ones(2)] * 3, {1, "a", None})))
+    return results
