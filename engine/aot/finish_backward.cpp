@@ -174,14 +174,14 @@ Result<void> TraceFinisher::recordBackward() {
   WalkObserver observer;
   std::vector<torch::autograd::Node*> walked;
   graph::NodeId formula = 0;  // its first node
-  const trace::TracedFunction* function = nullptr;
+  std::optional<std::ptrdiff_t> function;  // its place among those of the context, which grow while its formula runs
   observer.before = [&](torch::autograd::Node& node) {
     formula = static_cast<graph::NodeId>(recorder.graph().nodes().size());
     walked.push_back(&node);
     recorder.setBackwardOrigin(node.sequence_nr());
     auto& functions = context_.functions();
     const auto known = std::find_if(functions.begin(), functions.end(), [&](auto& f) { return f.node.get() == &node; });
-    function = known == functions.end() ? nullptr : &*known;
+    function = known == functions.end() ? std::nullopt : std::optional(known - functions.begin());
     module_.opaqueHistory = module_.opaqueHistory || (isUserFunction(node) && !function);
   };
   // Zeros for what had no elements come of the gradient that was given, though nothing is read from it: who gets a gradient at all is read off the graph.
@@ -194,7 +194,7 @@ Result<void> TraceFinisher::recordBackward() {
     for (auto& m : made)
       if (any && m.defined() && trace::isTraceTensor(m) && !isComputedFrom(recorder.graph(), valueRef(belowFunctionalisation(m)), from, formula))
         m = at::copy(any->new_empty_strided_symint(m.sym_sizes(), m.sym_strides(), m.options()), m);
-    if (function) noteFunction(*function, given, made, formula);
+    if (function) noteFunction(context_.functions()[static_cast<size_t>(*function)], given, made, formula);
   };
   observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {
     module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), -1,

@@ -26,6 +26,9 @@ PyTypeObject* dequeType() {
 bool isDeque(PyObject* o) { return dequeType() && PyType_IsSubtype(Py_TYPE(o), dequeType()); }
 bool isSequence(PyObject* o) { return PyList_Check(o) || isDeque(o); }
 
+/// How many elements the builtin part of a list or deque has.
+Py_ssize_t lengthOf(PyObject* sequence) { return PyList_Check(sequence) ? PyList_GET_SIZE(sequence) : dequeType()->tp_as_sequence->sq_length(sequence); }
+
 /// A method of a builtin type, as its instances have it that do not override it; lives as long as the type.
 PyObject* builtinMethod(PyTypeObject* type, const char* name) {
   PyRef method = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name));
@@ -72,7 +75,7 @@ void note(Journal::Entry& e, PyObject* key, PyObject* old, PyObject* value) {
 
 /// The numbers of a sequence's elements, in one of its kind.
 PyRef placesOf(PyObject* sequence) {
-  PyRef range = PyRef::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "n", PyObject_Size(sequence)));
+  PyRef range = PyRef::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "n", lengthOf(sequence)));
   if (PyList_Check(sequence)) return PyRef::steal(PySequence_List(range.get()));
   PyRef longest = PyRef::steal(PyObject_GetAttrString(sequence, "maxlen"));
   return PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(dequeType()), range.get(), longest.get(), nullptr));
@@ -82,7 +85,7 @@ PyRef placesOf(PyObject* sequence) {
 PyRef nothings(PyObject* elements) {
   if (!elements || (!PyTuple_Check(elements) && !PyList_Check(elements) && !isDeque(elements))) return {};
   PyRef one = PyRef::steal(PyTuple_Pack(1, Py_None));
-  return PyRef::steal(PySequence_Repeat(one.get(), PyObject_Size(elements)));
+  return PyRef::steal(PySequence_Repeat(one.get(), PyTuple_Check(elements) ? PyTuple_GET_SIZE(elements) : lengthOf(elements)));
 }
 
 /// Does to the places what a method of list or deque did to the elements. Null where its outcome is not known from its arguments' number: the places are unknown.
@@ -102,7 +105,7 @@ PyRef movedPlaces(const PyRef& places, PyObject* container, PyObject* method, Py
   if (n > 0 && !put) return {};
   const PyRef done = PyRef::steal(PyObject_Vectorcall(method, args.data(), args.size(), nullptr));
   clearError();
-  return done && PyObject_Size(places.get()) == PyObject_Size(container) ? places : PyRef();
+  return done && lengthOf(places.get()) == lengthOf(container) ? places : PyRef();
 }
 
 /// The order of the keys that were there is about to change.
@@ -250,7 +253,7 @@ bool Journal::slotWritten(PyObject* object, PyObject* name) const {
 
 std::optional<Py_ssize_t> Journal::firstPlace(PyObject* sequence, Py_ssize_t index) const {
   const Entry* e = find(sequence);
-  if (!e || !e->places || PyObject_Size(e->places.get()) != PyObject_Size(sequence)) return std::nullopt;
+  if (!e || !e->places || lengthOf(e->places.get()) != lengthOf(sequence)) return std::nullopt;
   const PyRef place = PyRef::steal(PySequence_GetItem(e->places.get(), index));
   return place.get() == Py_None ? -1 : PyLong_AsSsize_t(place.get());
 }

@@ -46,14 +46,21 @@ bool sameSetElements(PyObject* value, PyObject* expected) {
   return true;
 }
 
-static bool sameMembership(PyObject* value, PyObject* expected) {
-  if (!PyAnySet_Check(value)) return false;
-  const void* member = PyLong_AsVoidPtr(PyTuple_GET_ITEM(expected, 0));
+/// The addresses of a set's elements, in order of size, as bytes.
+static PyRef addressesIn(PyObject* set) {
+  c10::SmallVector<const void*, 64> addresses;
   PyObject* element;
   Py_hash_t hash;
-  bool found = false;
-  for (Py_ssize_t at = 0; !found && _PySet_NextEntry(value, &at, &element, &hash);) found = element == member;
-  return found == (PyTuple_GET_ITEM(expected, 1) == Py_True);
+  for (Py_ssize_t at = 0; _PySet_NextEntry(set, &at, &element, &hash);) addresses.push_back(element);
+  std::ranges::sort(addresses, std::less<>());
+  return PyRef::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(addresses.data()), static_cast<Py_ssize_t>(addresses.size() * sizeof(void*))));
+}
+
+/// Whether it holds the very objects.
+static bool sameMembers(PyObject* value, PyObject* expected) {
+  if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) * static_cast<Py_ssize_t>(sizeof(void*)) != PyBytes_GET_SIZE(expected)) return false;
+  const PyRef now = addressesIn(value);
+  return now && std::memcmp(PyBytes_AS_STRING(now.get()), PyBytes_AS_STRING(expected), static_cast<size_t>(PyBytes_GET_SIZE(expected))) == 0;
 }
 
 bool sameDefaults(PyObject* value, PyObject* expected) { return PyFunction_GET_DEFAULTS(value) == expected; }
@@ -574,11 +581,8 @@ int Evaluation::setHoldsTensor(PyObject* set, PyObject* tensor) {
   const Origin* known = origins_.find(tensor);
   if (isStandIn(tensor) && (!known || !known->source)) return 0;  // it is made in this call
   const PyRef real = keyInDict(set, tensor);
-  const int found = PySet_Contains(set, real.get());
-  if (found < 0) return found;
-  const PyRef expected = PyRef::steal(Py_BuildValue("(NO)", PyLong_FromVoidPtr(real.get()), found ? Py_True : Py_False));
-  guardCustom(sourceOf(set), sameMembership, expected.get(), "membership in a set");
-  return found;
+  guardCustom(sourceOf(set), sameMembers, addressesIn(set).get(), "members of a set");
+  return PySet_Contains(set, real.get());
 }
 
 PyRef Evaluation::expose(PyObject* object) {

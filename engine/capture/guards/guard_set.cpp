@@ -48,13 +48,13 @@ size_t combine(size_t h, size_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull; }
 bool sameExpected(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyUnicode_CheckExact(a) || PyLong_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  if (PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
   return false;
 }
 
 size_t expectedHash(PyObject* o) {
   if (!o) return 0;
-  if (PyUnicode_CheckExact(o) || PyLong_CheckExact(o)) return static_cast<size_t>(PyObject_Hash(o));
+  if (PyUnicode_CheckExact(o) || PyLong_CheckExact(o) || PyBytes_CheckExact(o)) return static_cast<size_t>(PyObject_Hash(o));
   return reinterpret_cast<size_t>(o) >> 4;
 }
 

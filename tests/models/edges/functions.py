@@ -459,3 +459,44 @@ def what_c_code_reads_of_subclasses(compile, engine):
                 math.sqrt(Half(4.0)), float(Half(4.0)), x * 2)
 
     return [f(torch.ones(1)) for _ in range(3)]
+
+
+@edge
+def gradients_of_functions_inside_of_gradients_of_functions(compile, engine):
+    """A function's backward computes a gradient through another function, which is taken down while the first one's is."""
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g @ b.mT, a.mT @ g
+
+    class Outer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b, times):
+            ctx.save_for_backward(a, b)
+            ctx.times = times
+            return Product.apply(a, b)
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            inner = a.detach().requires_grad_()
+            with torch.enable_grad():
+                for _ in range(ctx.times):  # each is one more that is known of while this runs
+                    of_a, = torch.autograd.grad((g * Product.apply(inner, b)).sum(), [inner])
+            return of_a, Product.apply(a.mT, g), None
+
+    results = []
+    for times in (1, 3, 9):
+        c = compile(lambda a, b: Outer.apply(a.mT, b, times).square().sum())
+        a = torch.arange(16.0).reshape(4, 4).div(8).requires_grad_()
+        b = torch.arange(8.0).reshape(4, 2).sub(3).requires_grad_()
+        for given in (a, a * 2):
+            c(given, b).backward()
+            results.append((a.grad.clone(), b.grad.clone()))
+    return results
