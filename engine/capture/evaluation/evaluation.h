@@ -262,9 +262,9 @@ class Evaluation final : public Operations {
   PyRef keyInDict(PyObject* dict, PyObject* key);
   /// What the hash and equality of a key depend on stays: identity where that is all, else what their Python code reads.
   void guardKey(PyObject* key);
-  /// `predicate(value at source, expected)` holds; `text` says what, for people.
   /// Whether a set from outside holds a tensor, with guards on both; -1: error.
   int setHoldsTensor(PyObject* set, PyObject* tensor);
+  /// `predicate(value at source, expected)` holds; `text` says what, for people.
   void guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text);
   /// What torch.autograd.grad() in the segment takes for granted of an input: no other one is the same tensor, and no hook is on its gradient.
   void guardDerivativesOf(const Source* source);
